@@ -1,15 +1,15 @@
 /** Turns rows of billing into messages of the contract. */
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   type Balance,
   BalanceSchema,
-  type CallRecord,
-  CallRecordSchema,
   type LedgerEntry,
   LedgerEntrySchema,
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call_pb.ts";
+import { errorCodeOf } from "../core/error-words.ts";
 import { money } from "../core/money.ts";
 import type { CallRow } from "./calls/call-row.ts";
 import type { RowOf } from "../db/row.ts";
@@ -65,7 +65,7 @@ export function callMessage(row: StoredCallRow): CallRecord {
     model: row.model,
     vendor: row.vendor,
     status: row.status,
-    errorCode: row.error_code,
+    errorCode: errorCodeOf(row.error_code, row.status),
     ending: row.ending,
     usageSource: row.usage_source,
     usage: {
@@ -78,8 +78,8 @@ export function callMessage(row: StoredCallRow): CallRecord {
     cost: money(BigInt(row.cost)),
     priceVersion: row.price_version,
     startTime: timestampFromDate(row.start_time),
-    durationMs: row.duration_ms,
-    firstByteMs: row.first_byte_ms,
+    duration: durationFromMs(row.duration_ms),
+    ...(row.first_byte_ms > 0 && { firstContentDuration: durationFromMs(row.first_byte_ms) }),
     upstreamRequestId: row.upstream_request_id,
     dropped: row.dropped ? row.dropped.split(",") : [],
     stream: row.stream,
@@ -88,8 +88,8 @@ export function callMessage(row: StoredCallRow): CallRecord {
     discountBp: row.discount_bp ?? 0,
     attempts: (row.attempts ?? []).map((each) => ({
       vendor: each.vendor,
-      errorCode: each.error_code,
-      durationMs: each.duration_ms,
+      errorCode: errorCodeOf(each.error_code),
+      ...(each.duration_ms > 0 && { duration: durationFromMs(each.duration_ms) }),
     })),
   });
 }

@@ -1,13 +1,12 @@
 /** The account that a billing request is about, checked against its caller. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { canSeeAccount, isOperator, noSuchAccount } from "../core/access.ts";
-import { invalid, parseId } from "../core/validation.ts";
+import { invalid } from "../core/validation.ts";
 
 /** The account of a request: any for an operator, its own for a session. @throws GatewayError NOT_FOUND */
 export function parseAccount(accountId: string, context: Pick<HandlerContext, "values">): string {
-  const id = parseId("account_id", accountId);
-  if (!canSeeAccount(context, id)) throw noSuchAccount();
-  return id;
+  if (!canSeeAccount(context, accountId)) throw noSuchAccount();
+  return accountId;
 }
 
 /** As {@link parseAccount}; `undefined`: all accounts, which only an operator may ask for. */

@@ -3,13 +3,13 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { LedgerKindSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
 import {
   CallEndingSchema,
-  LedgerKindSchema,
   type CallRecord,
-} from "../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import { CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
+  CallOutcome,
+} from "../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import {
   HoldEventKindSchema,
   PriceUnitSchema,
@@ -17,12 +17,23 @@ import {
 } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { errorWord } from "../core/error-words.ts";
+import type { ErrorCode } from "../core/errors.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
 import { cell, facts, table, everyPage } from "./output.ts";
 import { perText, priceJson } from "./price-json.ts";
-import { countArgument, enumWord, orNull, timeText, usdText, pastArgument } from "./values.ts";
+import {
+  countArgument,
+  enumWord,
+  orNull,
+  timeText,
+  usdText,
+  pastArgument,
+  errorArgument,
+  millis,
+} from "./values.ts";
 
 /** Default number of listed calls. */
 const limitDefault = 100;
@@ -36,7 +47,7 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     .requiredOption("--account <account>", "account id")
     .option("--model <model>", "only calls of this model")
     .option("--key <key>", "only calls with this key, by its id")
-    .option("--error <code>", "only calls with this error code")
+    .option("--error <code>", "only calls with this error code", errorArgument)
     .option("--failed", "only calls that failed")
     .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
     .option("--until <time>", "only before then", (text) => pastArgument(text))
@@ -59,7 +70,7 @@ interface ListOptions {
   readonly account: string;
   readonly model?: string;
   readonly key?: string;
-  readonly error?: string;
+  readonly error?: ErrorCode;
   readonly failed?: boolean;
   readonly since?: Timestamp;
   readonly until?: Timestamp;
@@ -67,14 +78,14 @@ interface ListOptions {
 }
 
 async function listCalls(transport: Transport, options: ListOptions): Promise<Output> {
-  const { account, limit, model = "", key = "", error = "", failed, since, until } = options;
+  const { account, limit, model = "", key = "", error, failed, since, until } = options;
   // An unknown account has an empty call log; a mistyped id should not look like that.
   await createClient(AccountService, transport).getAccount({ accountId: account });
-  const client = createClient(BillingService, transport);
+  const client = createClient(CallService, transport);
   const filter = {
     model,
     keyId: key,
-    errorCode: error,
+    ...(error && { errorCode: error }),
     outcome: failed ? CallOutcome.FAILED : CallOutcome.UNSPECIFIED,
     ...(since && { fromTime: since }),
     ...(until && { toTime: until }),
@@ -94,7 +105,9 @@ async function showNewest(transport: Transport, requestId: string): Promise<Outp
   const [call] = await findCalls(transport, { requestId, limit: 1 });
   if (call === undefined) throw new Error("no call was found");
   const { callId } = call;
-  const { receipt } = await createClient(BillingService, transport).getReceipt({ callId });
+  const { receipt } = await createClient(CallService, transport).getCall({
+    call: { case: "callId", value: callId },
+  });
   if (receipt === undefined) throw new Error("the answer holds no receipt");
   const record = callJson(call);
   const json = { ...record, receipt: receiptJson(receipt) };
@@ -105,9 +118,9 @@ async function findCalls(
   transport: Transport,
   { requestId, limit }: { readonly requestId: string; readonly limit: number },
 ): Promise<readonly CallRecord[]> {
-  const client = createClient(BillingService, transport);
+  const client = createClient(CallService, transport);
   const calls = await everyPage(limit, async (page) => {
-    const response = await client.findCalls({ requestId, ...page });
+    const response = await client.listCalls({ filter: { requestId }, ...page });
     return { items: response.calls, nextPageToken: response.nextPageToken };
   });
   if (calls.length > 0) return calls;
@@ -144,7 +157,7 @@ function callJson(call: CallRecord) {
     model: call.model,
     vendor: orNull(call.vendor),
     status: call.status,
-    errorCode: orNull(call.errorCode),
+    errorCode: orNull(errorWord(call.errorCode)),
     ending: enumWord(CallEndingSchema, call.ending),
     usageSource: enumWord(UsageSourceSchema, call.usageSource),
     inputTokens: usage?.inputTokens ?? 0,
@@ -153,8 +166,8 @@ function callJson(call: CallRecord) {
     cost: usdText(call.cost),
     priceVersion: orNull(call.priceVersion),
     startedAt: timeText(call.startTime),
-    durationMs: call.durationMs,
-    firstByteMs: call.firstByteMs,
+    durationMs: millis(call.duration),
+    firstByteMs: millis(call.firstContentDuration),
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
     reasoningTokens: usage?.reasoningTokens ?? 0,
     held: usdText(call.held),
@@ -163,10 +176,10 @@ function callJson(call: CallRecord) {
     stream: call.stream,
     path: call.path,
     dropped: call.dropped,
-    attempts: call.attempts.map(({ vendor, errorCode, durationMs }) => ({
+    attempts: call.attempts.map(({ vendor, errorCode, duration }) => ({
       vendor,
-      errorCode,
-      durationMs,
+      errorCode: errorWord(errorCode),
+      durationMs: millis(duration),
     })),
   };
 }
@@ -193,7 +206,7 @@ function receiptJson(receipt: Receipt) {
     shortfall: usdText(receipt.shortfall),
     priceVersion: orNull(receipt.call?.priceVersion ?? ""),
     price: receipt.price === undefined ? null : priceJson(receipt.price),
-    tierAbove: receipt.tierAbove === 0 ? null : receipt.tierAbove,
+    tierAbove: receipt.tierAbove ?? null,
     holds: receipt.holds.map(({ kind, held, time }) => ({
       event: enumWord(HoldEventKindSchema, kind),
       held: usdText(held),

@@ -3,6 +3,7 @@ import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
 import { type Balance, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { isUuid } from "../core/uuid.ts";
 import { withBackend } from "./backend.ts";
@@ -104,8 +105,8 @@ async function refund(transport: Transport, { call, amount, reference }: Refund)
 
 /** Finds the call to refund. Clients choose request ids and may repeat them, so an ambiguous one is refused. */
 async function chargedCall(transport: Transport, call: string): Promise<string> {
-  const find = { requestId: call, pageSize: callsMax };
-  const { calls } = await createClient(BillingService, transport).findCalls(find);
+  const find = { filter: { requestId: call }, pageSize: callsMax };
+  const { calls } = await createClient(CallService, transport).listCalls(find);
   const charged = calls.filter(({ cost }) => cost !== undefined && cost.amountNanos > 0n);
   const [first, ...others] = charged;
   if (first !== undefined && others.length === 0) return first.callId;

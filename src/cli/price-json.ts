@@ -1,5 +1,5 @@
 /** Prices in the words of the command line. */
-import type { Price, PriceTier } from "../../gen/uas/billing/v1/price_pb.ts";
+import type { Price, PriceTier } from "../../gen/uas/type/v1/price_pb.ts";
 
 /** Prices by unit, in USD. */
 export type UnitsJson = Readonly<Record<string, string>>;

@@ -1,8 +1,16 @@
 /** Parses arguments, and formats the contract's values in the words of the command line. */
 import { create, type DescEnum } from "@bufbuild/protobuf";
-import { timestampDate, timestampFromMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  durationMs,
+  timestampDate,
+  timestampFromMs,
+  type Duration,
+  type Timestamp,
+} from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { MoneySchema, type Money } from "../../gen/uas/type/v1/money_pb.ts";
+import { errorCodeOf, errorWords } from "../core/error-words.ts";
+import { ErrorCode } from "../core/errors.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";
 
 /** Parses an amount such as `10.00`. */
@@ -134,4 +142,16 @@ function moment(text: string): number {
       "Write a time such as 30d, 12h, 2027-01-31 (00:00 UTC) or 2027-01-31T09:00:00Z.",
     );
   }
+}
+
+/** A duration in milliseconds; 0 where there is none. */
+export function millis(duration: Duration | undefined): number {
+  return duration === undefined ? 0 : durationMs(duration);
+}
+
+/** Reads a documented error code such as `model_not_found`. */
+export function errorArgument(word: string): ErrorCode {
+  const code = errorCodeOf(word);
+  if (code !== ErrorCode.UNSPECIFIED) return code;
+  throw new InvalidArgumentError(`Write one of ${errorWords.join(", ")}.`);
 }

@@ -13,7 +13,7 @@ import {
 import type { GetDeliveryResponse } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import type { Output } from "./context.ts";
 import { cell, facts, table } from "./output.ts";
-import { enumWord, orNull, timeText } from "./values.ts";
+import { enumWord, orNull, timeText, millis } from "./values.ts";
 
 /** The signing secrets of an account. */
 export function secretFacts(secret: WebhookSecret | undefined): Output {
@@ -158,13 +158,13 @@ function attemptJson(attempt: Attempt) {
     number: attempt.number,
     startedAt: timeText(attempt.startTime),
     outcome: enumWord(AttemptOutcomeSchema, attempt.outcome),
-    status: attempt.status === 0 ? null : attempt.status,
+    status: attempt.status ?? null,
     addressClass: enumWord(AddressClassSchema, attempt.addressClass),
-    dnsMs: attempt.dnsMs,
-    connectMs: attempt.connectMs,
-    tlsMs: attempt.tlsMs,
-    firstByteMs: attempt.firstByteMs,
-    totalMs: attempt.totalMs,
+    dnsMs: millis(attempt.dnsDuration),
+    connectMs: millis(attempt.connectDuration),
+    tlsMs: millis(attempt.tlsDuration),
+    firstByteMs: millis(attempt.firstByteDuration),
+    totalMs: millis(attempt.totalDuration),
     answer: attempt.answer,
   };
 }

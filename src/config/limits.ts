@@ -49,8 +49,6 @@ export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
 /** Maximum number of buckets in a usage series: 41 days by the hour, more than a chart can show. */
 export const bucketsMax = 1_000;
-/** Maximum number of redeem codes that are created at once. */
-export const redeemCodesMax = 1_000;
 
 /** How many calls of one recognised key that is disabled, deleted or expired are recorded in
  * {@link refusedKeyWindowMs}: enough to identify the caller. The rest is counted. */
@@ -190,8 +188,6 @@ export const taskKeptMs = 30 * day;
 export const taskQueueMs = day;
 /** How long the hold of a task lives: longer than any task, since a task ends its hold itself. */
 export const taskHoldTtlMs = 3 * taskQueueMs;
-/** Maximum wait of a poll by a client, in seconds. */
-export const pollWaitSecondsMax = 60;
 /** Maximum number of waiting polls and watches per account and process. */
 export const parkedPollsMax = 100;
 /** Default deadline of a task since its vendor was first asked. */

@@ -4,6 +4,7 @@
  * compile until it has a row.
  */
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorCode, ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 
@@ -262,8 +263,9 @@ export function internalError(cause: unknown): GatewayError {
 
 /** Converts the error for an RPC, with exactly one ErrorDetail. */
 export function toRpcError(error: GatewayError): ConnectError {
-  const { code, param = "", retryAfterSeconds = 0, metadata, meaning } = error;
-  const value = create(ErrorDetailSchema, { code, param, retryAfterSeconds, metadata });
+  const { code, param = "", retryAfterSeconds, metadata, meaning } = error;
+  const value = create(ErrorDetailSchema, { code, param, metadata });
+  if (retryAfterSeconds !== undefined) value.retryDelay = durationFromMs(retryAfterSeconds * 1_000);
   const detail = { desc: ErrorDetailSchema, value };
   return new ConnectError(error.message, meaning.rpc, undefined, [detail], error);
 }
@@ -292,10 +294,10 @@ export function fromRpcError(error: ConnectError): GatewayError {
       ? internalError(error)
       : new GatewayError(code, error.rawMessage, { cause: error });
   }
-  const { param, retryAfterSeconds, metadata } = detail;
+  const { param, retryDelay, metadata } = detail;
   return new GatewayError(detail.code as SentErrorCode, error.rawMessage, {
     ...(param && { param }),
-    ...(retryAfterSeconds && { retryAfterSeconds }),
+    ...(retryDelay && { retryAfterSeconds: durationMs(retryDelay) / 1_000 }),
     metadata,
   });
 }

@@ -1,3 +1,4 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { GatewayError, type SentErrorCode, errorMeanings } from "./errors.ts";
@@ -13,7 +14,7 @@ function connectMessage(error: ConnectError): string {
   const [detail] = error.findDetails(ErrorDetailSchema);
   const meaning = detail && errorMeanings[detail.code as SentErrorCode];
   if (detail === undefined || meaning === undefined) return error.rawMessage;
-  const retry = detail.retryAfterSeconds > 0 ? `; retry in ${detail.retryAfterSeconds} s` : "";
+  const retry = detail.retryDelay ? `; retry in ${durationMs(detail.retryDelay) / 1_000} s` : "";
   return `${withCode(error.rawMessage, meaning.word)}${retry}`;
 }
 

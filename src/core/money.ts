@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { MoneySchema, type Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { ErrorCode, GatewayError } from "./errors.ts";
 
 /** Money as one integer: nano-USD in a bigint. 1,000,000,000 is one US dollar. */
 
@@ -44,28 +43,4 @@ export const currency = "USD";
 /** Converts nano-USD to a Money message. */
 export function money(amountNanos: bigint): Money {
   return create(MoneySchema, { currencyCode: currency, amountNanos });
-}
-
-/**
- * Reads an amount from a request, in nano-USD.
- *
- * @throws GatewayError INVALID_REQUEST where it is missing or not in USD
- */
-export function parseMoney(param: string, amount: Money | undefined): bigint {
-  if (amount === undefined) throw badAmount(param, `${param} is required`);
-  if (amount.currencyCode !== "" && amount.currencyCode !== currency) {
-    throw badAmount(param, `${param} must be in ${currency}`);
-  }
-  return amount.amountNanos;
-}
-
-/** As {@link parseMoney}, but refuses amounts that are not positive. @throws GatewayError INVALID_REQUEST */
-export function parsePositiveMoney(param: string, amount: Money | undefined): bigint {
-  const amountNanos = parseMoney(param, amount);
-  if (amountNanos <= 0n) throw badAmount(param, `${param} must be more than zero`);
-  return amountNanos;
-}
-
-function badAmount(param: string, message: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }

@@ -5,7 +5,7 @@
 import { pageSizeDefault, pageSizeMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** Members that every List request has. */
+/** Members that every List request has; the contract refuses negative sizes. */
 export interface PageRequest {
   /** Largest number of items. 0 means the default; larger than the maximum means the maximum. */
   readonly pageSize: number;
@@ -32,14 +32,10 @@ export interface PageOptions {
 /**
  * Reads the page members of a List request.
  *
- * @throws GatewayError INVALID_REQUEST for a negative size, or a token that this list never issued
+ * @throws GatewayError INVALID_REQUEST for a token that this list never issued
  */
 export function readPage(request: PageRequest, options: PageOptions = {}): Page {
   const { pageSize, pageToken } = request;
-  if (pageSize < 0) {
-    const text = "page_size must not be negative: leave it out, or send 1 to 1000";
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "page_size" });
-  }
   const size = pageSize === 0 ? (options.defaultSize ?? pageSizeDefault) : pageSize;
   const limit = Math.min(size, pageSizeMax);
   if (pageToken === "") return { limit, after: undefined };

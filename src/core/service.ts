@@ -1,5 +1,6 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import { requestCheck } from "./request-rules.ts";
 
 /** A service of the contract and its implementation. */
 export interface Service {
@@ -7,7 +8,27 @@ export interface Service {
   readonly implementation: ServiceImpl<DescService>;
 }
 
-/** Pairs a service with its implementation; the types ensure that they match. */
+/**
+ * Pairs a service with its implementation; the types make sure that they fit. Requests are checked against the rules of
+ * the contract before the implementation sees them, whichever edge they come from. Methods without rules, which calls
+ * to models are, keep their implementation as it is: they pay nothing.
+ */
 export function serve<S extends DescService>(service: S, implementation: ServiceImpl<S>): Service {
-  return { service, implementation };
+  const methods = implementation as unknown as Readonly<Record<string, Method>>;
+  const checked = service.methods.map((method) => [
+    method.localName,
+    withCheck(method, methods[method.localName]),
+  ]);
+  return { service, implementation: Object.fromEntries(checked) as ServiceImpl<DescService> };
+}
+
+type Method = (request: object, context: unknown) => unknown;
+
+function withCheck(description: DescMethod, method: Method | undefined): Method | undefined {
+  const check = requestCheck(description);
+  if (check === undefined || method === undefined) return method;
+  return (request, context) => {
+    check(request);
+    return method(request, context);
+  };
 }

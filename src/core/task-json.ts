@@ -8,6 +8,7 @@ import {
   TaskStatus,
   TaskStatusSchema,
 } from "../../gen/uas/task/v1/task_pb.ts";
+import { errorWord } from "./error-words.ts";
 import { formatUsd } from "./money.ts";
 
 /** The answer to a submit request (R-TSK-2). */
@@ -27,6 +28,7 @@ export function submittedJson(task: Task): JsonObject {
 export function taskJson(task: Task): JsonObject {
   const { files, usage } = task;
   const [promptTokens, completionTokens] = [usage?.inputTokens ?? 0, usage?.outputTokens ?? 0];
+  const word = errorWord(task.errorCode);
   const isFailed = task.status === TaskStatus.FAILED;
   return {
     taskId: task.taskId,
@@ -45,8 +47,8 @@ export function taskJson(task: Task): JsonObject {
       sha256,
     })),
     resultContent: task.resultContent ?? null,
-    error: isFailed ? { code: task.errorCode, message: task.errorMessage } : null,
-    errorCode: orNull(task.errorCode),
+    error: isFailed ? { code: word, message: task.errorMessage } : null,
+    errorCode: orNull(word),
     usage: { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens },
     cost: task.cost
       ? { amount: formatUsd(task.cost.amountNanos), currency: task.cost.currencyCode }

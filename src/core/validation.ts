@@ -1,6 +1,5 @@
 /** Refuses requests in which one member is wrong. */
 import { ErrorCode, GatewayError } from "./errors.ts";
-import { isUuid } from "./uuid.ts";
 
 /**
  * The INVALID_REQUEST error for the member `param`. The message says what would be right.
@@ -11,12 +10,9 @@ export function invalid(param: string | undefined, message: string): GatewayErro
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
 }
 
-/**
- * Checks an id before PostgreSQL fails on it.
- *
- * @throws GatewayError INVALID_REQUEST where it is no UUID in lower case
- */
-export function parseId(param: string, id: string): string {
-  if (!isUuid(id)) throw invalid(param, `${param} must be a UUID in lower case, with dashes`);
-  return id;
+/** A member that the contract's rules require: where it is missing, the request was not checked, which is a defect. */
+export function present<Value>(value: Value | undefined): Value {
+  if (value === undefined)
+    throw new Error("a required member is missing: the request was not checked");
+  return value;
 }

@@ -6,6 +6,7 @@ import {
   type Message,
   toJson,
 } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import {
   ListModelsResponseSchema,
   type ListModelsResponse,
@@ -85,7 +86,7 @@ function modelJson(model: Model): JsonObject {
     type: typeWord(model.type),
     price: { ...charged(model.price ?? {}), ...(tiers.length > 0 && { tiers }) },
     maxOutputTokens: model.maxOutputTokens || null,
-    deadlineMs: model.deadlineMs,
+    deadlineMs: model.deadline ? durationMs(model.deadline) : null,
     cancelBilling: billingWord(model.cancelBilling),
   };
 }

@@ -1,6 +1,6 @@
-/** The REST routes that the contract declares. */
-import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
-import { type Route, route } from "../../gen/uas/http/v1/http_pb.ts";
+/** The REST surface: the routes that the contract declares, and their aliases. */
+import { clone, type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { type Route, RouteSchema, route } from "../../gen/uas/http/v1/http_pb.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 
 /** One route: its path and its RPC. */
@@ -20,12 +20,32 @@ export interface RestRoute {
   readonly restSuffix: string;
 }
 
-/** Lists the routes of `services`, in the contract's order. */
+/**
+ * Prefixes of paths that are served under a second prefix, too. SDKs differ in whether they add `/v1` to their base
+ * address: with it in both places, their requests arrive under `/v1/v1` (R-TXT-6).
+ */
+const prefixAliases = [{ prefix: "/v1/", alias: "/v1/v1/" }] as const;
+
+/** Lists the routes of `services`, in the contract's order: those of each method, then their aliases. */
 export function routeTable(services: readonly DescService[]): RestRoute[] {
   return services
     .flatMap((service) => service.methods)
     .filter((method) => hasOption(method, route))
-    .flatMap((method) => getOption(method, route).map((each) => restRoute(method, each)));
+    .flatMap((method) => {
+      const declared = getOption(method, route);
+      const all = [...declared, ...declared.flatMap(aliasesOf)];
+      return all.map((each) => restRoute(method, each));
+    });
+}
+
+function aliasesOf(each: Route): Route[] {
+  return prefixAliases
+    .filter(({ prefix }) => each.path.startsWith(prefix))
+    .map(({ prefix, alias }) => {
+      const copy = clone(RouteSchema, each);
+      copy.path = alias + each.path.slice(prefix.length);
+      return copy;
+    });
 }
 
 /** A field for the rest of the path, and the text after it. */

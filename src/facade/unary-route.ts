@@ -193,6 +193,7 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
       takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
     );
   }
+  checkOneofs(record, fields, path);
   const seen = new Set<DescField>();
   for (const [name, value] of Object.entries(record)) {
     const field = known.get(name);
@@ -203,14 +204,24 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
   }
 }
 
+/** Of fields that exclude each other only one can be sent. */
+function checkOneofs(record: JsonRecord, fields: readonly DescField[], path: string): void {
+  const given = fields.filter(({ oneof, name, jsonName }) => {
+    return oneof !== undefined && (record[jsonName] ?? record[name] ?? null) !== null;
+  });
+  for (const members of Map.groupBy(given, ({ oneof }) => oneof).values()) {
+    const [, second] = members;
+    if (second === undefined) continue;
+    const names = members.map(({ jsonName }) => path + jsonName).join(", ");
+    throw invalid([path + second.jsonName], `send exactly one of ${names}`);
+  }
+}
+
 function checkValue(value: unknown, field: DescField, path: string): void {
   const name = path + field.jsonName;
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) {
     if (typeof value !== "string") throw invalid([name], "must be a text");
     if (!value.isWellFormed()) throw invalid([name], "must be well-formed Unicode");
-    if (value === "" && neverEmpty.has(`${field.parent.typeName}.${field.name}`)) {
-      throw invalid([name], "must not be empty; leave it out where there is none");
-    }
   }
   if (field.fieldKind !== "message") return;
   if (!isRecord(value)) throw invalid([name], "must be an object");
@@ -218,9 +229,6 @@ function checkValue(value: unknown, field: DescField, path: string): void {
   if (message.typeName === StructSchema.typeName) return;
   checkMembers(value, message.fields, `${name}.`);
 }
-
-/** Texts whose presence is a promise, so that an empty one would be a silent mistake. */
-const neverEmpty = new Set(["uas.task.v1.SubmitTaskRequest.callback_id"]);
 
 /** How many unknown names an error lists, and how many characters of each. */
 const namesMax = 10;

@@ -1,5 +1,6 @@
 /** The models that customers can call, and which API keys may use them. */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   ListModelsRequest,
   ListModelsResponse,
@@ -9,14 +10,13 @@ import {
   ModelSchema,
   ModelType,
   type Model,
-  type ModelPriceSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
+import { priceMessage } from "../billing/prices/price-message.ts";
+import type { ModelConfig } from "../config/config.ts";
 import { pageSizeMax, taskRunMs } from "../config/limits.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { formatUsd } from "../core/money.ts";
 import { nextPageToken, readPage } from "../core/pagination.ts";
 
 /** Finds models for callers. */
@@ -82,32 +82,8 @@ export function modelMessage(model: ModelConfig): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
   const price = priceMessage(priceAt(prices, Date.now()));
-  const limits = { maxOutputTokens, deadlineMs, cancelBilling };
+  const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   return create(ModelSchema, { modelKey, name, type, price, ...limits });
-}
-
-function priceMessage(price: PriceConfig): MessageInitShape<typeof ModelPriceSchema> {
-  return {
-    ...tokenPrices(price),
-    image: usd(price.image),
-    second: usd(price.second),
-    request: usd(price.request),
-    tiers: (price.tiers ?? []).map((tier) => ({ above: tier.above, ...tokenPrices(tier) })),
-  };
-}
-
-function tokenPrices(prices: TokenPrices): Record<keyof TokenPrices, string> {
-  return {
-    input: usd(prices.input),
-    cachedInput: usd(prices.cachedInput),
-    cacheWrite: usd(prices.cacheWrite),
-    output: usd(prices.output),
-    reasoning: usd(prices.reasoning),
-  };
-}
-
-function usd(nanos: bigint | undefined): string {
-  return nanos === undefined ? "" : formatUsd(nanos);
 }
 
 /**

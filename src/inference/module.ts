@@ -3,10 +3,7 @@ import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
-import type { PriceBook } from "../billing/prices/price-book.ts";
-import { callCost, holdAmount } from "../billing/prices/price.ts";
 import type { Config } from "../config/config.ts";
-import { priceAt } from "../config/price.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
@@ -17,7 +14,7 @@ import type { BackgroundTasks } from "./background/tasks.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { createCountTokens } from "./count-tokens.ts";
 import { createHandlers } from "./handlers.ts";
-import type { Pricing } from "./pipeline/context.ts";
+import type { Pricing } from "../billing/prices/pricing.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
 import { createRefusedKeys } from "./refused-keys.ts";
@@ -66,16 +63,4 @@ export function createInference(options: InferenceRoomOptions) {
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
   const refusedKeys = createRefusedKeys(options);
   return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
-}
-
-/** Creates the pricing from the configured prices. */
-export function createPricing(prices: PriceBook): Pricing {
-  return {
-    priceAt: (model, startMs) => priceAt(model.prices, startMs),
-    version: (price) => prices.version(price),
-    hold: (price, { input, output, ...units }, discountBp) =>
-      holdAmount({ price, inputTokens: input, outputTokens: output, ...units, discountBp }),
-    cost: callCost,
-    vendorCost: ({ costs }, usage, startMs) => costs && callCost(priceAt(costs, startMs), usage),
-  };
 }

@@ -3,7 +3,7 @@
  * and the operator. The caller does not learn the reason (R-AUTH-2).
  */
 import type { Logger } from "pino";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import { invalidKey, type OnRefusedKey, type RefusedKey } from "../core/caller.ts";

@@ -5,7 +5,6 @@ import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { money } from "../core/money.ts";
 import type { KeyCopies } from "./copies.ts";
 import { KeyUseEntity, type ApiKeyEntity } from "./entity.ts";
@@ -72,34 +71,11 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
   });
 }
 
-const modelsMax = 1_000;
-const modelCharsMax = 200;
-
-const unprintable = /\p{Cc}/u;
-
 /**
- * Trims, checks and deduplicates a list of model keys. The models need not exist, since they come and go with the
- * configuration.
+ * Trims and deduplicates a list of model keys. The models need not exist, since they come and go with the configuration.
  *
  * @returns `null` for an empty list, which means every model
- * @throws GatewayError INVALID_REQUEST
  */
-export function parseModelList(models: readonly string[]): string[] | null {
-  if (models.length > modelsMax) {
-    throw invalidModels(`models has ${models.length} entries: list at most ${modelsMax}`);
-  }
-  const trimmed = models.map((model) => model.trim());
-  for (const model of trimmed) {
-    if (model === "" || model.length > modelCharsMax) {
-      throw invalidModels(`each of models must be 1 to ${modelCharsMax} characters long`);
-    }
-    if (unprintable.test(model) || !model.isWellFormed()) {
-      throw invalidModels("models must not contain control characters");
-    }
-  }
-  return trimmed.length === 0 ? null : [...new Set(trimmed)];
-}
-
-function invalidModels(message: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "models" });
+export function modelList(models: readonly string[]): string[] | null {
+  return models.length === 0 ? null : [...new Set(models.map((model) => model.trim()))];
 }

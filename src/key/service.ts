@@ -14,16 +14,13 @@ import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { parsePositiveMoney } from "../core/money.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { readUpdateMask } from "../core/partial-update.ts";
-import { parseDisplayName } from "../core/line-parser.ts";
+import { membersOf } from "../core/partial-update.ts";
 import { isUuid, newId } from "../core/uuid.ts";
 import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";
 import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
-import { createKeyMessages, parseModelList, type KeyRow, type SpentOf } from "./message.ts";
+import { createKeyMessages, modelList, type KeyRow, type SpentOf } from "./message.ts";
 import { digestBytes, digestSecret, maskSecret, newSecret } from "./secret.ts";
 import {
   keyIsDeleted,
@@ -111,13 +108,13 @@ function listAndCreate({
   };
 }
 
-/** Reads the properties of a new key. @throws GatewayError INVALID_REQUEST */
+/** Reads the properties of a new key. */
 function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
   return {
-    name: parseDisplayName(name, 0),
-    models: parseModelList(models),
-    expireTime: parseExpiry(expireTime),
-    spendLimit: parseLimit(spendLimit),
+    name: name.trim(),
+    models: modelList(models),
+    expireTime: dateOf(expireTime),
+    spendLimit: nanosOf(spendLimit),
   };
 }
 
@@ -218,46 +215,23 @@ function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
 /** The changed members of a key and their new values. */
 type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
 
-const changeable = ["name", "models", "expire_time", "spend_limit"] as const;
-
-/** The last time that a Timestamp can express, in milliseconds: the end of the year 9999. */
-const timeMsMax = Date.parse("9999-12-31T23:59:59.999Z");
-
-/**
- * Reads the changes of an UpdateKey request.
- *
- * @throws GatewayError INVALID_REQUEST
- */
+/** Reads the changes of an UpdateKey request. */
 export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey {
-  const members = readUpdateMask(updateMask, changeable);
+  const members = membersOf(updateMask);
   return {
-    ...(members.has("name") && { name: parseDisplayName(key?.name ?? "", 0) }),
-    ...(members.has("models") && { models: parseModelList(key?.models ?? []) }),
-    ...(members.has("expire_time") && { expireTime: parseExpiry(key?.expireTime) }),
-    ...(members.has("spend_limit") && { spendLimit: parseLimit(key?.spendLimit) }),
+    ...(members.has("name") && { name: key?.name.trim() ?? "" }),
+    ...(members.has("models") && { models: modelList(key?.models ?? []) }),
+    ...(members.has("expire_time") && { expireTime: dateOf(key?.expireTime) }),
+    ...(members.has("spend_limit") && { spendLimit: nanosOf(key?.spendLimit) }),
   };
 }
 
-/**
- * Parses the expiry; null means never. A past time is refused as a mistake: to stop a key, disable it.
- *
- * @throws GatewayError INVALID_REQUEST
- */
-function parseExpiry(time: Timestamp | undefined): Date | null {
-  if (time === undefined) return null;
-  const wrong = (message: string): GatewayError =>
-    new GatewayError(ErrorCode.INVALID_REQUEST, message, { param: "expire_time" });
-  const { nanos } = time;
-  const ms = Number(time.seconds) * 1_000;
-  if (nanos < 0 || nanos > 999_999_999 || Math.abs(ms) > timeMsMax) {
-    throw wrong("expire_time is no time between the years 1 and 9999");
-  }
-  const date = timestampDate(time);
-  if (date.getTime() > Date.now()) return date;
-  throw wrong("expire_time must be in the future; to stop a key now, disable it");
+/** Null: the key never expires. */
+function dateOf(time: Timestamp | undefined): Date | null {
+  return time === undefined ? null : timestampDate(time);
 }
 
-/** Parses the lifetime spending limit, in nano-USD; null means none. @throws GatewayError */
-function parseLimit(limit: Money | undefined): bigint | null {
-  return limit === undefined ? null : parsePositiveMoney("spend_limit", limit);
+/** In nano-USD. Null: the key has no limit of its own. */
+function nanosOf(limit: Money | undefined): bigint | null {
+  return limit?.amountNanos ?? null;
 }

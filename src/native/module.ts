@@ -14,7 +14,7 @@ import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import { createExternalTasks } from "../task/external.ts";
-import { createTaskPricing } from "../task/module.ts";
+import { createPricing } from "../billing/prices/pricing.ts";
 import { notifyTask } from "../task/notify.ts";
 import type { TaskRow } from "../task/task-row.ts";
 import type { TransitionOptions } from "../task/transition.ts";
@@ -82,7 +82,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const byName = new Map([...vendors.values()].map((mount) => [mount.config.name, mount]));
   const notify = createNotify({ vendors: byName, links, publicUrl });
   const needs = { pool, notify, onLowBalance, onNews };
-  const external = createExternalTasks({ ...needs, pricing: createTaskPricing(prices) });
+  const external = createExternalTasks({ ...needs, pricing: createPricing(prices) });
   const { allowHosts } = config.webhooks;
   const findModel = createFindNativeModel(config.models.values());
   const common = { vendors, findModel, pool, external, jobTracker, links, allowHosts, publicUrl };

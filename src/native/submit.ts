@@ -3,7 +3,7 @@
  * unchanged. From then on the job is a task: it ends, is charged and sends webhooks by itself. A client that disconnects
  * changes nothing: the job goes on.
  */
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
 import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";

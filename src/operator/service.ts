@@ -13,7 +13,6 @@ import type {
 import { noSuchAccount } from "../core/access.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { parseLine } from "../core/line-parser.ts";
 import { isUuid } from "../core/uuid.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
@@ -59,9 +58,8 @@ function conditionsOf({
   toTime,
 }: ListAuditEntriesRequest): object[] {
   if (accountId !== "" && !isUuid(accountId)) throw noSuchAccount();
-  const named = { charsMin: 0, charsMax: 200 } as const;
-  const wanted = parseLine(action, { param: "action", ...named });
-  const who = parseLine(actor, { param: "actor", ...named });
+  const wanted = action.trim();
+  const who = actor.trim();
   return [
     ...(accountId === "" ? [] : [{ accountId }]),
     ...(who === "" ? [] : [{ actor: who }]),

@@ -102,7 +102,7 @@ export function createVendorRpcs(
           routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
           maxOutputTokens: model.maxOutputTokens,
           line: lineOf(config, `models.${model.key}`),
-          deadlineMs: model.deadlineMs ?? taskRunMs,
+          deadline: durationFromMs(model.deadlineMs ?? taskRunMs),
           cancelBilling: model.cancelBilling ?? CancelBilling.NONE,
         })),
         nextPageToken,

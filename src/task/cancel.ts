@@ -1,6 +1,6 @@
 /** Cancels tasks on their client's request. */
 import type { Pool } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { chargeOf } from "./charge.ts";
 import { noSuchTask, notCancellable } from "./failures.ts";

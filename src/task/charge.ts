@@ -1,5 +1,5 @@
 /** Computes what a task costs, and builds its call record. Pure. */
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";

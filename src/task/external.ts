@@ -4,7 +4,7 @@
  * process dies meanwhile, workers recover the outcome.
  */
 import type { Pool, PoolClient } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -140,7 +140,7 @@ async function begin(
   const id = newId();
   const price = pricing.priceAt(task.model, Date.now());
   const { discountBp = 0 } = caller;
-  const amountNanos = pricing.holdUnits(price, task.maxUnits ?? task.units, discountBp);
+  const amountNanos = pricing.hold(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];
   const { rows } = await transaction.query<WholeTask>(
     insertSql,

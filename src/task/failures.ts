@@ -1,5 +1,5 @@
 /** Errors of task requests, and the failures that end tasks. */
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { HoldVerdict } from "../billing/ledger/ledger.ts";
 import { queuedTasksMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

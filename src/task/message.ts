@@ -1,4 +1,5 @@
 /** Turns tasks into messages of the contract. */
+import { errorCodeOf } from "../core/error-words.ts";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";
@@ -35,7 +36,7 @@ export function taskMessage(row: TaskSummary, { isOperator }: View): Task {
     progress: row.progress,
     files: files.map((file) => ({ ...file, sizeBytes: BigInt(file.sizeBytes) })),
     ...(text !== undefined && { resultContent: text }),
-    errorCode: row.error_code ?? "",
+    errorCode: errorCodeOf(row.error_code ?? ""),
     errorMessage: row.error ?? "",
     ...(row.usage !== null && { usage: row.usage }),
     ...(row.cost !== null && { cost: money(BigInt(row.cost)) }),

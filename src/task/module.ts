@@ -4,7 +4,8 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import type { CallRow } from "../billing/calls/call-row.ts";
 import type { PriceBook } from "../billing/prices/price-book.ts";
-import { holdAmount, callCost } from "../billing/prices/price.ts";
+import { createPricing } from "../billing/prices/pricing.ts";
+import { callCost } from "../billing/prices/price.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -31,7 +32,7 @@ import { createTaskReads, WaitSlots } from "./reads.ts";
 import { createTaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
-import { createSubmit, openSubmitPool, type TaskPricing } from "./submit.ts";
+import { createSubmit, openSubmitPool } from "./submit.ts";
 import type { TaskRow } from "./task-row.ts";
 import type {
   WorkerOptions,
@@ -91,7 +92,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const catalogue = createCatalogue(config.models);
   const submit = createSubmit({
     pool: submits,
-    pricing: createTaskPricing(prices),
+    pricing: createPricing(prices),
     onAccepted: onNews,
   });
   const cancel = createCancel({
@@ -139,15 +140,6 @@ export function createTaskReading({ pool }: Database): Service {
     cancelTask: refuse,
     getModelSchema: refuse,
   });
-}
-
-/** Prices for the holds of tasks. */
-export function createTaskPricing(prices: PriceBook): TaskPricing {
-  return {
-    priceAt: (model, timeMs) => priceAt(model.prices, timeMs),
-    version: (price) => prices.version(price),
-    holdUnits: (price, units, discountBp) => holdAmount({ price, ...units, discountBp }),
-  };
 }
 
 /** What {@link createTaskProcessing} is built on. */

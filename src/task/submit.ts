@@ -6,29 +6,21 @@ import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { batchValues } from "../billing/ledger/apply-in.ts";
 import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
-import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
-import type { TaskUnits } from "../vendor/task.ts";
 import { isCancelBilled, taskHold } from "./charge.ts";
 import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
 import { inTransaction } from "./transition.ts";
 import type { TaskSummary } from "./store.ts";
 import type { ParsedSubmit } from "./submit-form.ts";
+import type { Pricing } from "../billing/prices/pricing.ts";
 import { summaryColumns } from "./task-row.ts";
 import { newId } from "../core/uuid.ts";
 
-/** Prices of tasks, from the billing room. */
-export interface TaskPricing {
-  /** The price at a moment, in milliseconds since 1970. */
-  priceAt(model: ModelConfig, timeMs: number): PriceConfig;
-  /** The version of a price. */
-  version(price: PriceConfig): string;
-  /** The most that a task can cost, in nano-USD, rounded up. */
-  holdUnits(price: PriceConfig, units: TaskUnits, discountBp: number): bigint;
-}
+/** The part of {@link Pricing} that tasks are held by. */
+export type TaskPricing = Pick<Pricing, "priceAt" | "version" | "hold">;
 
 /** Options of {@link createSubmit}. */
 export interface SubmitOptions {
@@ -207,7 +199,7 @@ function newTask(
   const { model } = taskModel;
   const { discountBp = 0 } = caller;
   const price = pricing.priceAt(model, Date.now());
-  const holdNanos = pricing.holdUnits(price, taskModel.units(params), discountBp);
+  const holdNanos = pricing.hold(price, taskModel.units(params), discountBp);
   const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
   const values = [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],

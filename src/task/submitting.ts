@@ -288,7 +288,7 @@ const anyTime = { leastMs: 0, mostMs: Number.POSITIVE_INFINITY };
 
 /** What the vendor charged for a task that this process stopped. */
 function stoppedBy(error: unknown): Stopped {
-  return error instanceof TaskStopped ? { reportedCost: error.taken } : {};
+  return error instanceof TaskStopped ? { reportedCost: error.reportedCost } : {};
 }
 
 function temporaryRefusal(message: string): TaskRefused {

@@ -1,6 +1,6 @@
 /** The operations that every step of a task uses: transitions, pauses, ends, late results. */
 import { setTimeout as delay } from "node:timers/promises";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";

@@ -246,12 +246,12 @@ export class TaskRefused extends Error {
 /** The task was cancelled by the signal of its submit. */
 export class TaskStopped extends Error {
   /** The vendor's cost; `undefined` where none is known. */
-  readonly taken: ReportedCost | undefined;
+  readonly reportedCost: ReportedCost | undefined;
 
   constructor(taken: ReportedCost | undefined, cause: unknown) {
     super("the task was stopped", { cause });
     this.name = "TaskStopped";
-    this.taken = taken;
+    this.reportedCost = taken;
   }
 }
 

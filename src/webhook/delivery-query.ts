@@ -1,7 +1,7 @@
 /** SQL that reads deliveries, and their messages: a list is filtered by what three tables say. */
 import type { InferEntity } from "@mikro-orm/core";
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate, type Duration } from "@bufbuild/protobuf/wkt";
 import {
   type AddressClass,
   type Attempt,
@@ -76,13 +76,18 @@ export function attemptMessage(row: AttemptRow): Attempt {
     number: row.number,
     startTime: timestampFromDate(row.startTime),
     outcome: row.outcome as AttemptOutcome,
-    status: row.status,
+    ...(row.status !== 0 && { status: row.status }),
     addressClass: row.addressClass as AddressClass,
-    dnsMs: row.dnsMs,
-    connectMs: row.connectMs,
-    tlsMs: row.tlsMs,
-    firstByteMs: row.firstByteMs,
-    totalMs: row.totalMs,
+    dnsDuration: stepDuration(row.dnsMs),
+    connectDuration: stepDuration(row.connectMs),
+    tlsDuration: stepDuration(row.tlsMs),
+    firstByteDuration: stepDuration(row.firstByteMs),
+    totalDuration: stepDuration(row.totalMs),
     answer: Buffer.from(row.answer).toString(),
   });
+}
+
+/** Undefined: the step was not reached, or took less than a millisecond. */
+function stepDuration(ms: number): Duration | undefined {
+  return ms === 0 ? undefined : durationFromMs(ms);
 }

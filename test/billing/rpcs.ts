@@ -1,4 +1,4 @@
-/** Calls the RPCs of billing as one caller, with plain objects and the service's own errors. */
+/** Calls the RPCs of billing as one caller, with plain objects, the contract's checks and the service's own errors. */
 import {
   create,
   type DescMessage,
@@ -12,7 +12,12 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import type { CallFeed } from "../../src/billing/calls/feed.ts";
+import { createCallService } from "../../src/billing/calls/service.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
+import { serve } from "../../src/core/service.ts";
+import type { Queryable } from "../../src/db/queryable.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 
@@ -24,6 +29,13 @@ export function rpcs(
   return rpcsOf(BillingService, service, caller);
 }
 
+/** Those of the call log that look back; nothing can be watched. */
+export function callRpcs(pool: Queryable, caller: Caller): Client<typeof CallService> {
+  // Only TailCalls, which is no unary RPC, would use it.
+  const feed = {} as CallFeed;
+  return rpcsOf(CallService, createCallService({ pool, feed }), caller);
+}
+
 /** All unary ones of a service, also those that come. */
 export function rpcsOf<Service extends DescService>(
   description: Service,
@@ -31,7 +43,8 @@ export function rpcsOf<Service extends DescService>(
   caller: Caller,
 ): Client<Service> {
   const context = { values: createContextValues().set(callerKey, caller) } as HandlerContext;
-  const handlers = service as unknown as Readonly<Record<string, Handler>>;
+  const { implementation } = serve(description, service);
+  const handlers = implementation as unknown as Readonly<Record<string, Handler>>;
   const calls = description.methods.map(({ localName, input }) => [
     localName,
     async (init: MessageInitShape<DescMessage>) =>

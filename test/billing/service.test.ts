@@ -6,7 +6,7 @@ import { type Caller, operator } from "../../src/core/caller.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
-import { rpcs } from "./rpcs.ts";
+import { callRpcs, rpcs } from "./rpcs.ts";
 import { newId } from "../../src/core/uuid.ts";
 
 const usd = (amountNanos: bigint, currencyCode = "USD") => ({ amountNanos, currencyCode });
@@ -26,6 +26,7 @@ describe("the billing service", () => {
   afterAll(() => billing.close());
 
   const ops = () => rpcs(service, operator);
+  const log = () => callRpcs(billing.pool, operator);
   const charge = async (accountId: string, cost: bigint, requestId?: string): Promise<string> => {
     const id = newId();
     await billing.apply({ accountId, holds: [{ id, amountNanos: cost }] });
@@ -74,10 +75,16 @@ describe("the billing service", () => {
     for (const stranger of [other, rpcs(service, { kind: "anonymous" }), rpcs(service, key)]) {
       await expect(stranger.getBalance({ accountId })).rejects.toEqual(notFound);
       await expect(stranger.listLedgerEntries({ accountId })).rejects.toEqual(notFound);
-      await expect(stranger.listCalls({ accountId })).rejects.toEqual(notFound);
-      await expect(stranger.findCalls({ accountId, requestId: "r" })).rejects.toEqual(notFound);
     }
-    const all = own.findCalls({ requestId: "r" });
+    for (const stranger of [
+      { kind: "session", accountId: newId() } as const,
+      { kind: "anonymous" } as const,
+      key,
+    ]) {
+      const asked = callRpcs(billing.pool, stranger).listCalls({ accountId });
+      await expect(asked).rejects.toEqual(notFound);
+    }
+    const all = callRpcs(billing.pool, { kind: "session", accountId }).listCalls({});
     await expect(all).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
   });
 
@@ -194,7 +201,7 @@ describe("the billing service", () => {
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift(await charge(accountId, BigInt(n + 1), "same"));
     const foreign = await charge(other, 1n, "same");
-    const { calls } = await ops().listCalls({ accountId });
+    const { calls } = await log().listCalls({ accountId });
     expect(calls.map((call) => call.callId)).toEqual(ids);
     expect(calls[0]).toMatchObject({
       requestId: "same",
@@ -204,20 +211,23 @@ describe("the billing service", () => {
       usage: { inputTokens: 10, outputTokens: 5 },
       cost: usd(5n),
       held: usd(5n),
-      durationMs: 12,
+      duration: { seconds: 0n, nanos: 12_000_000 },
       startTime: { seconds: 1767323045n, nanos: 678_000_000 },
     });
-    const found = await ops().findCalls({ accountId, requestId: "same", pageSize: 3 });
+    const filter = { requestId: "same" };
+    const found = await log().listCalls({ accountId, filter, pageSize: 3 });
     expect(found.calls.map((call) => call.callId)).toEqual(ids.slice(0, 3));
-    const rest = { accountId, requestId: "same", pageToken: found.nextPageToken };
-    expect((await ops().findCalls(rest)).calls.map((call) => call.callId)).toEqual(ids.slice(3));
-    const all = await ops().findCalls({ requestId: "same" });
+    const rest = { accountId, filter, pageToken: found.nextPageToken };
+    expect((await log().listCalls(rest)).calls.map((call) => call.callId)).toEqual(ids.slice(3));
+    const all = await log().listCalls({ filter });
     expect(all.calls.map((call) => call.callId)).toEqual([foreign, ...ids]);
-    for (const requestId of ["none", "SAME", "a\0b", "\ud800", "'"]) {
-      expect((await ops().findCalls({ requestId })).calls).toEqual([]);
+    for (const requestId of ["none", "SAME", "'"]) {
+      expect((await log().listCalls({ filter: { requestId } })).calls).toEqual([]);
     }
-    const empty = ops().findCalls({ requestId: "" });
-    await expect(empty).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+    for (const requestId of ["a\0b", "\ud800", "x".repeat(257)]) {
+      const noText = log().listCalls({ filter: { requestId } });
+      await expect(noText).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
+    }
   });
 
   test("R-ERR-7: an invalid page token is refused as the client's error", async () => {
@@ -225,13 +235,12 @@ describe("the billing service", () => {
     const bad = ["x", "!!", "AAAA", Buffer.from("1:'; drop").toString("base64url"), "\0"];
     for (const pageToken of bad) {
       const invalid = code(ErrorCode.INVALID_REQUEST);
-      await expect(ops().listCalls({ accountId, pageToken })).rejects.toEqual(invalid);
+      await expect(log().listCalls({ accountId, pageToken })).rejects.toEqual(invalid);
       await expect(ops().listLedgerEntries({ accountId, pageToken })).rejects.toEqual(invalid);
-      await expect(ops().findCalls({ requestId: "r", pageToken })).rejects.toEqual(invalid);
     }
-    const negative = ops().listCalls({ accountId, pageSize: -1 });
+    const negative = log().listCalls({ accountId, pageSize: -1 });
     await expect(negative).rejects.toEqual(code(ErrorCode.INVALID_REQUEST));
-    expect((await ops().listCalls({ accountId, pageSize: 2_000_000_000 })).calls).toEqual([]);
+    expect((await log().listCalls({ accountId, pageSize: 2_000_000_000 })).calls).toEqual([]);
   });
 
   test("R-MON-6: the audit is an RPC; a database that is away is 503", async () => {

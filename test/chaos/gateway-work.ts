@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { createServices } from "../lifecycle/services.ts";
 import { send } from "../support/raw-http.ts";

@@ -2,11 +2,9 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import {
-  BillingService,
-  type ListCallsRequest,
-} from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
+import { CallService, type ListCallsRequest } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import { ErrorCode } from "../../gen/uas/error/v1/error_pb.ts";
 import { accountId, keyId } from "./sample.ts";
 import { runJson } from "./support.ts";
 
@@ -14,7 +12,7 @@ it("lists the calls that are asked for, over pages that have none", async () => 
   const asked: ListCallsRequest[] = [];
   const routes = (router: ConnectRouter): void => {
     router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });
-    router.service(BillingService, {
+    router.service(CallService, {
       listCalls: (request) => {
         asked.push(request);
         const calls = [{ callId: "c", requestId: "r", model: "fast-1" }];
@@ -34,7 +32,7 @@ it("lists the calls that are asked for, over pages that have none", async () => 
     filter: {
       model: "fast-1",
       keyId,
-      errorCode: "upstream_error",
+      errorCode: ErrorCode.UPSTREAM_ERROR,
       outcome: CallOutcome.FAILED,
       fromTime: timestampFromDate(new Date("2026-11-01T00:00Z")),
       toTime: timestampFromDate(new Date("2026-11-02T00:00Z")),

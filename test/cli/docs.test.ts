@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { CallEndingSchema } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEndingSchema } from "../../gen/uas/billing/v1/call_pb.ts";
 import { buildProgram } from "../../src/cli/program.ts";
 import { enumWord } from "../../src/cli/values.ts";
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { ErrorCode } from "../../gen/uas/error/v1/error_pb.ts";
 import { accountId, balance, createTime, keyId, refuse, time, usd } from "./sample.ts";
 import { run, runJson } from "./support.ts";
@@ -71,14 +72,15 @@ describe("refund", () => {
   const charged = { callId: keyId, accountId, cost: usd(5n) };
   const routes = (calls: readonly (typeof charged)[]) => ({
     routes: (router: ConnectRouter) =>
-      void router.service(BillingService, {
-        findCalls: () => ({ calls: [...calls] }),
-        refund: ({ accountId: account, callId, amount, reference }) => {
-          if (callId !== keyId) refuse(Code.NotFound, ErrorCode.NOT_FOUND, "No such call");
-          asked.push([account, callId, amount?.amountNanos, reference]);
-          return { balance };
-        },
-      }),
+      void router
+        .service(CallService, { listCalls: () => ({ calls: [...calls] }) })
+        .service(BillingService, {
+          refund: ({ accountId: account, callId, amount, reference }) => {
+            if (callId !== keyId) refuse(Code.NotFound, ErrorCode.NOT_FOUND, "No such call");
+            asked.push([account, callId, amount?.amountNanos, reference]);
+            return { balance };
+          },
+        }),
   });
   const line = (call: string) => ["refund", call, "0.000000005", "--reference", "sorry"];
 

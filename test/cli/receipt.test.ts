@@ -1,8 +1,9 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { expect, it } from "vitest";
-import { CallEnding, LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { HoldEventKind, PriceUnit } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import { run, runJson } from "./support.ts";
 
@@ -56,9 +57,9 @@ const full = {
 };
 const world = (receipt: object) => ({
   routes: (router: ConnectRouter) =>
-    void router.service(BillingService, {
-      findCalls: () => ({ calls: [call] }),
-      getReceipt: (request) => ({ receipt: request.callId === callId ? receipt : undefined }),
+    void router.service(CallService, {
+      listCalls: () => ({ calls: [call] }),
+      getCall: (request) => ({ call, ...(request.call.value === callId && { receipt }) }),
     }),
 });
 

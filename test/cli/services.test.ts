@@ -1,8 +1,11 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import { ErrorCode } from "../../gen/uas/error/v1/error_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { accountId, createTime, keyId, time, usd } from "./sample.ts";
 import { run, runJson } from "./support.ts";
@@ -23,22 +26,25 @@ describe("calls", () => {
     held: usd(2_050_000n),
     priceVersion: "abc",
     startTime: createTime,
-    durationMs: 120,
-    firstByteMs: 15,
+    duration: durationFromMs(120),
+    firstContentDuration: durationFromMs(15),
     stream: true,
     path: "/v1/chat/completions",
   };
-  const refused = { ...call, status: 402, errorCode: "insufficient_balance", vendor: "" };
+  const refused = { ...call, status: 402, errorCode: ErrorCode.INSUFFICIENT_BALANCE, vendor: "" };
   const asked: unknown[] = [];
   const routes = (router: ConnectRouter) => {
     router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });
-    router.service(BillingService, {
-      findCalls: ({ requestId, accountId: account, pageSize }) => {
-        asked.push([requestId, account, pageSize]);
-        return { calls: requestId === "req-1" ? [call, refused].slice(0, pageSize) : [] };
-      },
-      getReceipt: ({ callId }) => ({ receipt: { call: { ...call, callId }, charged: true } }),
-      listCalls: ({ pageSize, pageToken }) => {
+    router.service(CallService, {
+      getCall: ({ call: { value: callId = "" } }) => ({
+        receipt: { call: { ...call, callId }, charged: true },
+      }),
+      listCalls: ({ filter, accountId: account, pageSize, pageToken }) => {
+        const requestId = filter?.requestId ?? "";
+        if (requestId !== "") {
+          asked.push([requestId, account, pageSize]);
+          return { calls: requestId === "req-1" ? [call, refused].slice(0, pageSize) : [] };
+        }
         asked.push([pageSize, pageToken]);
         return { calls: Array(Math.min(pageSize, 1_000)).fill(call), nextPageToken: "more" };
       },

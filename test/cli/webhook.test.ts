@@ -36,7 +36,7 @@ describe("webhook", () => {
     outcome: AttemptOutcome.DELIVERED,
     status: 204,
     addressClass: AddressClass.PUBLIC_IPV4,
-    totalMs: 12,
+    totalDuration: { seconds: 0n, nanos: 12_000_000 },
     answer: "a\u001b[31mb",
   };
   const secret = { accountId, current: "whsec_a", other: "", isPromoted: true };

@@ -1,14 +1,18 @@
-import { getOption } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { DialectSchema, route, type Route } from "../../gen/uas/http/v1/http_pb.ts";
-import { findMethods } from "./services.ts";
+import { DialectSchema, type Route } from "../../gen/uas/http/v1/http_pb.ts";
+import { routeTable, type RestRoute } from "../../src/facade/route-table.ts";
+import { findServices } from "./services.ts";
 
 const dialects = new Map<number, string>(
   DialectSchema.values.map(({ number, name }) => [number, name.replace("DIALECT_", "")]),
 );
 
-function describe({ method, path, dialect, ...flags }: Route, rpc: string): string {
-  const { whenHeader, whenQuery } = flags;
+async function findRoutes(): Promise<RestRoute[]> {
+  return routeTable(await findServices());
+}
+
+function describe({ route, method: rpc }: RestRoute): string {
+  const { method, path, dialect, whenHeader, whenQuery, ...flags } = route;
   const set = Object.entries(flags).filter(([, value]) => value === true);
   return [
     method,
@@ -17,15 +21,12 @@ function describe({ method, path, dialect, ...flags }: Route, rpc: string): stri
     ...(whenQuery === "" ? [] : [`if ?${whenQuery}=true`]),
     dialects.get(dialect),
     ...set.map(([name]) => name),
-    rpc,
+    `${rpc.parent.typeName.replace(/^uas\./, "")}/${rpc.name}`,
   ].join(" ");
 }
 
-test("the documented HTTP surface is exactly this", async () => {
-  const methods = await findMethods();
-  const routes = methods.flatMap(({ name, method }) =>
-    getOption(method, route).map((declared) => describe(declared, name)),
-  );
+test("the documented HTTP surface, aliases included, is exactly this", async () => {
+  const routes = (await findRoutes()).map(describe);
   expect(routes).toEqual([
     "POST /v1/chat/completions CHAT_COMPLETIONS inference.v1.InferenceService/Exchange",
     "POST /api/ai/chat/completions CHAT_COMPLETIONS platformAliases inference.v1.InferenceService/Exchange",
@@ -70,8 +71,7 @@ test("the documented HTTP surface is exactly this", async () => {
 });
 
 test("no two routes are the same, and each says its method, path and dialect", async () => {
-  const methods = await findMethods();
-  const routes = methods.flatMap(({ method }) => getOption(method, route));
+  const routes: Route[] = (await findRoutes()).map(({ route }) => route);
   const places = routes.map(({ method, path, whenHeader, whenQuery }) =>
     [method, path, whenHeader, whenQuery].join(" "),
   );
@@ -83,4 +83,12 @@ test("no two routes are the same, and each says its method, path and dialect", a
     expect(whenHeader).toBe(whenHeader.toLowerCase());
     if (whenQuery !== "") expect([method, whenHeader]).toEqual(["GET", ""]);
   }
+});
+
+test("every path under /v1 is served under /v1/v1, too, and nothing else is (R-TXT-6)", async () => {
+  const paths = new Set((await findRoutes()).map(({ route }) => route.path));
+  const doubled = [...paths].filter((path) => path.startsWith("/v1/v1/"));
+  const single = [...paths].filter((path) => path.startsWith("/v1/") && !doubled.includes(path));
+  expect(single.length).toBeGreaterThan(0);
+  expect(doubled.toSorted()).toEqual(single.map((path) => `/v1${path}`).toSorted());
 });

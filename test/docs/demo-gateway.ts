@@ -1,4 +1,5 @@
 /** A gateway as `npm start` makes it on a fresh machine, but for its ports and its database. */
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { createClient } from "@connectrpc/connect";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
@@ -38,6 +39,7 @@ export async function startDemoGateway(cwd: string): Promise<DemoGateway> {
   });
   const accountId = account?.accountId ?? "";
   const billing = createClient(BillingService, app.transport);
+  const log = createClient(CallService, app.transport);
   const amount = { currencyCode: "USD", amountNanos: 10_000_000_000n };
   await billing.topUp({ accountId, amount, reference: "test" });
   const { secret } = await createClient(KeyService, app.transport).createKey({ accountId });
@@ -48,7 +50,7 @@ export async function startDemoGateway(cwd: string): Promise<DemoGateway> {
     async recorded(requestId) {
       // A call is recorded when it is settled, which is after its reply.
       for (const end = Date.now() + 5_000; ; await new Promise((done) => setTimeout(done, 5))) {
-        if ((await billing.findCalls({ requestId })).calls.length > 0) return;
+        if ((await log.listCalls({ filter: { requestId } })).calls.length > 0) return;
         if (Date.now() > end) throw new Error(`no call by ${requestId}`);
       }
     },

@@ -2,7 +2,7 @@
 import { request as httpRequest } from "node:http";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { Role } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";

@@ -15,7 +15,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { APIError, AuthenticationError, PermissionDeniedError } from "openai";
 import { Client } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "../contract/services.ts";
 import type { Customer } from "../support/gateway.ts";

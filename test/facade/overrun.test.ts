@@ -1,6 +1,6 @@
 /** R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for. */
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bearer } from "../rpc/harness.ts";
 import { priceDefault, startGateway } from "../support/gateway.ts";
 import { answer } from "../support/upstream/behaviour.ts";

@@ -3,8 +3,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Client } from "pg";
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
+import { CallEnding, CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { refusedKeyRecordsMax } from "../../src/config/limits.ts";
 import type { RawReply } from "../support/raw-http.ts";
@@ -63,7 +62,7 @@ describe.each(["disabled", "deleted", "expired"] as const)("a key that is %s", (
       ending: endings[reason],
       cost: { amountNanos: 0n },
     });
-    const { calls } = await gateway.billing.listCalls({
+    const { calls } = await gateway.callLog.listCalls({
       accountId: customer.accountId,
       filter: { outcome: CallOutcome.FAILED, ending: endings[reason] },
     });
@@ -105,9 +104,9 @@ it("what is no call has no record: lists of models, and keys that do not exist",
   const lastId = newRequestId();
   await sendWith(customer.key, "/v1/chat/completions", lastId);
   await gateway.call(lastId);
-  const { calls } = await gateway.billing.listCalls({ accountId: customer.accountId });
+  const { calls } = await gateway.callLog.listCalls({ accountId: customer.accountId });
   expect(calls.map((call) => call.requestId)).toEqual([lastId]);
-  expect((await gateway.billing.findCalls({ requestId: unknownId })).calls).toEqual([]);
+  expect((await gateway.callLog.listCalls({ filter: { requestId: unknownId } })).calls).toEqual([]);
 });
 
 it("a client that goes on and on fills no log: so many records a minute, for each key", async () => {
@@ -123,7 +122,7 @@ it("a client that goes on and on fills no log: so many records a minute, for eac
   const otherId = newRequestId();
   await sendWith(other.key, "/v1/chat/completions", otherId);
   await gateway.call(otherId);
-  const { calls } = await gateway.billing.findCalls({ requestId, pageSize: 100 });
+  const { calls } = await gateway.callLog.listCalls({ filter: { requestId }, pageSize: 100 });
   expect(calls).toHaveLength(refusedKeyRecordsMax);
 });
 

@@ -96,8 +96,8 @@ it("is looked up within the account (R-ID-6)", async () => {
   const id = newRequestId();
   await echoed({ "x-request-id": id });
   await fixture.gateway.call(id);
-  const { calls } = await fixture.gateway.billing.findCalls({
-    requestId: id,
+  const { calls } = await fixture.gateway.callLog.listCalls({
+    filter: { requestId: id },
     accountId: other.accountId,
   });
   expect(calls).toEqual([]);

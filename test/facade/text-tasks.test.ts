@@ -1,7 +1,7 @@
 /** TEXT tasks from the submit to the charge: real HTTP, real database, vendors that are strict. */
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { type Customer, type Gateway, startGateway } from "../support/gateway.ts";

@@ -2,7 +2,7 @@
  * to the nano-USD (R-TXT-9, R-MON-8). What that is, is added up here from what the vendor sent. */
 import { request as httpRequest } from "node:http";
 import { expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { priceDefault } from "../support/gateway.ts";
 import { delivered } from "../support/sdk-streams.ts";
 import { modelOf, type Policy, useStyleGateway } from "../support/style-gateway.ts";
@@ -147,12 +147,12 @@ function expectedCost(stream: Stream): bigint {
   // The vendor has told all that it will charge.
   if (/"(?:completion_tokens|output_tokens)":15\b/.test(events)) return reportedCost;
   const bytes = Buffer.byteLength(delivered(stream.vendor, events).text);
-  if (stream.part < 0 || bytes === 0) return 0n;
   const made = BigInt(Math.ceil(bytes / 4)) * price.output;
-  // Messages tells first what it has read; the others have told nothing yet.
+  // The vendor has the whole request, so its input is charged (R-MON-11). Messages tells first what it has read; the
+  // others have told nothing yet.
   const { input, cached, written } = tokens;
   const read =
-    stream.vendor === "messages"
+    stream.vendor === "messages" && events.includes("message_start")
       ? BigInt(input - cached - written) * price.input +
         BigInt(cached) * price.cached +
         BigInt(written) * price.written

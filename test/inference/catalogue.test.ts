@@ -98,9 +98,12 @@ describe("the catalogue", () => {
   });
 
   it("shows how long a task may take and what a cancelled one costs, also where nobody said", () => {
-    const plain = { deadlineMs: 1_800_000, cancelBilling: CancelBilling.NONE };
+    const plain = { deadline: { seconds: 1_800n, nanos: 0 }, cancelBilling: CancelBilling.NONE };
     expect(modelMessage(model("a"))).toMatchObject(plain);
     const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };
-    expect(modelMessage({ ...model("a"), ...said })).toMatchObject(said);
+    expect(modelMessage({ ...model("a"), ...said })).toMatchObject({
+      deadline: { seconds: 0n, nanos: 5_000_000 },
+      cancelBilling: CancelBilling.UPSTREAM,
+    });
   });
 });

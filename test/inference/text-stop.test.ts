@@ -113,16 +113,16 @@ test("what its vendor counts on the way is that, and what it said is counted her
   );
   const error = await stopped("anthropic", messages, byteStream(events, { ending: "hang" }));
   expect(error).toBeInstanceOf(TaskStopped);
-  expect(error).toMatchObject({ taken: { usage: { inputTokens: 25, outputTokens: 3 } } });
+  expect(error).toMatchObject({ reportedCost: { usage: { inputTokens: 25, outputTokens: 3 } } });
 });
 
 test("where its vendor counts nothing on the way, all is counted here", async () => {
   const behaviour = answer({ text: ["Twelve bytes", " more"], cutAfter: 2, ending: "hang" });
   const error = await stopped("openai-compatible", chat, behaviour);
   expect(error).toBeInstanceOf(TaskStopped);
-  expect(error).toMatchObject({ taken: { usage: { outputTokens: 3, isEstimated: true } } });
+  expect(error).toMatchObject({ reportedCost: { usage: { outputTokens: 3, isEstimated: true } } });
   const input = Math.ceil(chat.last().body.length / 4);
-  expect(error).toMatchObject({ taken: { usage: { inputTokens: input } } });
+  expect(error).toMatchObject({ reportedCost: { usage: { inputTokens: input } } });
 });
 
 test("R-MON-8: where nothing came, nothing is taken", async () => {

@@ -4,8 +4,9 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type KeySchema, KeyState } from "../../gen/uas/key/v1/key_pb.ts";
-import { UpdateKeyRequestSchema } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { KeyService, UpdateKeyRequestSchema } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
+import { requestCheck } from "../../src/core/request-rules.ts";
 import { readKeyChange } from "../../src/key/service.ts";
 import { amountNanosMax } from "../../src/core/money.ts";
 import { codeOf, openRooms, type Rooms } from "./rooms.ts";
@@ -127,10 +128,12 @@ it("R-ERR-7: whatever the mask and the members are, they can be stored or are IN
     fc.subarray(["name", "models", "expire_time", "spend_limit"]),
     fc.array(fc.string(), { maxLength: 2 }),
   );
+  const check = requestCheck(KeyService.method.updateKey);
   fc.assert(
     fc.property(key, paths, (init, named) => {
       const request = create(UpdateKeyRequestSchema, { key: init, updateMask: { paths: named } });
       try {
+        check?.(request);
         const { expireTime, spendLimit } = readKeyChange(request);
         if (expireTime) expect(expireTime.getFullYear()).toBeLessThan(10_000);
         if (spendLimit != null) expect(spendLimit).toBeGreaterThan(0n);

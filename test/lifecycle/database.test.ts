@@ -1,6 +1,6 @@
 /** The database goes away and comes back under a running gateway (R-MON-2, R-MON-7). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../support/gateway.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { type RawReply, send } from "../support/raw-http.ts";

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { request as httpRequest } from "node:http";
 import { Pool } from "pg";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { exchangeOf, inferenceOf, readExchange, bearer, withTransport } from "../rpc/harness.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { send } from "../support/raw-http.ts";
 import { killWorker } from "./workers-rig.ts";

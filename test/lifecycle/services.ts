@@ -1,7 +1,8 @@
 /** The services of an operator beside running processes: as the command line has them. */
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { createClient } from "@connectrpc/connect";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { type CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { type CallRecord } from "../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type Backend, openBackend } from "../../src/app/backend.ts";
@@ -50,8 +51,8 @@ export function createServices(url: string): Services {
       }),
     calls: (requestId) =>
       use(async ({ transport }) => {
-        const billing = createClient(BillingService, transport);
-        return (await billing.findCalls({ requestId })).calls;
+        const log = createClient(CallService, transport);
+        return (await log.listCalls({ filter: { requestId } })).calls;
       }),
   };
 }

@@ -1,7 +1,7 @@
 /** Running streams where something else ends: the database for a while, or the gateway (R-MON-5, R-TXT-9). */
 import { Client } from "pg";
 import { expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";

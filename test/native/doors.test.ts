@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type NativeGateway, startGeminiGateway } from "./gemini-gateway.ts";
 import { geminiReply } from "./gemini-replies.ts";

@@ -24,7 +24,7 @@ beforeAll(async () => {
     pricing: {
       priceAt: () => priceDefault,
       version: () => "test",
-      holdUnits: () => 5_000_000n,
+      hold: () => 5_000_000n,
     },
   });
 });

@@ -3,7 +3,7 @@ import { createFal } from "@ai-sdk/fal";
 import { ApiError, createFalClient, ValidationError } from "@fal-ai/client";
 import { generateImage } from "ai";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type FalGateway, falError, falEvents, falResult, startFalGateway } from "./fal-vendor.ts";
 

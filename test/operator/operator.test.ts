@@ -175,7 +175,7 @@ describe("the installation", () => {
         modelKey: demoModel,
         type: "TEXT",
         routes: [{ vendor: "demo", model: "instant" }],
-        deadlineMs: 1_800_000,
+        deadline: { seconds: 1_800n },
       },
       { modelKey: publicModel, routes: [{ vendor: "sim", model: "vendor-model" }] },
     ]);

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { publicModel } from "../support/gateway.ts";

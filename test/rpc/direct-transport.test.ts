@@ -167,7 +167,7 @@ describe("the direct transport", () => {
       );
       expect(rpc.code).toBe(Code.ResourceExhausted);
       expect(rpc.findDetails(ErrorDetailSchema)).toMatchObject([
-        { code: ErrorCode.RATE_LIMIT_EXCEEDED, retryAfterSeconds: 17, param: "model" },
+        { code: ErrorCode.RATE_LIMIT_EXCEEDED, retryDelay: { seconds: 17n }, param: "model" },
       ]);
       expect(told).toBe(error);
       // From another process there is the detail only: it tells the same.

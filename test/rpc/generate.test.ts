@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { Role, ToolType } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { type GenerationSchema, StopReason } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";

@@ -1,7 +1,7 @@
 /** The internal listener as `@grpc/grpc-js` sees it. */
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { publicModel } from "../support/gateway.ts";
 import { answer, failure, flood, hang } from "../support/upstream/behaviour.ts";
@@ -225,7 +225,7 @@ describe("Exchange", () => {
       client.stream(exchangePath, messageOf(publicModel), { metadata }),
     );
     expect(error?.code).toBe(grpc.status.RESOURCE_EXHAUSTED);
-    expect(error && detailsOf(error)).toMatchObject([{ retryAfterSeconds: 17 }]);
+    expect(error && detailsOf(error)).toMatchObject([{ retryDelay: { seconds: 17n } }]);
   });
 
   it("R-TXT-9: a cancelled call stops the vendor and is recorded as client_gone", async () => {
@@ -263,7 +263,7 @@ describe("Exchange", () => {
     expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 200 });
   });
 
-  it("ends at its deadline, stops the vendor, and costs nothing before the first content", async () => {
+  it("ends at its deadline, stops the vendor, and costs the input before the first content (R-MON-11)", async () => {
     fixture.upstream.script(hang);
     const id = "grpc-deadline-1";
     const { error } = await drain(
@@ -271,10 +271,10 @@ describe("Exchange", () => {
     );
     expect(error?.code).toBe(grpc.status.DEADLINE_EXCEEDED);
     expect(await (await fixture.upstream.request(1)).left).toBe(true);
-    expect(await fixture.gateway.call(id)).toMatchObject({
-      ending: CallEnding.CLIENT_GONE,
-      status: 499,
-      cost: { amountNanos: 0n },
-    });
+    const call = await fixture.gateway.call(id);
+    expect(call).toMatchObject({ ending: CallEnding.CLIENT_GONE, status: 499 });
+    expect(call.usage?.outputTokens).toBe(0);
+    expect(call.cost?.amountNanos).toBe(BigInt(call.usage?.inputTokens ?? 0) * 250n);
+    expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 });

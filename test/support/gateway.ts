@@ -1,4 +1,5 @@
 /** A whole gateway for a test: real listeners, real database, real money, a vendor that is simulated. */
+import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,11 +7,12 @@ import { createClient, type Client } from "@connectrpc/connect";
 import { Pool } from "pg";
 import { pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
-import type { CallRecord } from "../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallAttempt, CallRecord } from "../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type App, type BuildOptions, buildApp } from "../../src/app.ts";
+import { errorWord } from "../../src/core/error-words.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import type {
   Config,
@@ -57,6 +59,12 @@ export type TestModel = Partial<Omit<ModelConfig, "key">> & {
   readonly price?: PriceConfig;
 };
 
+/** A call of the log, with errors by their documented words, as customers know them. */
+export type RecordedCall = Omit<CallRecord, "errorCode" | "attempts"> & {
+  readonly errorCode: string;
+  readonly attempts: readonly (Omit<CallAttempt, "errorCode"> & { readonly errorCode: string })[];
+};
+
 /** A running gateway. */
 export interface Gateway {
   /** The public address, without a trailing slash. */
@@ -68,14 +76,15 @@ export interface Gateway {
   readonly accounts: Client<typeof AccountService>;
   readonly keys: Client<typeof KeyService>;
   readonly billing: Client<typeof BillingService>;
+  readonly callLog: Client<typeof CallService>;
   /** Lines of the log so far. */
   readonly log: readonly string[];
   /** An account with money and a key. */
   customer(options?: CustomerOptions): Promise<Customer>;
   /** Resolves with the newest call by a request id as soon as it is recorded. */
-  call(requestId: string): Promise<CallRecord>;
+  call(requestId: string): Promise<RecordedCall>;
   /** Resolves with all calls by a request id as soon as there are `count`. */
-  calls(requestId: string, count: number): Promise<CallRecord[]>;
+  calls(requestId: string, count: number): Promise<RecordedCall[]>;
   /** Money of an account, in nano-USD. */
   money(accountId: string): Promise<Money>;
   /** Ends everything; throws where the books are wrong, or money is still held. */
@@ -145,11 +154,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const { publicUrl, internalUrl } = await app.listen();
   const billing = createClient(BillingService, app.transport);
-  const calls = async (requestId: string, count: number): Promise<CallRecord[]> => {
+  const callLog = createClient(CallService, app.transport);
+  const calls = async (requestId: string, count: number): Promise<RecordedCall[]> => {
     // A call is recorded when it is settled, which is after its reply: the only thing worth waiting for.
     for (const end = Date.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 5))) {
-      const found = (await billing.findCalls({ requestId, pageSize: 1_000 })).calls;
-      if (found.length >= count) return found;
+      const found = (await callLog.listCalls({ filter: { requestId }, pageSize: 1_000 })).calls;
+      if (found.length >= count) return found.map(recordedCall);
       if (Date.now() > end) throw new Error(`${found.length} of ${count} calls by ${requestId}`);
     }
   };
@@ -161,6 +171,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     accounts: createClient(AccountService, app.transport),
     keys: createClient(KeyService, app.transport),
     billing,
+    callLog,
     log,
     calls,
     async call(requestId) {
@@ -202,6 +213,14 @@ async function createCustomer(
   const wanted = { accountId, name: "test", models: [...models], ...limit };
   const created = await keys.createKey(wanted);
   return { accountId, keyId: created.key?.keyId ?? "", key: created.secret };
+}
+
+function recordedCall(call: CallRecord): RecordedCall {
+  const attempts = call.attempts.map((each) => ({
+    ...each,
+    errorCode: errorWord(each.errorCode),
+  }));
+  return { ...call, errorCode: errorWord(call.errorCode), attempts };
 }
 
 async function moneyOf(billing: Client<typeof BillingService>, accountId: string): Promise<Money> {

@@ -2,7 +2,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import type { Pool } from "pg";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageBucket, UsageGroup } from "../../gen/uas/billing/v1/usage_pb.ts";
@@ -10,8 +9,8 @@ import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import { billingPartitions } from "../../src/billing/jobs.ts";
 import { CallFeed } from "../../src/billing/calls/feed.ts";
 import { createCallService } from "../../src/billing/calls/service.ts";
-import { createBillingService } from "../../src/billing/service.ts";
 import { createUsageService } from "../../src/billing/calls/usage-service.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { callerKey, operator } from "../../src/core/caller.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
@@ -89,14 +88,14 @@ export async function fillLog(pool: Pool, rows: number): Promise<FilledLog> {
 
 /** What a console asks, of the large account and of all accounts together. */
 export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
-  const { billing, calls, usage } = clients(pool);
+  const { calls, usage } = clients(pool);
   const { accountId, keyId, requestIds, fromMs, toMs } = log;
   const range = { fromTime: timestampFromMs(fromMs), toTime: timestampFromMs(toMs) };
-  type Filter = Parameters<typeof billing.listCalls>[0]["filter"];
+  type Filter = Parameters<typeof calls.listCalls>[0]["filter"];
   const list = (title: string, filter: Filter, of = accountId): LogQuestion => ({
     title,
     ask: async () => {
-      const { calls: found } = await billing.listCalls({ accountId: of, pageSize: 50, filter });
+      const { calls: found } = await calls.listCalls({ accountId: of, pageSize: 50, filter });
       return { found: found.length };
     },
   });
@@ -130,7 +129,7 @@ export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
       ask: async (attempt) => {
         const filter = { toTime: at(attempt + 1) };
         return {
-          found: (await billing.listCalls({ accountId, pageSize: 50, filter })).calls.length,
+          found: (await calls.listCalls({ accountId, pageSize: 50, filter })).calls.length,
         };
       },
     },
@@ -138,8 +137,8 @@ export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
     list("calls of a common model", { model: "model-3" }),
     list("calls of a rare model", { model: "rare-1" }),
     list("failed calls", failed),
-    list("calls with a rare error", { errorCode: "internal_error" }),
-    list("failed calls with a rare error", { ...failed, errorCode: "internal_error" }),
+    list("calls with a rare error", { errorCode: ErrorCode.INTERNAL_ERROR }),
+    list("failed calls with a rare error", { ...failed, errorCode: ErrorCode.INTERNAL_ERROR }),
     list("calls that cost most", { costMin: money(1_008_000n) }),
     list("calls by request id", { requestId: requestIds[1] }),
     list("calls of nobody's model", { model: "no such" }),
@@ -148,13 +147,15 @@ export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
     {
       title: "a call with its receipt",
       ask: async (attempt) => {
-        const { call } = await calls.getCall({ requestId: requestIds[attempt % 2] ?? "" });
+        const { call } = await calls.getCall({
+          call: { case: "requestId", value: requestIds[attempt % 2] ?? "" },
+        });
         return { found: call === undefined ? 0 : 1 };
       },
     },
     count("histogram of 30 days", {}),
     count("histogram of a model's failures", { model: "model-3", ...failed }),
-    count("histogram of an error", { errorCode: "upstream_error" }),
+    count("histogram of an error", { errorCode: ErrorCode.UPSTREAM_ERROR }),
     add("usage of 30 days by day and model", UsageBucket.DAY, UsageGroup.MODEL),
     add("usage of 30 days by hour and key", UsageBucket.HOUR, UsageGroup.KEY),
     add("usage of all accounts by day", UsageBucket.DAY, UsageGroup.NONE, ""),
@@ -164,10 +165,8 @@ export function logQuestions(pool: Pool, log: FilledLog): LogQuestion[] {
 function clients(pool: Pool) {
   // Nobody watches: it opens nothing.
   const feed = new CallFeed({ pool, url: "" });
-  const accountExists = async (): Promise<boolean> => true;
   const transport = createDirectTransport(
     [
-      serve(BillingService, createBillingService({ pool, accountExists })),
       serve(CallService, createCallService({ pool, feed })),
       serve(UsageService, createUsageService({ pool })),
     ],
@@ -179,7 +178,6 @@ function clients(pool: Pool) {
     ],
   );
   return {
-    billing: createClient(BillingService, transport),
     calls: createClient(CallService, transport),
     usage: createClient(UsageService, transport),
   };

@@ -1,6 +1,6 @@
 /** R-TSK-6: what a cancelled task costs, in every state and by what its vendor says, to the nano-dollar. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { CallEnding } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { type Cancel, createCancel } from "../../src/task/cancel.ts";
 import type { TaskState } from "../../src/task/state.ts";

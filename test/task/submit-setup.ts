@@ -19,7 +19,7 @@ export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => v
     read: () => ({ images: 1 }),
     units: () => ({ images: 1 }),
   };
-  const pricing = { priceAt: () => price, version: () => "v", holdUnits: () => imageNanos };
+  const pricing = { priceAt: () => price, version: () => "v", hold: () => imageNanos };
   const submit = createSubmit({ pool, pricing, failpoint });
   return {
     submit: (accountId: string, callbackId: string, own: SubmitOverrides = {}) =>

@@ -1,10 +1,9 @@
 /** The RPC that sends codes for single actions. */
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   CodeAction,
-  CodeActionSchema,
   SentCodeSchema,
   type SentCode,
 } from "../../../gen/uas/account/v1/session_pb.ts";
@@ -13,6 +12,7 @@ import { codeSendsMax } from "../../config/limits.ts";
 import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isUuid } from "../../core/uuid.ts";
+import { invalid } from "../../core/validation.ts";
 import type { SentFacts } from "../code/codes.ts";
 import { purposeOf } from "../code/limits.ts";
 import { parsePhone, maskPhone } from "../code/phone.ts";
@@ -29,7 +29,7 @@ export function createActionCodeRpc(
     async sendActionCode({ action, subjectId }, context) {
       const own = requireSession(context);
       if (!rules.hasCodes) throw noSms();
-      checkAction(action, subjectId);
+      checkSubject(action, subjectId);
       const user = await requireUser(room, own);
       if (user.phone == null) throw noPhone();
       const sent = await room.codes.send({
@@ -41,7 +41,7 @@ export function createActionCodeRpc(
         country: parsePhone(user.phone, []).callingCode,
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
-        language: parseLanguage(user.language) || "en",
+        language: languageOf(user.language) || "en",
         isWanted: true,
         isAwaited: true,
       });
@@ -53,20 +53,16 @@ export function createActionCodeRpc(
 /** Actions without a subject. */
 const bare: ReadonlySet<CodeAction> = new Set([CodeAction.SET_PASSWORD, CodeAction.CHANGE_PHONE]);
 
-const actions: ReadonlySet<number> = new Set(CodeActionSchema.values.map(({ number }) => number));
-
-function checkAction(action: CodeAction, subjectId: string): void {
-  const wrong = (param: string, message: string): GatewayError =>
-    new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
-  if (action === CodeAction.UNSPECIFIED || !actions.has(action)) {
-    throw wrong("action", "action is required: say what the code is for");
+/** An action is required here and not in the contract: who has no session is told that first. */
+function checkSubject(action: CodeAction, subjectId: string): void {
+  if (action === CodeAction.UNSPECIFIED) {
+    throw invalid("action", "action is required: say what the code is for");
   }
-  if (bare.has(action) ? subjectId !== "" : !isUuid(subjectId)) {
-    throw wrong(
-      "subject_id",
-      "subject_id must be the id that the action is about, or empty where it has none",
-    );
-  }
+  if (bare.has(action) ? subjectId === "" : isUuid(subjectId)) return;
+  throw invalid(
+    "subject_id",
+    "subject_id must be the id that the action is about, or empty where it has none",
+  );
 }
 
 function noPhone(): GatewayError {
@@ -81,15 +77,12 @@ export function sentMessage(phone: string, { expireTime, shown = "" }: SentFacts
   return create(SentCodeSchema, {
     maskedPhone: maskPhone(phone),
     expireTime: timestampFromDate(expireTime),
-    resendSeconds: codeSendsMax.phone[0].withinMs / 1_000,
+    resendDelay: durationFromMs(codeSendsMax.phone[0].withinMs),
     developmentCode: shown,
   });
 }
 
-/** Reads a language; empty means unspecified. @throws GatewayError INVALID_REQUEST */
-export function parseLanguage(language: string): "" | "en" | "zh" {
-  if (language === "" || language === "en" || language === "zh") return language;
-  throw new GatewayError(ErrorCode.INVALID_REQUEST, "language is en or zh, or empty", {
-    param: "language",
-  });
+/** A stored or sent language; empty means unspecified. */
+export function languageOf(language: string): "" | "en" | "zh" {
+  return language === "en" || language === "zh" ? language : "";
 }

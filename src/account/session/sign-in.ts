@@ -13,7 +13,7 @@ import { noSms } from "../sms/sms.ts";
 import { userMessage } from "../user/message.ts";
 import { isPassword } from "../user/password.ts";
 import type { UserRow } from "../user/store.ts";
-import { parseLanguage, sentMessage } from "./action-code.ts";
+import { languageOf, sentMessage } from "./action-code.ts";
 import { sessionMessage, digestToken, isToken, newToken } from "./store.ts";
 
 type Rpcs = ServiceImpl<typeof SessionService>;
@@ -75,7 +75,7 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
         country: callingCode,
         ipAddress: browser.ipAddress,
         accountId: undefined,
-        language: parseLanguage(request.language) || "en",
+        language: languageOf(request.language) || "en",
         isWanted,
         // Otherwise the provider's response time would reveal whether a user has the number.
         isAwaited: rules.hasSignUp,

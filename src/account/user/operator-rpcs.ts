@@ -3,13 +3,11 @@ import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { recordAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { noSuchAccount, type SignInRoom } from "../room.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
-import { parseDisplayName } from "../../core/line-parser.ts";
 import { userMessage } from "./message.ts";
 import { type InTransaction, noSuchUser, type UserRow } from "./store.ts";
 
@@ -54,8 +52,8 @@ export function createUserManagement(
       const fresh = {
         accountId: await requireAccount(accountId),
         accountName: "",
-        name: parseDisplayName(name, 0),
-        role: parseRole(role),
+        name: name.trim(),
+        role: role || UserRole.MEMBER,
         phone: phone === "" ? null : parsePhone(phone, []).number,
       };
       return { user: userMessage(await users.add(fresh, noted(values, "user.create"))) };
@@ -99,12 +97,4 @@ async function findUser({ users }: SignInRoom, userId: string): Promise<UserRow>
   const user = isUuid(userId) ? await users.get(userId) : undefined;
   if (user === undefined) throw noSuchUser();
   return user;
-}
-
-function parseRole(role: UserRole): UserRole {
-  if (role === UserRole.UNSPECIFIED) return UserRole.MEMBER;
-  if (role === UserRole.MEMBER || role === UserRole.OPERATOR) return role;
-  throw new GatewayError(ErrorCode.INVALID_REQUEST, "role is MEMBER or OPERATOR", {
-    param: "role",
-  });
 }

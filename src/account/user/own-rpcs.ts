@@ -1,21 +1,22 @@
 /** The RPCs with which users change their own credentials. */
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { readUpdateMask } from "../../core/partial-update.ts";
+import { membersOf } from "../../core/partial-update.ts";
 import {
   type RpcContext,
   type RequireStepUp,
   requireSession,
   requireBrowserSession,
 } from "../../core/browser-session.ts";
+import { invalid } from "../../core/validation.ts";
 import { parsePhone } from "../code/phone.ts";
 import { CodePurpose } from "../code/limits.ts";
-import { parseDisplayName } from "../../core/line-parser.ts";
 import type { SignInRoom } from "../room.ts";
-import { parseLanguage, sentMessage } from "../session/action-code.ts";
+import { languageOf, sentMessage } from "../session/action-code.ts";
 import { noSms } from "../sms/sms.ts";
 import { userMessage } from "./message.ts";
 import { checkPassword, hashPassword, isPassword } from "./password.ts";
@@ -32,10 +33,10 @@ export function createOwnUserRpcs(
   return {
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
-      const members = readUpdateMask(updateMask, ["name", "language"]);
+      const members = requiredMembers(updateMask);
       const changed = await users.change(userId, {
-        ...(members.has("name") && { name: parseDisplayName(user?.name ?? "", 0) }),
-        ...(members.has("language") && { language: parseLanguage(user?.language ?? "") }),
+        ...(members.has("name") && { name: user?.name.trim() ?? "" }),
+        ...(members.has("language") && { language: languageOf(user?.language ?? "") }),
       });
       return { user: userMessage(changed) };
     },
@@ -63,7 +64,7 @@ export function createOwnUserRpcs(
         country: callingCode,
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
-        language: parseLanguage(user.language) || "en",
+        language: languageOf(user.language) || "en",
         isWanted: true,
         isAwaited: true,
       });
@@ -84,6 +85,13 @@ export function createOwnUserRpcs(
       return { user: userMessage(await users.change(user.id, { phone: number })) };
     },
   };
+}
+
+/** Required here and not in the contract: who has no session is told that first. @throws GatewayError INVALID_REQUEST */
+function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
+  const members = membersOf(mask);
+  if (members.size > 0) return members;
+  throw invalid("update_mask", "update_mask is required: name what to change, of name, language");
 }
 
 /** The binding of a code for a new number. */

@@ -1,5 +1,5 @@
 /** Builds the record of a call or a task: the one place that does. Pure. */
-import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "./call-columns.ts";
 import type { AttemptRow, CallRow } from "./call-row.ts";

@@ -1,5 +1,5 @@
 /** The shape of one row of the call table. */
-import type { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { CallEntity } from "./entity.ts";

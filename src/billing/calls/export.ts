@@ -1,7 +1,6 @@
 /** Exports calls as CSV or JSON lines, in pieces that fit a stream. */
 import { stringify } from "csv-stringify/sync";
-import { CallEndingSchema } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallEndingSchema, ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { pageSizeMax, exportRowsMax } from "../../config/limits.ts";
 import { formatUsd } from "../../core/money.ts";
 import { type Page, readPage } from "../../core/pagination.ts";

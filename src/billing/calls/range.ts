@@ -1,4 +1,4 @@
-/** Parses common members of requests about past calls: ranges of time, enums, texts, limits. */
+/** Parses common members of requests about past calls: ranges of time and limits. */
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { hourMs } from "./buckets.ts";
 import { invalid } from "../../core/validation.ts";
@@ -10,9 +10,6 @@ export interface Range {
   /** Exclusive. */
   readonly toMs: number;
 }
-
-/** The longest text that a filter can have, in characters: no record has a longer one. */
-const textCharsMax = 256;
 
 /**
  * Reads a range of time; without an end it ends now.
@@ -40,30 +37,10 @@ export function summedUntilMs(toMs: number, nowMs: number): number {
   return toMs >= nowMs ? Math.ceil(toMs / hourMs) * hourMs : toMs;
 }
 
-/** Checks an enum value: a newer client may send one that is unknown here. @throws GatewayError INVALID_REQUEST */
-export function parseEnum<Value extends number>(
-  param: string,
-  value: Value,
-  known: Readonly<Record<string, Value>>,
-): Value {
-  if (Object.values(known).includes(value)) return value;
-  throw invalid(param, `${param} is none of ${Object.keys(known).join(", ")}`);
-}
-
-/** A text to filter by; empty is `undefined`. @throws GatewayError INVALID_REQUEST where no record can have it */
-export function parseText(param: string, text: string): string | undefined {
-  if (text.length > textCharsMax || text.includes("\0") || !text.isWellFormed()) {
-    throw invalid(param, `${param} must be text of at most ${textCharsMax} characters`);
-  }
-  return text || undefined;
-}
-
-/** A limit: 0 means `usual`, and `most` caps it. @throws GatewayError INVALID_REQUEST where it is negative */
-export function parseLimit(
-  param: string,
+/** A limit: 0 means `usual`, and `most` caps it. */
+export function limitOf(
   limit: number,
   { usual, most }: { readonly usual: number; readonly most: number },
 ): number {
-  if (limit < 0) throw invalid(param, `${param} must not be negative`);
   return limit === 0 ? usual : Math.min(limit, most);
 }

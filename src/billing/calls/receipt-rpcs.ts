@@ -1,12 +1,9 @@
-/** The RPC that shows the receipt of a call: what it cost, and why. */
+/** Receipts of calls: what a call cost, and why. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import {
-  GetReceiptResponseSchema,
-  type BillingService,
-} from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import type { GetCallRequest } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import {
   HoldEventKind,
   HoldEventSchema,
@@ -23,11 +20,10 @@ import type { PriceConfig } from "../../config/config.ts";
 import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
-import { invalid, parseId } from "../../core/validation.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
 import { parsePrice } from "../prices/price-form.ts";
-import { priceMessage } from "../prices/price-rpcs.ts";
+import { priceMessage } from "../prices/price-message.ts";
 import {
   callCost,
   priceLines,
@@ -41,38 +37,15 @@ import {
 import { parseScope } from "../scope.ts";
 import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
-/** A call by one of its two ids, in an account, or for operators in all. */
-interface ReceiptRequest {
-  readonly accountId: string;
-  readonly callId: string;
-  readonly requestId: string;
-}
-
-/** Creates the receipt RPCs. */
-export function createReceiptRpcs(
-  pool: Queryable,
-): Pick<ServiceImpl<typeof BillingService>, "getReceipt"> {
-  return {
-    async getReceipt(request, context) {
-      return create(GetReceiptResponseSchema, {
-        receipt: await getReceipt(pool, request, context),
-      });
-    },
-  };
-}
-
-/** Reads a receipt, as far as its caller may see it. @throws GatewayError INVALID_REQUEST; NOT_FOUND */
+/** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(
   pool: Queryable,
-  request: ReceiptRequest,
+  request: GetCallRequest,
   context: Pick<HandlerContext, "values">,
 ): Promise<Receipt> {
   const accountId = parseScope(request.accountId, context);
-  const { requestId } = request;
-  if ((request.callId === "") === (requestId === "")) {
-    throw invalid("call_id", "send one of call_id and request_id");
-  }
-  const callId = request.callId === "" ? undefined : parseId("call_id", request.callId);
+  const callId = request.call.case === "callId" ? request.call.value : undefined;
+  const requestId = request.call.case === "requestId" ? request.call.value : "";
   // No call has such an id, and the database would not even compare it.
   const rows = requestId.includes("\0")
     ? undefined
@@ -111,7 +84,7 @@ export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
     call: callMessage(call),
     charged: isCharged,
     price: price && priceMessage(price),
-    tierAbove: (price && tierOf(price, call.input_tokens)?.above) ?? 0,
+    tierAbove: price && tierOf(price, call.input_tokens)?.above,
     lines: lines.map(lineMessage),
     subtotal: formatDecimal(parts, linePlaces),
     discount: formatDecimal(parts * BigInt(call.discount_bp ?? 0), discountPlaces),

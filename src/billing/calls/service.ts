@@ -1,11 +1,17 @@
-/** The RPCs of CallService: one call, the histogram, the live view, the export. ListCalls belongs to BillingService. */
+/** The RPCs of CallService: lists of calls, one call, the histogram, the live view, the export. */
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { LedgerKind, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import {
-  ExportFormat,
+  durationMs,
+  timestampFromMs,
+  timestampMs,
+  type Duration,
+  type Timestamp,
+} from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import {
+  type CallRecord,
   CallEventKind,
   CallEventSchema,
   type CallEvent,
@@ -13,6 +19,7 @@ import {
 import {
   ExportCallsResponseSchema,
   GetCallResponseSchema,
+  ListCallsResponseSchema,
   TailCallsResponseSchema,
   type CallService,
   type ExportCallsRequest,
@@ -22,6 +29,8 @@ import {
 import { HoldEventKind, type Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { tailMs, tailPauseMs, tailQuietMs } from "../../config/limits.ts";
+import { readPage } from "../../core/pagination.ts";
+import { isUuid } from "../../core/uuid.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
@@ -30,7 +39,8 @@ import { exportCalls } from "./export.ts";
 import type { CallFeed } from "./feed.ts";
 import { addIndexedConditions, addOtherConditions, parseFilter, type CallQuery } from "./filter.ts";
 import { countCalls } from "./histogram.ts";
-import { parseEnum, parseLimit, parseRange } from "./range.ts";
+import { readCalls } from "./read.ts";
+import { limitOf, parseRange } from "./range.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
 
 interface CallServiceOptions {
@@ -49,6 +59,13 @@ const barLimits = { usual: 60, most: 200 };
 export function createCallService(options: CallServiceOptions): ServiceImpl<typeof CallService> {
   const pool = answering(options.pool);
   return {
+    async listCalls(request, context) {
+      const query = parseFilter(parseScope(request.accountId, context), request.filter);
+      const page = await readCalls(pool, query, readPage(request, { isKey: isUuid }));
+      const { calls, nextPageToken } = page;
+      return create(ListCallsResponseSchema, { calls: calls.map(callMessage), nextPageToken });
+    },
+
     async getCall(request, context) {
       const receipt = await getReceipt(pool, request, context);
       const { call } = receipt;
@@ -61,7 +78,7 @@ export function createCallService(options: CallServiceOptions): ServiceImpl<type
       const calls = parseFilter(accountId, request.filter);
       const nowMs = Date.now();
       const range = parseRange(request.filter ?? {}, nowMs);
-      const bars = parseLimit("bar_limit", request.barLimit, barLimits);
+      const bars = limitOf(request.barLimit, barLimits);
       return countCalls(pool, { ...range, calls, bars, nowMs });
     },
 
@@ -110,8 +127,7 @@ async function readWritten(
 async function* writeExport(pool: Queryable, request: ExportCallsRequest, context: HandlerContext) {
   const accountId = parseScope(request.accountId, context);
   const query = parseFilter(accountId, request.filter);
-  const format = parseEnum("format", request.format, ExportFormat);
-  const { pageToken } = request;
+  const { format, pageToken } = request;
   const pieces = exportCalls(pool, { query, format, pageToken }, context.signal);
   const encoder = new TextEncoder();
   for await (const { text, nextPageToken } of pieces) {
@@ -133,12 +149,16 @@ const entryKinds: Readonly<Partial<Record<LedgerKind, CallEventKind>>> = {
 /** The events of a call, from its record and receipt. Events of the same moment keep the order of a call's life. */
 function callEvents(call: CallRecord, receipt: Receipt): CallEvent[] {
   const startMs = call.startTime === undefined ? 0 : timestampMs(call.startTime);
-  const after = (ms: number): Timestamp => timestampFromMs(startMs + ms);
+  const after = (duration: Duration | undefined): Timestamp =>
+    timestampFromMs(startMs + (duration ? durationMs(duration) : 0));
   const events = [
-    event(CallEventKind.STARTED, after(0)),
+    event(CallEventKind.STARTED, after(undefined)),
     ...receipt.holds.map(({ kind, time, held }) => event(holdKinds[kind], time, held)),
-    event(call.firstByteMs > 0 ? CallEventKind.FIRST_CONTENT : undefined, after(call.firstByteMs)),
-    event(CallEventKind.ENDED, after(call.durationMs)),
+    event(
+      call.firstContentDuration && CallEventKind.FIRST_CONTENT,
+      after(call.firstContentDuration),
+    ),
+    event(CallEventKind.ENDED, after(call.duration)),
     ...receipt.entries.map(({ kind, createTime }) => event(entryKinds[kind], createTime)),
   ];
   return events

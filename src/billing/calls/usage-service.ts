@@ -3,8 +3,6 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
-  UsageBucket,
-  UsageGroup,
   UsageMetric,
   UsagePointSchema,
   UsageSeriesSchema,
@@ -21,7 +19,7 @@ import { money } from "../../core/money.ts";
 import { answering, type Queryable } from "../../db/queryable.ts";
 import { parseScope } from "../scope.ts";
 import { bucketStarts, parseTimeZone } from "./buckets.ts";
-import { parseEnum, parseLimit, parseRange, parseText, summedUntilMs } from "./range.ts";
+import { limitOf, parseRange, summedUntilMs } from "./range.ts";
 import { queryUsage, sumNames, type UsageRow } from "./usage-query.ts";
 
 interface UsageServiceOptions {
@@ -41,19 +39,17 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
       const nowMs = Date.now();
       const { fromMs, toMs } = parseRange(request, nowMs);
       const timeZone = parseTimeZone(request.timeZone);
-      const bucket = parseEnum("bucket", request.bucket, UsageBucket);
-      const group = parseEnum("group", request.group, UsageGroup);
-      const metric = parseEnum("metric", request.metric, UsageMetric);
+      const { bucket, group, metric } = request;
       const startsMs = bucketStarts({ fromMs, toMs, bucket, timeZone });
       const rows = await queryUsage(pool, {
         accountId,
-        model: parseText("model", request.model),
-        keyId: parseText("key_id", request.keyId),
+        model: request.model || undefined,
+        keyId: request.keyId || undefined,
         fromMs,
         toMs: summedUntilMs(toMs, nowMs),
         startsMs,
         group,
-        groupLimit: parseLimit("group_limit", request.groupLimit, groupLimits),
+        groupLimit: limitOf(request.groupLimit, groupLimits),
         metric,
       });
       return create(GetUsageSeriesResponseSchema, {

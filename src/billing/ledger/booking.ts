@@ -1,16 +1,8 @@
 /** Books top-ups, grants, refunds and corrections, each once per account and reference (R-MON-9). */
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import {
-  formatUsd,
-  nanosPerUsd,
-  currency,
-  parseMoney,
-  parsePositiveMoney,
-} from "../../core/money.ts";
+import { currency, formatUsd } from "../../core/money.ts";
 import { withAction } from "../../core/operator-log.ts";
-import { parseLine } from "../../core/line-parser.ts";
 import { invalid } from "../../core/validation.ts";
 import type { BalanceRow } from "../message.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -36,12 +28,9 @@ export type BookingKind =
   | typeof LedgerKind.ADJUSTMENT
   | typeof LedgerKind.PROMO;
 
-/** The ledger kind of added money. @throws GatewayError INVALID_REQUEST for a source of a later version */
+/** The ledger kind of added money. */
 export function kindOf(source: TopUpSource): BookingKind {
-  if (source === TopUpSource.PROMO) return LedgerKind.PROMO;
-  if (source === TopUpSource.PAYMENT || source === TopUpSource.UNSPECIFIED)
-    return LedgerKind.TOP_UP;
-  throw invalid("source", "source must be PAYMENT or PROMO");
+  return source === TopUpSource.PROMO ? LedgerKind.PROMO : LedgerKind.TOP_UP;
 }
 
 /** The source of money of a ledger kind: the reverse of {@link kindOf}. */
@@ -64,15 +53,6 @@ interface BookRow extends BalanceRow {
   readonly remaining: string | null;
   readonly low_balance: string | null;
 }
-
-/** The largest single booking in nano-USD: a million USD, so that a slip of the unit is noticed. */
-export const bookingNanosMax = 1_000_000n * nanosPerUsd;
-
-/** The longest reference in characters. */
-const referenceCharsMax = 200;
-
-/** The longest reason in characters. */
-const reasonCharsMax = 500;
 
 const bookSql =
   "select verdict, available, held, remaining, low_balance " +
@@ -102,55 +82,6 @@ export async function book(
   if (row.verdict === "booked") return { balance: row, replayed: false };
   if (row.verdict === "replayed") return { balance: row, replayed: true };
   throw refusal(row.verdict, booking, row.remaining ?? "0");
-}
-
-/**
- * Checks the amount of a booking.
- *
- * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, not positive or too large.
- */
-export function parseAmount(amount: Money | undefined): bigint {
-  const amountNanos = parsePositiveMoney("amount", amount);
-  if (amountNanos > bookingNanosMax) {
-    throw invalid("amount", `amount must be at most ${formatUsd(bookingNanosMax)} ${currency}`);
-  }
-  return amountNanos;
-}
-
-/**
- * Checks the amount of a correction, which may take money away.
- *
- * @throws GatewayError INVALID_REQUEST where it is missing, not in USD, zero or too large.
- */
-export function parseSignedAmount(amount: Money | undefined): bigint {
-  const amountNanos = parseMoney("amount", amount);
-  if (amountNanos === 0n) throw invalid("amount", "amount must not be zero");
-  if (amountNanos > bookingNanosMax || amountNanos < -bookingNanosMax) {
-    const most = `${formatUsd(bookingNanosMax)} ${currency}`;
-    throw invalid("amount", `amount must be at most ${most}, up or down`);
-  }
-  return amountNanos;
-}
-
-/** Checks the reason of a correction. @throws GatewayError INVALID_REQUEST */
-export function parseReason(reason: string): string {
-  return parseLine(reason, { param: "reason", charsMin: 1, charsMax: reasonCharsMax });
-}
-
-/**
- * Checks the reference of a booking.
- *
- * @throws GatewayError INVALID_REQUEST where it is empty, too long or cannot be stored as text.
- */
-export function parseReference(reference: string): string {
-  const { length } = reference;
-  if (length === 0 || length > referenceCharsMax) {
-    throw invalid("reference", `reference must have 1 to ${referenceCharsMax} characters`);
-  }
-  if (reference.includes("\0") || !reference.isWellFormed()) {
-    throw invalid("reference", "reference must be text without NUL characters");
-  }
-  return reference;
 }
 
 function refusal(

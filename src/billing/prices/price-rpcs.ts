@@ -11,22 +11,20 @@ import {
   ModelPricesSchema,
   PriceState,
   RouteCostSchema,
-  PriceSchema,
   PriceVersionSchema,
   type ModelPrices,
   type PriceVersion,
   type RouteCost,
-  type Price,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
-import type { ModelConfig, DatedPrice, PriceConfig, TokenPrices } from "../../config/config.ts";
+import type { ModelConfig, DatedPrice, PriceConfig } from "../../config/config.ts";
 import { priceAt } from "../../config/price.ts";
 import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { formatUsd } from "../../core/money.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { ModelPriceEntity } from "../entity.ts";
+import { priceMessage } from "./price-message.ts";
 import { parsePrice, priceVersion, type CanonicalPrice } from "./price-form.ts";
 
 interface PriceRpcOptions {
@@ -128,30 +126,7 @@ function noSuchModel(modelKey: string): GatewayError {
   );
 }
 
-/** A price in USD. */
-export function priceMessage(price: PriceConfig): Price {
-  return create(PriceSchema, {
-    ...tokenPrices(price),
-    image: usd(price.image),
-    second: usd(price.second),
-    request: usd(price.request),
-    tiers: (price.tiers ?? []).map((tier) => ({ above: tier.above, ...tokenPrices(tier) })),
-  });
-}
-
-function tokenPrices(prices: TokenPrices): Record<keyof TokenPrices, string> {
-  return {
-    input: usd(prices.input),
-    cachedInput: usd(prices.cachedInput),
-    cacheWrite: usd(prices.cacheWrite),
-    output: usd(prices.output),
-    reasoning: usd(prices.reasoning),
-  };
-}
-
-function usd(nanos: bigint | undefined): string {
-  return nanos === undefined ? "" : formatUsd(nanos);
-}
+/* Versions of prices as messages of the contract. */
 
 /** The versions of a list of prices, in its order. */
 function datedVersions(prices: readonly DatedPrice[], nowMs: number): PriceVersion[] {

@@ -15,20 +15,17 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { redeemCodesMax } from "../../config/limits.ts";
 import { noSuchAccount } from "../../core/access.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { parseLine } from "../../core/line-parser.ts";
 import { isUuid, newId } from "../../core/uuid.ts";
-import { invalid, parseId } from "../../core/validation.ts";
+import { invalid, present } from "../../core/validation.ts";
 import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";
-import { parseEnum } from "../calls/range.ts";
 import { RedeemCodeEntity } from "../entity.ts";
-import { kindOf, sourceOf, parseAmount } from "../ledger/booking.ts";
+import { kindOf, sourceOf } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
 import { parseAccount } from "../scope.ts";
 
@@ -51,7 +48,7 @@ export function createRedeemService(options: RedeemServiceOptions): Rpcs {
 function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
   return {
     async createRedeemCodes(request, { values }) {
-      const wanted = parseCodeRequest(request, new Date());
+      const wanted = codeRequest(request);
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
       const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
       return { codes, redeemCodes: rows.map(codeMessage) };
@@ -59,11 +56,10 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
 
     async listRedeemCodes(request) {
       const page = readPage(request, { isKey: isUuid });
-      const state = parseEnum("state", request.state, RedeemCodeState);
-      const { accountId } = request;
+      const { accountId, state } = request;
       const conditions = [
         page.after === undefined ? {} : { id: { $lt: page.after } },
-        accountId === "" ? {} : { accountId: parseId("account_id", accountId) },
+        accountId === "" ? {} : { accountId },
         conditionOf(state, new Date()),
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
@@ -74,9 +70,7 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await mapDatabaseLoss(
-        revoke(orm, parseId("redeem_code_id", redeemCodeId), values),
-      );
+      const row = await mapDatabaseLoss(revoke(orm, redeemCodeId, values));
       return { redeemCode: codeMessage(row) };
     },
   };
@@ -215,25 +209,19 @@ interface CodeRequest {
   readonly expireTime: Date | null;
 }
 
-/** The longest note, in characters. */
-const noteCharsMax = 200;
-
-/** Checks a request for new codes. @throws GatewayError INVALID_REQUEST */
-function parseCodeRequest(request: CreateRedeemCodesRequest, now: Date): CodeRequest {
-  const { count, expireTime, source } = request;
-  if (count < 0 || count > redeemCodesMax) {
-    throw invalid("count", `count must be 1 to ${redeemCodesMax}`);
-  }
-  const ends = expireTime === undefined ? null : timestampDate(expireTime);
-  if (ends !== null && !(ends > now)) {
-    throw invalid("expire_time", "expire_time must be in the future");
-  }
+function codeRequest({
+  amount,
+  count,
+  source,
+  note,
+  expireTime,
+}: CreateRedeemCodesRequest): CodeRequest {
   return {
-    amountNanos: parseAmount(request.amount),
+    amountNanos: present(amount).amountNanos,
     count: count || 1,
-    source: parseEnum("source", source, TopUpSource) || TopUpSource.PROMO,
-    note: parseLine(request.note, { param: "note", charsMin: 0, charsMax: noteCharsMax }),
-    expireTime: ends,
+    source: source || TopUpSource.PROMO,
+    note: note.trim(),
+    expireTime: expireTime === undefined ? null : timestampDate(expireTime),
   };
 }
 

@@ -18,7 +18,7 @@ export function AccountKeys({ accountId }: { accountId: string }) {
   const query = useKeys(accountId);
   const turn: Column<Key> = {
     id: "switch",
-    title: <HiddenTitle>{texts.common.actions("")}</HiddenTitle>,
+    title: <HiddenTitle>{texts.common.actionsColumn}</HiddenTitle>,
     isTight: true,
     cell: (key) => <SwitchButton apiKey={key} />,
   };

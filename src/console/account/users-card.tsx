@@ -108,7 +108,7 @@ function columnsOf(
     }),
     {
       id: "menu",
-      title: <HiddenTitle>{common.actions("")}</HiddenTitle>,
+      title: <HiddenTitle>{common.actionsColumn}</HiddenTitle>,
       isTight: true,
       cell: (user) => <UserMenu user={user} onOpen={onOpen} />,
     },

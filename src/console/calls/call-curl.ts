@@ -1,5 +1,5 @@
 /** A curl that makes a request like a call of the log, with placeholders for what the log does not have. */
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 
 /** What the log has of a call. */
 export type KnownCall = Pick<CallRecord, "path" | "model" | "stream">;

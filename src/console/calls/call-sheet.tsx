@@ -1,8 +1,7 @@
 /** One call in detail: what it was, what it cost and why, what happened when, and what to do where it failed. */
 import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import type { CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
+import type { CallRecord, CallEvent } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -19,6 +18,7 @@ import { Amount, Badge, ErrorNote, Time } from "../ui/show.tsx";
 import { callCurl, tasksPath } from "./call-curl.ts";
 import { didFail, EndingBadge } from "./columns.tsx";
 import { ReceiptView, RefundButton } from "./receipt.tsx";
+import { errorWord, millis } from "../common/contract.ts";
 
 /** The details of a call; open while there is an id. */
 export function CallSheet({
@@ -33,7 +33,7 @@ export function CallSheet({
   const { calls: text } = useText();
   const { data, error, refetch } = useQuery(
     CallService.method.getCall,
-    callId === undefined ? skipToken : { accountId, callId },
+    callId === undefined ? skipToken : { accountId, call: { case: "callId", value: callId } },
     { staleTime: 0 },
   );
   const call = data?.call;
@@ -70,7 +70,7 @@ export function CallSheet({
 /** The text for a support request, by which the call is found. */
 function supportText({ requestId, callId, startTime, status, errorCode }: CallRecord): string {
   const time = startTime ? exactTimeText(msOf(startTime)) : "";
-  return `x-request-id: ${requestId}\ncall: ${callId}\ntime: ${time}\nstatus: ${status} ${errorCode}`.trim();
+  return `x-request-id: ${requestId}\ncall: ${callId}\ntime: ${time}\nstatus: ${status} ${errorWord(errorCode)}`.trim();
 }
 
 function Advice({ call }: { call: CallRecord }) {
@@ -78,7 +78,7 @@ function Advice({ call }: { call: CallRecord }) {
   return (
     <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
       <h3 className="font-semibold">{text.endings[call.ending]}</h3>
-      <p className="mt-1">{text.advice(call.errorCode, call.ending)}</p>
+      <p className="mt-1">{text.advice(errorWord(call.errorCode), call.ending)}</p>
     </section>
   );
 }
@@ -119,10 +119,10 @@ function About({ call }: { call: CallRecord }) {
                 `${usage.outputTokens.toLocaleString()}${isEstimated ? ` · ${text.estimated}` : ""}`,
               ],
             ] as const)),
-        [text.duration, durationText(call.durationMs)],
-        ...(call.firstByteMs === 0
+        [text.duration, durationText(millis(call.duration))],
+        ...(call.firstContentDuration === undefined
           ? []
-          : [[text.firstByte, durationText(call.firstByteMs)] as const]),
+          : [[text.firstByte, durationText(millis(call.firstContentDuration))] as const]),
         [text.streamed, call.stream ? text.yes : text.no],
         [text.request, <Id key="request" isWhole value={call.requestId} />],
         [text.callId, <Id key="call" isWhole value={call.callId} />],
@@ -149,14 +149,14 @@ function Attempts({ call: { attempts } }: { call: CallRecord }) {
       <h3 className="mb-1 font-semibold">{text.attempts}</h3>
       <p className="mb-3 text-[0.8125rem] text-muted">{text.attemptsHint}</p>
       <ol className="divide-y divide-line rounded-xl border border-line text-[0.8125rem]">
-        {attempts.map(({ vendor, errorCode, durationMs }, index) => (
+        {attempts.map(({ vendor, errorCode, duration }, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- a vendor may have several routes
           <li key={index} className="flex flex-wrap items-center justify-between gap-2 px-4 py-2.5">
             <span className="font-medium">{vendor}</span>
             <span className="flex items-center gap-3">
-              <Badge tone="warn">{errorCode}</Badge>
+              <Badge tone="warn">{errorWord(errorCode)}</Badge>
               <span className="text-muted tabular-nums">
-                {durationMs === 0 ? text.notAsked : durationText(durationMs)}
+                {duration === undefined ? text.notAsked : durationText(millis(duration))}
               </span>
             </span>
           </li>

@@ -1,11 +1,12 @@
 /** How a call appears in a list: the columns of the log, and the badge of its outcome. */
-import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding, type CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { accountColumn } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
 import { durationText, msOf, timeText } from "../common/time.ts";
 import { Id } from "../ui/code.tsx";
 import { Amount, Badge, type Tone, Truncated } from "../ui/show.tsx";
 import { type Column, RowTime } from "../ui/table.tsx";
+import { errorWord, millis } from "../common/contract.ts";
 
 /** The columns of a call log. */
 export function callColumns({
@@ -56,14 +57,14 @@ export function callColumns({
       title: text.duration,
       isNumber: true,
       from: "lg",
-      cell: ({ durationMs }) => <Duration ms={durationMs} />,
+      cell: ({ duration }) => <Duration ms={millis(duration)} />,
     },
     {
       id: "first",
       title: text.firstByte,
       isNumber: true,
       from: "xl",
-      cell: ({ firstByteMs }) => (firstByteMs > 0 ? <Duration ms={firstByteMs} /> : "—"),
+      cell: ({ firstContentDuration: first }) => (first ? <Duration ms={millis(first)} /> : "—"),
     },
   ];
 }
@@ -129,13 +130,14 @@ export function didFail({ ending }: CallRecord): boolean {
 /** The HTTP status, with the error's code where there is one. */
 export function EndingBadge({ call }: { call: CallRecord }) {
   const { calls } = useText();
-  const { ending, status, errorCode } = call;
+  const { ending, status } = call;
+  const word = errorWord(call.errorCode);
   return (
     <Badge tone={tones[ending] ?? "neutral"}>
       <span className="sr-only">{calls.endings[ending]}: </span>
       <span title={calls.endings[ending]}>
         {status || "—"}
-        {errorCode !== "" && ` ${errorCode}`}
+        {word !== "" && ` ${word}`}
       </span>
     </Badge>
   );

@@ -1,10 +1,14 @@
 /** Filters of the call log, from the address to the contract. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { type CallFilterSchema, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
+import {
+  CallEnding,
+  type CallFilterSchema,
+  CallOutcome,
+} from "../../../gen/uas/billing/v1/call_pb.ts";
 import { moneyOf, parseUsd } from "../common/money.ts";
 import { type CallSearch, ranges } from "../common/search.ts";
 import { localZone, momentIn, timestampOf } from "../common/time.ts";
+import { errorCodeOf } from "../common/contract.ts";
 
 const outcomes = { succeeded: CallOutcome.SUCCEEDED, failed: CallOutcome.FAILED } as const;
 
@@ -44,7 +48,7 @@ export function filterOf(search: CallSearch): MessageInitShape<typeof CallFilter
     ...(outcome && { outcome: outcomes[outcome] }),
     model: model ?? "",
     keyId: key ?? "",
-    errorCode: code ?? "",
+    errorCode: errorCodeOf(code ?? ""),
     requestId: request ?? "",
   };
 }

@@ -23,6 +23,7 @@ import {
   ZoneFilter,
 } from "../ui/filter-bar.tsx";
 import { endings } from "./filter.ts";
+import { errorCodeOf } from "../common/contract.ts";
 
 type Change = { [Name in keyof CallSearch]: CallSearch[Name] | undefined };
 
@@ -187,6 +188,7 @@ function OutcomeFields({
         label={text.errorCode}
         placeholder="model_not_found"
         value={search.code}
+        read={(typed) => (errorCodeOf(typed.trim()) ? typed.trim() : undefined)}
         onChoose={(code) => onChange({ code })}
       />
       <FilterField

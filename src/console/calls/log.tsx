@@ -3,8 +3,8 @@ import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { clsx } from "clsx";
 import { ScrollText } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { useAccountNames } from "../accounts/account.tsx";
 import { ZoneProvider } from "../common/clock.tsx";
 import { useText } from "../common/language.tsx";
@@ -99,7 +99,7 @@ function LoggedCalls({
   const { calls: text, common } = useText();
   const filter = useFilter(search);
   const query = useInfiniteQuery(
-    BillingService.method.listCalls,
+    CallService.method.listCalls,
     { accountId, pageSize, filter, pageToken: "" },
     paged,
   );

@@ -2,7 +2,7 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { Undo2 } from "lucide-react";
 import { useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { Receipt } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { newReference, ReferenceField } from "../account/balance-dialog.tsx";
@@ -63,7 +63,7 @@ function Notes({ receipt: { shortfall, entries, tierAbove, call } }: { receipt: 
   const latest = entries.at(-1);
   return (
     <dl className="flex flex-col gap-1.5 border-t border-line px-4 py-3 text-xs text-muted">
-      {tierAbove > 0 && <Note name={text.tier(tierAbove)} />}
+      {tierAbove !== undefined && <Note name={text.tier(tierAbove)} />}
       <Note name={text.priceVersion}>
         <span className="font-mono">{call?.priceVersion}</span>
       </Note>

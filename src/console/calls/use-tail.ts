@@ -1,7 +1,7 @@
 /** Calls as they are recorded, pushed by the gateway. */
 import { createClient } from "@connectrpc/connect";
 import { useEffect, useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { transport } from "../common/rpc.ts";
 

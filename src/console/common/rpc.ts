@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { keepPreviousData, MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ErrorDetailSchema } from "../../../gen/uas/error/v1/error_pb.ts";
+import { millis } from "./contract.ts";
 
 /** The transport of all services. POST only, so that requests are in no URL, no history and no log. */
 export const transport = createConnectTransport({ baseUrl: "/console/rpc" });
@@ -58,7 +59,7 @@ export function shownError(error: unknown): ShownError {
     text: told.rawMessage,
     requestId: told.metadata.get("x-request-id") ?? "",
     param: detail?.param ?? "",
-    retryAfterSeconds: detail?.retryAfterSeconds ?? 0,
+    retryAfterSeconds: millis(detail?.retryDelay) / 1_000,
   };
 }
 

@@ -70,7 +70,7 @@ export function keyColumns({
       from: "xl",
       time: ({ createTime }) => createTime,
     }),
-    ...(actions === undefined ? [] : [menuColumn(common.actions(""), actions)]),
+    ...(actions === undefined ? [] : [menuColumn(common.actionsColumn, actions)]),
   ];
 }
 

@@ -6,22 +6,18 @@ import { useQuery } from "@connectrpc/connect-query";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
   type ModelPrices,
-  type Price,
   PriceState,
   type PriceVersion,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import {
-  CancelBilling,
-  type Model,
-  type ModelPrice,
-  type ModelPriceTier,
-} from "../../../gen/uas/inference/v1/model_pb.ts";
+import { CancelBilling, type Model } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
 import { priceText } from "../common/money.ts";
 import { periodText } from "../common/time.ts";
 import { FilterSelect } from "../ui/filter-bar.tsx";
 import { Badge, Time } from "../ui/show.tsx";
+import { millis } from "../common/contract.ts";
+import type { Price, PriceTier } from "../../../gen/uas/type/v1/price_pb.ts";
 
 /** The most models that are fetched. */
 const modelsMax = 1_000;
@@ -70,13 +66,10 @@ interface PriceLine {
   readonly per: string;
 }
 
-type TokenPrice = Pick<
-  ModelPriceTier,
-  "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning"
->;
+type TokenPrice = Pick<PriceTier, "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning">;
 
 /** A price, of the contract for customers or for operators. */
-export type AnyPrice = TokenPrice & Partial<Pick<ModelPrice, "image" | "second" | "request">>;
+export type AnyPrice = TokenPrice & Partial<Pick<Price, "image" | "second" | "request">>;
 
 /** The lines of a price: one for each unit that has one. */
 export function priceLines(
@@ -213,15 +206,15 @@ type LimitRow = readonly [name: string, value: string];
 export function limitRows(
   {
     maxOutputTokens,
-    deadlineMs,
+    deadline,
     cancelBilling,
-  }: Pick<Model, "maxOutputTokens" | "deadlineMs" | "cancelBilling">,
+  }: Pick<Model, "maxOutputTokens" | "deadline" | "cancelBilling">,
   { models: text }: Texts,
 ): LimitRow[] {
   const rows: LimitRow[] = [];
   if (maxOutputTokens > 0)
     rows.push([text.maxOutput, text.tokens(maxOutputTokens.toLocaleString())]);
-  rows.push([text.deadline, periodText(deadlineMs)]);
+  rows.push([text.deadline, periodText(millis(deadline))]);
   const isBilled = cancelBilling === CancelBilling.UPSTREAM;
   rows.push([text.cancelled, isBilled ? text.cancelBilled : text.cancelFree]);
   return rows;

@@ -4,9 +4,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { CircleCheck, CircleX, KeyRound, Wallet } from "lucide-react";
 import { useEffect, useState } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { type CallRecord, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { useBalance } from "../billing/balance.tsx";
@@ -20,6 +19,7 @@ import { cheapestTextModel, usePrices } from "../models/prices.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeTabs } from "../ui/code.tsx";
+import { errorWord } from "../common/contract.ts";
 
 /** Whether the account has had a successful call. */
 export interface FirstCallState {
@@ -34,7 +34,7 @@ const answered = { outcome: CallOutcome.SUCCEEDED, statusMin: 200, statusMax: 29
 export function useFirstCall(): FirstCallState {
   const accountId = useAccountId();
   const { data, error } = useQuery(
-    BillingService.method.listCalls,
+    CallService.method.listCalls,
     { accountId, pageSize: 1, filter: answered },
     { staleTime: Infinity, refetchOnWindowFocus: false },
   );
@@ -51,7 +51,7 @@ function useParts(accountId: string) {
   const keys = useQuery(KeyService.method.listKeys, { accountId });
   const balance = useBalance();
   const prices = usePrices();
-  const failed = useQuery(BillingService.method.listCalls, {
+  const failed = useQuery(CallService.method.listCalls, {
     accountId,
     pageSize: 1,
     filter: { outcome: CallOutcome.FAILED },
@@ -156,8 +156,10 @@ function Failed({ call }: { call: CallRecord }) {
     >
       <CircleX aria-hidden="true" className="size-4 shrink-0" />
       <div className="min-w-0 flex-1">
-        <p className="font-semibold">{overview.firstFailed(call.status, call.errorCode)}</p>
-        <p>{calls.advice(call.errorCode, call.ending)}</p>
+        <p className="font-semibold">
+          {overview.firstFailed(call.status, errorWord(call.errorCode))}
+        </p>
+        <p>{calls.advice(errorWord(call.errorCode), call.ending)}</p>
       </div>
       <Link to="/calls" search={{ call: call.callId }} className={buttonClass()}>
         {overview.openCall}

@@ -3,9 +3,8 @@ import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { CircleCheck } from "lucide-react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { type CallRecord, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { useBalance } from "../billing/balance.tsx";
 import { EndingBadge } from "../calls/columns.tsx";
@@ -118,7 +117,7 @@ function failuresSince(): ReturnType<typeof timestampOf> {
 function Failures() {
   const { overview, common, calls } = useText();
   const accountId = useAccountId();
-  const query = useQuery(BillingService.method.listCalls, {
+  const query = useQuery(CallService.method.listCalls, {
     accountId,
     pageSize: failuresMax,
     filter: { outcome: CallOutcome.FAILED, fromTime: failuresSince() },

@@ -3,8 +3,8 @@ import { useQuery } from "@connectrpc/connect-query";
 import { skipToken } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { useAccountId } from "../common/session.tsx";
 import type { CodeVersion } from "../common/snippets.ts";
@@ -13,6 +13,7 @@ import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { CodeTabs } from "../ui/code.tsx";
 import { Amount } from "../ui/show.tsx";
+import { millis } from "../common/contract.ts";
 
 /** The column. Cards in `more` stand between the settings and the code. */
 export function RunSide({
@@ -54,9 +55,9 @@ export function RunSide({
 }
 
 /** The tokens of a call, where it had any, and how long it took. */
-function spentText({ usage, durationMs }: CallRecord): string {
+function spentText({ usage, duration: took }: CallRecord): string {
   const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
-  const duration = durationText(durationMs);
+  const duration = durationText(millis(took));
   if (inputTokens + outputTokens === 0) return duration;
   return `${inputTokens.toLocaleString()} → ${outputTokens.toLocaleString()} · ${duration}`;
 }
@@ -69,8 +70,8 @@ function Cost({ requestId }: { requestId: string }) {
   const { playground: text, overview } = useText();
   const accountId = useAccountId();
   const { data } = useQuery(
-    BillingService.method.findCalls,
-    requestId === "" ? skipToken : { accountId, requestId, pageSize: 1 },
+    CallService.method.listCalls,
+    requestId === "" ? skipToken : { accountId, filter: { requestId }, pageSize: 1 },
     {
       staleTime: 0,
       refetchInterval: ({ state }) => (state.data?.calls.length ?? 0) === 0 && lookMs,

@@ -19,6 +19,7 @@ import { Amount, ErrorNote, Time, Truncated } from "../ui/show.tsx";
 import { type Column, QueryTable, RowTime } from "../ui/table.tsx";
 import { useErrorToast } from "../ui/toast.tsx";
 import { TaskBadge, taskDuration, TaskProgress, TaskResult, useTask } from "./task.tsx";
+import { errorWord } from "../common/contract.ts";
 
 /** Tasks of one page of the list. */
 const pageSize = 50;
@@ -193,7 +194,7 @@ function Details({ task }: { task: Task }) {
       {task.errorMessage !== "" && (
         <section className="rounded-xl bg-warn-soft px-4 py-3 text-warn">
           <h3 className="font-semibold">{task.errorMessage}</h3>
-          <p className="mt-1">{calls.advice(task.errorCode)}</p>
+          <p className="mt-1">{calls.advice(errorWord(task.errorCode))}</p>
         </section>
       )}
       <Facts

@@ -10,6 +10,8 @@ import { transport } from "../common/rpc.ts";
 import { durationText, msOf } from "../common/time.ts";
 import { buttonClass } from "../ui/button.tsx";
 import { Badge, Time, type Tone } from "../ui/show.tsx";
+import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
+import { errorWord } from "../common/contract.ts";
 
 const client = createClient(TaskService, transport);
 
@@ -48,7 +50,9 @@ export function TaskBadge({ task: { status, stage, errorCode } }: { task: Task }
   return (
     <Badge tone={tones[status] ?? "neutral"}>
       {told}
-      {errorCode !== "" && <span className="font-mono">{errorCode}</span>}
+      {errorCode !== ErrorCode.UNSPECIFIED && (
+        <span className="font-mono">{errorWord(errorCode)}</span>
+      )}
     </Badge>
   );
 }

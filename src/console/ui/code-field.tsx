@@ -11,6 +11,7 @@ import { useSession } from "../common/session.tsx";
 import { Button, buttonClass } from "./button.tsx";
 import { TextField } from "./field.tsx";
 import { ErrorNote } from "./show.tsx";
+import { millis } from "../common/contract.ts";
 
 /** The number of digits in a code by SMS. */
 export const codeDigits = 7;
@@ -89,7 +90,8 @@ function Resend({
 }
 
 /** Seconds until a new code can be sent. */
-function useCountdown({ resendSeconds, expireTime }: SentCode): number {
+function useCountdown({ resendDelay, expireTime }: SentCode): number {
+  const resendSeconds = millis(resendDelay) / 1_000;
   const id = expireTime === undefined ? 0 : timestampDate(expireTime).getTime();
   const [left, setLeft] = useState({ id, seconds: resendSeconds });
   // A new code was sent: the countdown restarts.

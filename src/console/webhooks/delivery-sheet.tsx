@@ -19,6 +19,7 @@ import { useDone } from "../ui/form.tsx";
 import { Badge, ErrorNote, Time } from "../ui/show.tsx";
 import { useErrorToast } from "../ui/toast.tsx";
 import { DeliveryBadge } from "./delivery-list.tsx";
+import { millis } from "../common/contract.ts";
 
 /** How often an open delivery is fetched, in milliseconds. */
 const refreshMs = 2_000;
@@ -115,18 +116,18 @@ function About({ delivery, isForOperator }: { delivery: Delivery; isForOperator:
 
 function AttemptView({ attempt }: { attempt: Attempt }) {
   const { webhooks: text } = useText();
-  const { number, outcome, status, startTime, totalMs, answer } = attempt;
+  const { number, outcome, status, startTime, totalDuration, answer } = attempt;
   const isGood = outcome === AttemptOutcome.DELIVERED;
   return (
     <section className="rounded-xl border border-line">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-3">
         <h3 className="font-semibold">{text.attempt(number)}</h3>
         <Badge tone={isGood ? "good" : "bad"}>
-          {status > 0 && `${status} · `}
+          {status !== undefined && `${status} · `}
           {text.outcomes[outcome]}
         </Badge>
         <span className="ml-auto text-xs text-muted">
-          <Time time={startTime} /> · {durationText(totalMs)}
+          <Time time={startTime} /> · {durationText(millis(totalDuration))}
         </span>
       </div>
       {answer !== "" && (

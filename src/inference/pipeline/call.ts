@@ -1,4 +1,4 @@
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { CallFacts } from "../../billing/calls/call-record.ts";
 import type { AttemptRow } from "../../billing/calls/call-row.ts";

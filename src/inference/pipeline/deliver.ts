@@ -1,5 +1,5 @@
 /** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
 import { stateWaitMs, replyBytesMax } from "../../config/limits.ts";

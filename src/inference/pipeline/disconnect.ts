@@ -12,7 +12,7 @@
  * {@link detachedRepliesMax} replies after their clients disconnected; further vendors are stopped. When the gateway
  * stops, it stops the vendors, and the call ends as `gateway_stopped`.
  */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";

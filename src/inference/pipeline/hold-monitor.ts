@@ -2,7 +2,7 @@
  * Monitors a stream against its hold, whatever output limit its request named (R-MON-5, R-MON-12): the hold grows ahead
  * of the generated text, or the stream ends. Checkpoints tell the ledger what the call would cost if it ended now.
  */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import type { ExtendVerdict, Ledger } from "../../billing/ledger/ledger.ts";

@@ -1,6 +1,6 @@
 /** Tries the routes of a call until one vendor answers, and records every attempt. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";

@@ -1,5 +1,5 @@
 /** Handles replies that cost more than their hold (R-MON-12), from vendors that ignore the output limit. */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { bytesPerToken } from "../../config/limits.ts";
 import { clampToBalance } from "./hold-monitor.ts";

@@ -46,11 +46,12 @@ export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise
   const maxTokens = outputLimit * text.choices;
   const firstTokens = isUnboundedStream ? model.holdOutputTokens * text.choices : maxTokens;
   const { units } = text;
-  const planFor = (input: number): HoldPlan =>
+  const planFor = (inputTokens: number): HoldPlan =>
     planHold({
       maxTokens,
       firstTokens,
-      priceOf: (output) => pricing.hold(price, { ...units, input, output }, call.discountBp),
+      priceOf: (outputTokens) =>
+        pricing.hold(price, { ...units, inputTokens, outputTokens }, call.discountBp),
     });
   return { ...readCall, request, routes, first, price, tokens, planFor };
 }

@@ -2,7 +2,7 @@
  * Settles every call, however it ended: usage, charge, record and ledger, then log and metrics (R-MON-8).
  */
 import type { Logger } from "pino";
-import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";

@@ -1,7 +1,7 @@
 /** Calls of any time that ended in any way, made as processes make them. */
 import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { CallRow } from "../../../src/billing/calls/call-row.ts";
 import { callsJson } from "../../../src/billing/calls/call-columns.ts";
 import { firstId } from "../../../src/db/partition.ts";

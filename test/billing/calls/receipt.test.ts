@@ -1,7 +1,8 @@
 /** Receipts of calls as the ledger has booked them. */
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { CallEnding, LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { HoldEventKind, PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { createLedger } from "../../../src/billing/ledger/ledger-writer.ts";
 import { createPriceBook } from "../../../src/billing/prices/price-book.ts";
@@ -12,10 +13,13 @@ import { ErrorCode } from "../../../src/core/errors.ts";
 import { always } from "../../support/gateway.ts";
 import { callRow } from "./call-row.ts";
 import { type Billing, openBilling } from "../harness.ts";
-import { rpcs } from "../rpcs.ts";
+import { callRpcs, rpcs } from "../rpcs.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
-describe("GetReceipt", () => {
+const byId = (value: string) => ({ call: { case: "callId", value } }) as const;
+const byRequest = (value: string) => ({ call: { case: "requestId", value } }) as const;
+
+describe("GetCall", () => {
   let billing: Billing;
   let service: ReturnType<typeof createBillingService>;
   const price = parsePrice({ input: "3000000", output: "7000000" });
@@ -31,6 +35,7 @@ describe("GetReceipt", () => {
   afterAll(() => billing.close());
 
   const ops = () => rpcs(service, operator);
+  const log = () => callRpcs(billing.pool, operator);
   const code = (errorCode: number) => expect.objectContaining({ code: errorCode });
   // 10 × 3 + 5 × 7 nano-USD: see callRow.
   const costNanos = 65n;
@@ -55,7 +60,7 @@ describe("GetReceipt", () => {
     const callId = await charge(accountId, 100n, "r-1");
     const refund = { accountId, callId, amount: { currencyCode: "USD", amountNanos: 5n } };
     await ops().refund({ ...refund, reference: "sorry" });
-    const { receipt } = await ops().getReceipt({ callId });
+    const { receipt } = await log().getCall(byId(callId));
     expect(receipt).toMatchObject({
       call: { callId, priceVersion },
       charged: true,
@@ -103,7 +108,7 @@ describe("GetReceipt", () => {
     });
     await ledger.settle({ id: callId, accountId, costNanos, record });
     await ledger.close();
-    const { receipt } = await ops().getReceipt({ callId });
+    const { receipt } = await log().getCall(byId(callId));
     expect(receipt?.holds.map(({ kind, held }) => [kind, held?.amountNanos])).toEqual([
       [HoldEventKind.HELD, 20n],
       [HoldEventKind.GROWN, 35n],
@@ -132,7 +137,7 @@ describe("GetReceipt", () => {
     );
     await billing.age([callId], 1);
     await billing.pool.query("select ledger_recover_holds($1, $2)", [accountId, [callId]]);
-    const lost = (await ops().getReceipt({ callId })).receipt;
+    const lost = (await log().getCall(byId(callId))).receipt;
     expect(lost).toMatchObject({
       call: { ending: CallEnding.GATEWAY_LOST },
       lines: [{ unit: PriceUnit.INPUT, quantity: "10" }],
@@ -144,7 +149,7 @@ describe("GetReceipt", () => {
       accountId,
       settles: [{ id: callId, costNanos, record: { ...record, cost: `${costNanos}` } }],
     });
-    const { receipt } = await ops().getReceipt({ callId });
+    const { receipt } = await log().getCall(byId(callId));
     expect(receipt).toMatchObject({
       amount: { amountNanos: costNanos },
       recomputed: { amountNanos: costNanos },
@@ -176,7 +181,7 @@ describe("GetReceipt", () => {
       vendor_cost: "12",
     });
     await billing.apply({ accountId, settles: [{ id: callId, costNanos: 0n, record }] });
-    const { receipt } = await ops().getReceipt({ callId });
+    const { receipt } = await log().getCall(byId(callId));
     expect(receipt).toMatchObject({
       charged: false,
       lines: [],
@@ -194,30 +199,31 @@ describe("GetReceipt", () => {
     await charge(accountId, 100n, "same");
     const newest = await charge(accountId, 100n, "same");
     const foreign = await charge(other, 100n, "same");
-    const session = rpcs(service, { kind: "session", accountId });
-    const own = await session.getReceipt({ accountId, requestId: "same" });
+    const session = callRpcs(billing.pool, { kind: "session", accountId });
+    const own = await session.getCall({ accountId, ...byRequest("same") });
     expect(own.receipt?.call?.callId).toBe(newest);
     expect(own.receipt?.vendorCost).toBeUndefined();
-    expect((await ops().getReceipt({ requestId: "same" })).receipt?.call?.callId).toBe(foreign);
+    expect((await log().getCall(byRequest("same"))).receipt?.call?.callId).toBe(foreign);
     const notFound = code(ErrorCode.NOT_FOUND);
     for (const request of [
-      { accountId, callId: foreign },
-      { accountId: other, callId: foreign },
-      { accountId, callId: newId() },
-      { accountId, requestId: "none" },
-      { accountId, requestId: "a\0b" },
+      { accountId, ...byId(foreign) },
+      { accountId: other, ...byId(foreign) },
+      { accountId, ...byId(newId()) },
+      { accountId, ...byRequest("none") },
+      { accountId, ...byRequest("a\0b") },
     ]) {
-      await expect(session.getReceipt(request)).rejects.toEqual(notFound);
+      await expect(session.getCall(request)).rejects.toEqual(notFound);
     }
     const invalid = code(ErrorCode.INVALID_REQUEST);
     for (const request of [
       {},
-      { requestId: "same" },
+      byRequest("same"),
       { accountId },
-      { accountId, callId: "x" },
-      { accountId, callId: newest, requestId: "same" },
+      { accountId, ...byId("x") },
+      { accountId, ...byId("") },
+      { accountId, ...byRequest("") },
     ]) {
-      await expect(session.getReceipt(request)).rejects.toEqual(invalid);
+      await expect(session.getCall(request)).rejects.toEqual(invalid);
     }
   });
 });

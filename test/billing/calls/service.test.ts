@@ -4,8 +4,8 @@ import { create } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import {
+  CallEnding,
   CallEventKind,
   type CallFilter,
   CallFilterSchema,
@@ -14,6 +14,8 @@ import {
 import { parseFilter } from "../../../src/billing/calls/filter.ts";
 import { readCalls } from "../../../src/billing/calls/read.ts";
 import type { StoredCallRow } from "../../../src/billing/message.ts";
+import { errorCodeOf } from "../../../src/core/error-words.ts";
+import { ErrorCode } from "../../../src/core/errors.ts";
 import { readPage } from "../../../src/core/pagination.ts";
 import { money } from "../../../src/core/money.ts";
 import { anyCall, idAt, keyIds, makeCalls } from "./any-calls.ts";
@@ -36,7 +38,7 @@ const anyFilter = fc
     ending: fc.constantFrom(0, 0, CallEnding.COMPLETED, CallEnding.UPSTREAM_FAILED),
     statusMin: fc.constantFrom(0, 0, 400),
     statusMax: fc.constantFrom(0, 0, 499),
-    errorCode: fc.constantFrom("", "", "upstream_error"),
+    errorCode: fc.constantFrom(0, 0, ErrorCode.UPSTREAM_ERROR),
     costMin: fc.option(fc.bigInt({ min: 0n, max: 500n })),
     costMax: fc.option(fc.bigInt({ min: 0n, max: 500n })),
   })
@@ -64,7 +66,7 @@ function fits(row: StoredCallRow, filter: CallFilter): boolean {
     (outcome === CallOutcome.UNSPECIFIED || isFailed === (outcome === CallOutcome.FAILED)) &&
     ["", row.model].includes(filter.model) &&
     ["", row.key_id].includes(filter.keyId) &&
-    ["", row.error_code].includes(filter.errorCode) &&
+    [0, errorCodeOf(row.error_code, row.status)].includes(filter.errorCode) &&
     (filter.ending === 0 || row.ending === filter.ending) &&
     row.status >= filter.statusMin &&
     row.status <= (filter.statusMax || 999) &&
@@ -158,7 +160,9 @@ describe("the call log", () => {
       charged: true,
     };
     await billing.send({ accountId, settles: [[id, 25n, { ...start, held: "10" }]] });
-    const { call, receipt, events } = await billing.callsOf().getCall({ requestId: `of ${id}` });
+    const { call, receipt, events } = await billing.callsOf().getCall({
+      call: { case: "requestId", value: `of ${id}` },
+    });
     expect([call?.callId, receipt?.amount?.amountNanos]).toEqual([id, 25n]);
     const { STARTED, HELD, FIRST_CONTENT, ENDED, HOLD_GROWN, CHARGED } = CallEventKind;
     expect(events.map(({ kind }) => kind)).toEqual([
@@ -188,7 +192,9 @@ describe("the call log", () => {
       { startMs: from, way: "settled", cost: 1n, record: {} },
     ]);
     const own = billing.callsOf({ kind: "session", accountId });
-    expect((await own.getCall({ accountId, callId: id })).call?.callId).toBe(id);
+    expect(
+      (await own.getCall({ accountId, call: { case: "callId", value: id } })).call?.callId,
+    ).toBe(id);
     const other = billing.callsOf({ kind: "session", accountId: randomUUIDv7() });
     const filter = { fromTime: timestampFromMs(from) };
     const tail = async () => {
@@ -197,7 +203,9 @@ describe("the call log", () => {
     const file = async () => {
       for await (const _ of other.exportCalls({ accountId })) throw new Error("written");
     };
-    await expect(other.getCall({ accountId, callId: id })).rejects.toMatchObject({ status: 404 });
+    await expect(
+      other.getCall({ accountId, call: { case: "callId", value: id } }),
+    ).rejects.toMatchObject({ status: 404 });
     await expect(other.getCallHistogram({ accountId, filter })).rejects.toMatchObject({
       status: 404,
     });

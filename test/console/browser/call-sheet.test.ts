@@ -2,7 +2,7 @@
 import { createClient } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { copiedBy, pasted } from "./clipboard.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
@@ -54,8 +54,8 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
       body: JSON.stringify(body),
     });
     await reply.arrayBuffer();
-    const billing = createClient(BillingService, rig.app.transport);
-    const find = () => billing.findCalls({ accountId: rig.accountId, requestId });
+    const log = createClient(CallService, rig.app.transport);
+    const find = () => log.listCalls({ accountId: rig.accountId, filter: { requestId } });
     await expect.poll(async () => (await find()).calls.length, { timeout: 20_000 }).toBe(1);
     const [call] = (await find()).calls;
     await page.goto(`${rig.url}/console/calls?call=${call?.callId}`);

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { createClient } from "@connectrpc/connect";
 import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { renderImage } from "../../../src/vendor/demo/image.ts";
 import { copiedBy, pasted, wireOf } from "./clipboard.ts";
@@ -155,10 +155,10 @@ describe.runIf(browser !== undefined)("the playground", () => {
     const keys = createClient(KeyService, app.transport);
     const { keys: known } = await keys.listKeys({ accountId });
     const own = known.find(({ name }) => name === "Playground");
-    const billing = createClient(BillingService, app.transport);
+    const log = createClient(CallService, app.transport);
     await expect
       .poll(async () => {
-        const { calls } = await billing.listCalls({ accountId });
+        const { calls } = await log.listCalls({ accountId });
         return calls.filter(({ keyId, cost }) => keyId === own?.keyId && cost?.amountNanos).length;
       })
       .toBe(3);
@@ -215,7 +215,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
       { type: "image_url", image_url: { url } },
       { type: "image_url", image_url: { url } },
     ]);
-    await page.getByText("You sent 2 pictures, which it cannot see.").waitFor();
+    await page.getByText("You sent 2 images, which it cannot see.").waitFor();
     expect(await page.getByRole("img", { name: /^Image \d/ }).count()).toBe(2);
     expect(curl).toContain(url);
     const shown = await page.getByRole("region", { name: "curl", exact: true }).textContent();
@@ -225,7 +225,7 @@ describe.runIf(browser !== undefined)("the playground", () => {
     // What was sent stays in sight until something new is written.
     await button("Send").waitFor();
     expect(await copied()).toBe(curl);
-    expect(await pasted(curl, secret)).toContain("pictures");
+    expect(await pasted(curl, secret)).toContain("images");
   });
 
   test("a reply that was cut off says so, and what did not get through is tried again", async () => {

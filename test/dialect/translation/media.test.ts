@@ -218,7 +218,7 @@ crossings("files: ids cannot cross vendors", [
       responses: { type: "input_image", file_id: "file_1" },
       messages: { type: "image", source: { type: "file", file_id: "file_1" } },
     },
-    /file|picture/,
+    /file|image/,
   ),
 ]);
 

@@ -1,7 +1,7 @@
 /** The official SDK against the vendor that is built in: what a first user meets. */
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Customer, type Gateway, startGateway } from "../../support/gateway.ts";
 import { send } from "../../support/raw-http.ts";
 import { newRequestId } from "../harness.ts";

@@ -1,5 +1,5 @@
 /** POST /v1/chat/completions, whole replies. */
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { describe, expect, it } from "vitest";
 import { answer, bytes, vendorHeaders } from "../../support/upstream/behaviour.ts";

@@ -1,7 +1,7 @@
 /** The client leaves a vendor that is stopped at once (`on_disconnect: abort`, R-TXT-9, R-MON-11). */
 import { APIUserAbortError } from "openai";
 import { expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { answer, hang } from "../../support/upstream/behaviour.ts";
 import { ask, newRequestId, useGateway } from "../harness.ts";

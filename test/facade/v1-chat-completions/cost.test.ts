@@ -83,7 +83,9 @@ it.each(rows)("%s with %o costs %d nano-USD", async (model, reported, cost) => {
     const call = await fixture.gateway.call(id);
     expect(call.cost?.amountNanos).toBe(cost);
     expect(call.cost?.currencyCode).toBe("USD");
-    const { receipt } = await fixture.gateway.billing.getReceipt({ callId: call.callId });
+    const { receipt } = await fixture.gateway.callLog.getCall({
+      call: { case: "callId", value: call.callId },
+    });
     expect(receipt?.recomputed?.amountNanos).toBe(cost);
     await expect
       .poll(() => fixture.gateway.money(fixture.customer.accountId))
@@ -128,7 +130,9 @@ it("the discount of the account comes off hold and charge, and not off what the 
   const body = { ...ask, model: "bought", max_tokens: 2_000 };
   expect((await fixture.chat(body, headers)).status).toBe(200);
   const call = await gateway.call(id);
-  const { receipt } = await gateway.billing.getReceipt({ callId: call.callId });
+  const { receipt } = await gateway.callLog.getCall({
+    call: { case: "callId", value: call.callId },
+  });
   expect(receipt).toMatchObject({
     call: { discountBp: 1_250 },
     subtotal: "0.00001",

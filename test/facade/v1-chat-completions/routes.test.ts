@@ -63,7 +63,7 @@ it.each([
     expect(call).toMatchObject({ vendor: "second", status: 200, errorCode: "" });
     expect(call.cost?.amountNanos).toBe(16_750n);
     expect(call.attempts).toMatchObject([{ vendor: "first", errorCode }]);
-    expect(call.attempts[0]?.durationMs).toBeGreaterThan(0);
+    expect(call.attempts[0]?.duration?.nanos).toBeGreaterThan(0);
   },
 );
 
@@ -123,9 +123,7 @@ it("503 upstream_overloaded over max_in_flight, and the place is given back", as
   expect(other.status).toBe(200);
   const { vendor, attempts } = await fixture.gateway.call(id);
   expect(vendor).toBe("second");
-  expect(attempts).toMatchObject([
-    { vendor: "small", errorCode: "upstream_overloaded", durationMs: 0 },
-  ]);
+  expect(attempts).toMatchObject([{ vendor: "small", errorCode: "upstream_overloaded" }]);
   leave.abort();
   await first.left;
   await running;

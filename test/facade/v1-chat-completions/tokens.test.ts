@@ -1,10 +1,10 @@
 /** Tokens that nobody reported: counted where the model's tokenizer is public, and only where it decides. */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
-import type { CallRecord } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { answer } from "../../support/upstream/behaviour.ts";
 import { errorOf, json, newRequestId, useGateway } from "../harness.ts";
+import type { RecordedCall } from "../../support/gateway.ts";
 
 const models = ["gpt-4o-2024-08-06", "vendor-model"] as const;
 const [known, unknown] = models;
@@ -28,7 +28,7 @@ function asking(model: string): { model: string; max_tokens: number; messages: o
 /** Three for each message and its role, three for the reply. */
 const exact = BigInt(countTokens(text) + 1 + 3 + 3);
 
-async function called(body: object, key = fixture.customer.key): Promise<CallRecord> {
+async function called(body: object, key = fixture.customer.key): Promise<RecordedCall> {
   const id = newRequestId();
   await fixture.chat(body, { "x-request-id": id, authorization: `Bearer ${key}` });
   return fixture.gateway.call(id);

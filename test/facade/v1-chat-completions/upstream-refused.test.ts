@@ -1,6 +1,6 @@
 /** What the vendor's refusals become (R-ERR-3, R-ERR-4): its verdicts on us never reach the customer. */
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { bytes, failure, html } from "../../support/upstream/behaviour.ts";
 import type { Behaviour } from "../../support/upstream/exchange.ts";
 import { ask, errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";

@@ -2,7 +2,7 @@
 import OpenAI from "openai";
 import OpenAIV6 from "openai-v6";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";

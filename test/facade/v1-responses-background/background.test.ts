@@ -1,7 +1,7 @@
 /** `background: true` of responses: real HTTP, real database, real money, the official SDKs, strict vendors. */
 import type OpenAI from "openai";
 import { describe, expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { heldBack } from "../../support/upstream/held-back.ts";
 import { failure, hang } from "../../support/upstream/behaviour.ts";

@@ -1,7 +1,7 @@
 /** The money of a running stream, with a ledger that answers late or never. */
 import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, it } from "vitest";
-import { CallEnding } from "../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
 import type { GatewayError } from "../../../src/core/errors.ts";

@@ -139,7 +139,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     const other = madeVendor(kind, sim.origin + adapter.basePath, "sk-some-other-key");
     const key = await failure(tasksOf(other).submit(submission(adapter)));
     await other.close();
-    const passing = { code: "upstream_error", isPassing: true };
+    const passing = { code: "upstream_error", isTemporary: true };
     expect(key).toMatchObject({ ...passing, fault: "credential" });
     expect(await submitAfter(says.money)).toMatchObject({ ...passing, fault: "money" });
     const model = await failure(tasks.submit(submission(adapter, { model: "acme/none" })));
@@ -152,7 +152,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
   it("R-TSK-10: parameters that the vendor refuses are told in its words", async () => {
     const invalid = await submitAfter(says.invalid);
     expect(invalid).toBeInstanceOf(TaskRefused);
-    expect(invalid).toMatchObject({ code: "invalid_parameters", isPassing: false });
+    expect(invalid).toMatchObject({ code: "invalid_parameters", isTemporary: false });
     const { body } = says.invalid as { body: JsonObject };
     const said =
       (body["error"] as JsonObject | undefined)?.["message"] ?? body["detail"] ?? body["message"];
@@ -162,18 +162,18 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
   it.skipIf(adapter.forbidden === undefined)("R-TSK-10: content that it refuses", async () => {
     const refused = await failure(submit(adapter.forbidden));
     expect(refused).toBeInstanceOf(TaskRefused);
-    expect(refused).toMatchObject({ code: "content_rejected", isPassing: false });
+    expect(refused).toMatchObject({ code: "content_rejected", isTemporary: false });
   });
 
   it("R-TSK-10: a vendor without room can be asked later", async () => {
-    const busy = { code: "upstream_error", isPassing: true, fault: undefined };
+    const busy = { code: "upstream_error", isTemporary: true, fault: undefined };
     expect(await submitAfter(says.busy)).toMatchObject({ ...busy, retryAfterSeconds: 7 });
     expect(await submitAfter(says.full)).toMatchObject(busy);
   });
 
   it("R-TSK-7: failures that leave it open whether it runs are told as such", async () => {
     const broken = await submitAfter(says.broken);
-    if (isSynchronous) expect(broken).toMatchObject({ code: "upstream_error", isPassing: false });
+    if (isSynchronous) expect(broken).toMatchObject({ code: "upstream_error", isTemporary: false });
     else expect(broken).toBeInstanceOf(VendorReplyError);
     const html = { type: "text/html", body: "<html>Bad gateway</html>" };
     expect(await submitAfter({ ...html, status: 502 })).toBeInstanceOf(VendorReplyError);
@@ -181,7 +181,7 @@ describe.each(adapters)("$kind, tasks of type $type", (adapter) => {
     // One that has answered and is done: nothing more will come.
     const odd = await submitAfter({ ...html, status: 200 });
     expect(odd).toBeInstanceOf(isSynchronous ? TaskRefused : VendorReplyError);
-    expect(odd).not.toMatchObject({ isPassing: true });
+    expect(odd).not.toMatchObject({ isTemporary: true });
   });
 
   it.skipIf(isSynchronous)("a bad look at a task says nothing about it", async () => {

@@ -147,8 +147,8 @@ it("is cancelled while it runs, and not afterwards", async () => {
   expect(await tasks.cancel?.(half, signal)).toBe("cancelled");
   await vi.advanceTimersByTimeAsync(4_000);
   // Two thirds of the time were over: two of three pictures were there.
-  const taken = { units: { images: 2 } };
-  expect(await tasks.poll?.(half, signal)).toEqual({ status: "cancelled", taken });
+  const reportedCost = { units: { images: 2 } };
+  expect(await tasks.poll?.(half, signal)).toEqual({ status: "cancelled", reportedCost });
   const done = await idOf(submission(audio));
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await tasks.cancel?.(done, signal)).toBe("too_late");

@@ -155,9 +155,9 @@ describe("fal", () => {
     }
     expect(news).toMatchObject([
       { outcome: { units: { images: 2 } } },
-      { status: "cancelled", taken: { units: { images: 2 } } },
+      { status: "cancelled", reportedCost: { units: { images: 2 } } },
       { outcome: { units: { seconds: 1.5 } } },
-      { status: "cancelled", taken: { units: { seconds: 1.5 } } },
+      { status: "cancelled", reportedCost: { units: { seconds: 1.5 } } },
     ]);
   });
 

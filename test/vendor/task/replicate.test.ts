@@ -55,7 +55,7 @@ describe("replicate", () => {
       json: { version: "5c7d5dc6", webhook: callbackUrl, webhook_events_filter: ["completed"] },
     });
     const gone = tasks.submit(submission({ ...flux, model: "a/b:none" }));
-    await expect(gone).rejects.toMatchObject({ fault: "model", isPassing: true });
+    await expect(gone).rejects.toMatchObject({ fault: "model", isTemporary: true });
   });
 
   it("R-TSK-7: says which of its predictions were submitted with a token", async () => {

@@ -116,7 +116,10 @@ describe("gemini", () => {
   ])("R-TSK-10: a reply without a picture: %j", async (body, code) => {
     const { tasks, sim } = await started("gemini", startGemini, at);
     sim.next({ status: 200, body: body as JsonObject });
-    await expect(tasks.submit(submission(draw))).rejects.toMatchObject({ code, isPassing: false });
+    await expect(tasks.submit(submission(draw))).rejects.toMatchObject({
+      code,
+      isTemporary: false,
+    });
   });
 
   it("a film's file is fetched with the key at the vendor's own place, and nowhere else", async () => {

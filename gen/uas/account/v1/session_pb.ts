@@ -6,15 +6,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/account/v1/session.proto.
  */
 export const file_uas_account_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9zZXNzaW9uLnByb3RvEg51YXMuYWNjb3VudC52MSKpAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSLAoGbWV0aG9kGAMgASgOMhwudWFzLmFjY291bnQudjEuU2lnbkluTWV0aG9kEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgppcF9hZGRyZXNzGAcgASgJEhIKCnVzZXJfYWdlbnQYCCABKAkSEgoKaXNfY3VycmVudBgJIAEoCCKDAQoIU2VudENvZGUSFAoMbWFza2VkX3Bob25lGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5yZXNlbmRfc2Vjb25kcxgDIAEoBRIYChBkZXZlbG9wbWVudF9jb2RlGAQgASgJKn0KDFNpZ25Jbk1ldGhvZBIeChpTSUdOX0lOX01FVEhPRF9VTlNQRUNJRklFRBAAEhcKE1NJR05fSU5fTUVUSE9EX0NPREUQARIbChdTSUdOX0lOX01FVEhPRF9QQVNTV09SRBACEhcKE1NJR05fSU5fTUVUSE9EX0xJTksQAyrPAQoKQ29kZUFjdGlvbhIbChdDT0RFX0FDVElPTl9VTlNQRUNJRklFRBAAEhoKFkNPREVfQUNUSU9OX1JFVkVBTF9LRVkQARIlCiFDT0RFX0FDVElPTl9SRVZFQUxfV0VCSE9PS19TRUNSRVQQAhIlCiFDT0RFX0FDVElPTl9ST1RBVEVfV0VCSE9PS19TRUNSRVQQAxIcChhDT0RFX0FDVElPTl9TRVRfUEFTU1dPUkQQBBIcChhDT0RFX0FDVElPTl9DSEFOR0VfUEhPTkUQBWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9zZXNzaW9uLnByb3RvEg51YXMuYWNjb3VudC52MSKpAgoHU2Vzc2lvbhISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3VzZXJfaWQYAiABKAkSLAoGbWV0aG9kGAMgASgOMhwudWFzLmFjY291bnQudjEuU2lnbkluTWV0aG9kEi8KC2NyZWF0ZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgppcF9hZGRyZXNzGAcgASgJEhIKCnVzZXJfYWdlbnQYCCABKAkSEgoKaXNfY3VycmVudBgJIAEoCCKcAQoIU2VudENvZGUSFAoMbWFza2VkX3Bob25lGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgxyZXNlbmRfZGVsYXkYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQZGV2ZWxvcG1lbnRfY29kZRgEIAEoCSp9CgxTaWduSW5NZXRob2QSHgoaU0lHTl9JTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIXChNTSUdOX0lOX01FVEhPRF9DT0RFEAESGwoXU0lHTl9JTl9NRVRIT0RfUEFTU1dPUkQQAhIXChNTSUdOX0lOX01FVEhPRF9MSU5LEAMqzwEKCkNvZGVBY3Rpb24SGwoXQ09ERV9BQ1RJT05fVU5TUEVDSUZJRUQQABIaChZDT0RFX0FDVElPTl9SRVZFQUxfS0VZEAESJQohQ09ERV9BQ1RJT05fUkVWRUFMX1dFQkhPT0tfU0VDUkVUEAISJQohQ09ERV9BQ1RJT05fUk9UQVRFX1dFQkhPT0tfU0VDUkVUEAMSHAoYQ09ERV9BQ1RJT05fU0VUX1BBU1NXT1JEEAQSHAoYQ09ERV9BQ1RJT05fQ0hBTkdFX1BIT05FEAViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A browser that is signed in. It ends 12 hours after it was last used, and 7 days after its sign-in.
@@ -114,11 +114,11 @@ export type SentCode = Message<"uas.account.v1.SentCode"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * How long until another one can be asked for, in seconds.
+   * How long until another code can be asked for, in whole seconds.
    *
-   * @generated from field: int32 resend_seconds = 3;
+   * @generated from field: google.protobuf.Duration resend_delay = 3;
    */
-  resendSeconds: number;
+  resendDelay?: Duration | undefined;
 
   /**
    * The code itself: set only where the gateway has no SMS provider but `console`, which is for development and

@@ -8,13 +8,14 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/account/v1/user.proto.
  */
 export const file_uas_account_v1_user: GenFile = /*@__PURE__*/
-  fileDesc("Chl1YXMvYWNjb3VudC92MS91c2VyLnByb3RvEg51YXMuYWNjb3VudC52MSKjAgoEVXNlchIPCgd1c2VyX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCRImCgRyb2xlGAQgASgOMhgudWFzLmFjY291bnQudjEuVXNlclJvbGUSFAoMbWFza2VkX3Bob25lGAUgASgJEg0KBWVtYWlsGAYgASgJEhQKDGhhc19wYXNzd29yZBgHIAEoCBIQCghoYXNfdG90cBgIIAEoCBIQCghsYW5ndWFnZRgJIAEoCRIvCgtjcmVhdGVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc2lnbl9pbl90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCpTCghVc2VyUm9sZRIZChVVU0VSX1JPTEVfVU5TUEVDSUZJRUQQABIUChBVU0VSX1JPTEVfTUVNQkVSEAESFgoSVVNFUl9ST0xFX09QRVJBVE9SEAJiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Chl1YXMvYWNjb3VudC92MS91c2VyLnByb3RvEg51YXMuYWNjb3VudC52MSLAAgoEVXNlchIPCgd1c2VyX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSGQoEbmFtZRgDIAEoCUILysEYBxoFEMgBGAMSJgoEcm9sZRgEIAEoDjIYLnVhcy5hY2NvdW50LnYxLlVzZXJSb2xlEhQKDG1hc2tlZF9waG9uZRgFIAEoCRINCgVlbWFpbBgGIAEoCRIUCgxoYXNfcGFzc3dvcmQYByABKAgSEAoIaGFzX3RvdHAYCCABKAgSIAoIbGFuZ3VhZ2UYCSABKAlCDsrBGAoaCCICZW4iAnpoEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxzaWduX2luX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKlMKCFVzZXJSb2xlEhkKFVVTRVJfUk9MRV9VTlNQRUNJRklFRBAAEhQKEFVTRVJfUk9MRV9NRU1CRVIQARIWChJVU0VSX1JPTEVfT1BFUkFUT1IQAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_validate_v1_validate]);
 
 /**
  * Somebody who signs in to the console, for one account.

@@ -2,7 +2,7 @@
 // @generated from file uas/billing/v1/billing.proto (package uas.billing.v1, syntax proto3)
 /* eslint-disable */
 
-// Money: balances, the ledger and the record of every call.
+// Money: balances, the ledger, prices, and the record of every call with its receipt.
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -10,18 +10,16 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
-import type { Usage, UsageSource } from "../../type/v1/usage_pb.ts";
-import { file_uas_type_v1_usage } from "../../type/v1/usage_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/billing.proto.
  */
 export const file_uas_billing_v1_billing: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSLeBAoKQ2FsbFJlY29yZBIPCgdjYWxsX2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDgoGdmVuZG9yGAYgASgJEg4KBnN0YXR1cxgHIAEoBRISCgplcnJvcl9jb2RlGAggASgJEioKBmVuZGluZxgJIAEoDjIaLnVhcy5iaWxsaW5nLnYxLkNhbGxFbmRpbmcSLgoMdXNhZ2Vfc291cmNlGAogASgOMhgudWFzLnR5cGUudjEuVXNhZ2VTb3VyY2USIQoFdXNhZ2UYCyABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIgCgRjb3N0GAwgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSFQoNcHJpY2VfdmVyc2lvbhgNIAEoCRIuCgpzdGFydF90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgPIAEoBRIVCg1maXJzdF9ieXRlX21zGBAgASgFEhsKE3Vwc3RyZWFtX3JlcXVlc3RfaWQYESABKAkSDgoGc3RyZWFtGBIgASgIEgwKBHBhdGgYEyABKAkSIAoEaGVsZBgUIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Eg8KB2Ryb3BwZWQYFSADKAkSEwoLZGlzY291bnRfYnAYFiABKAUSLQoIYXR0ZW1wdHMYFyADKAsyGy51YXMuYmlsbGluZy52MS5DYWxsQXR0ZW1wdCJGCgtDYWxsQXR0ZW1wdBIOCgZ2ZW5kb3IYASABKAkSEgoKZXJyb3JfY29kZRgCIAEoCRITCgtkdXJhdGlvbl9tcxgDIAEoBSIsCgxBdWRpdEZpbmRpbmcSDAoEcnVsZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkqYAoLVG9wVXBTb3VyY2USHQoZVE9QX1VQX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVRPUF9VUF9TT1VSQ0VfUEFZTUVOVBABEhcKE1RPUF9VUF9TT1VSQ0VfUFJPTU8QAirFAQoKTGVkZ2VyS2luZBIbChdMRURHRVJfS0lORF9VTlNQRUNJRklFRBAAEhYKEkxFREdFUl9LSU5EX1RPUF9VUBABEhYKEkxFREdFUl9LSU5EX0NIQVJHRRACEhYKEkxFREdFUl9LSU5EX1JFRlVORBADEhoKFkxFREdFUl9LSU5EX0FESlVTVE1FTlQQBBIVChFMRURHRVJfS0lORF9QUk9NTxAFEh8KG0xFREdFUl9LSU5EX0xBVEVfU0VUVExFTUVOVBAGKq8DCgpDYWxsRW5kaW5nEhsKF0NBTExfRU5ESU5HX1VOU1BFQ0lGSUVEEAASGQoVQ0FMTF9FTkRJTkdfQ09NUExFVEVEEAESFwoTQ0FMTF9FTkRJTkdfUkVGVVNFRBACEiAKHENBTExfRU5ESU5HX1VQU1RSRUFNX1JFRlVTRUQQAxIfChtDQUxMX0VORElOR19VUFNUUkVBTV9GQUlMRUQQBBIbChdDQUxMX0VORElOR19DTElFTlRfR09ORRAFEh8KG0NBTExfRU5ESU5HX0dBVEVXQVlfU1RPUFBFRBAGEh4KGkNBTExfRU5ESU5HX0dBVEVXQVlfRkFJTEVEEAcSHgoaQ0FMTF9FTkRJTkdfT1VUX09GX0JBTEFOQ0UQCBIcChhDQUxMX0VORElOR19HQVRFV0FZX0xPU1QQCRIZChVDQUxMX0VORElOR19DQU5DRUxMRUQQChIcChhDQUxMX0VORElOR19LRVlfRElTQUJMRUQQCxIbChdDQUxMX0VORElOR19LRVlfREVMRVRFRBAMEhsKF0NBTExfRU5ESU5HX0tFWV9FWFBJUkVEEA1iBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_money, file_uas_type_v1_usage]);
+  fileDesc("Chx1YXMvYmlsbGluZy92MS9iaWxsaW5nLnByb3RvEg51YXMuYmlsbGluZy52MSKLAQoHQmFsYW5jZRISCgphY2NvdW50X2lkGAEgASgJEiMKB2JhbGFuY2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJQoJYXZhaWxhYmxlGAQgASgLMhIudWFzLnR5cGUudjEuTW9uZXki8gEKC0xlZGdlckVudHJ5EhYKDnRyYW5zYWN0aW9uX2lkGAEgASgJEigKBGtpbmQYAiABKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEiIKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhEKCXJlZmVyZW5jZRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJEikKDWJhbGFuY2VfYWZ0ZXIYByABKAsyEi51YXMudHlwZS52MS5Nb25leSIsCgxBdWRpdEZpbmRpbmcSDAoEcnVsZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkqYAoLVG9wVXBTb3VyY2USHQoZVE9QX1VQX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVRPUF9VUF9TT1VSQ0VfUEFZTUVOVBABEhcKE1RPUF9VUF9TT1VSQ0VfUFJPTU8QAirFAQoKTGVkZ2VyS2luZBIbChdMRURHRVJfS0lORF9VTlNQRUNJRklFRBAAEhYKEkxFREdFUl9LSU5EX1RPUF9VUBABEhYKEkxFREdFUl9LSU5EX0NIQVJHRRACEhYKEkxFREdFUl9LSU5EX1JFRlVORBADEhoKFkxFREdFUl9LSU5EX0FESlVTVE1FTlQQBBIVChFMRURHRVJfS0lORF9QUk9NTxAFEh8KG0xFREdFUl9LSU5EX0xBVEVfU0VUVExFTUVOVBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_money]);
 
 /**
- * What an account has. `balance = available + held`; none is ever negative.
+ * The money of an account. `balance = available + held`; none is ever negative.
  *
  * @generated from message uas.billing.v1.Balance
  */
@@ -63,7 +61,7 @@ export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 0);
 
 /**
- * One movement on an account, never changed afterwards.
+ * One ledger entry of an account, never changed afterwards.
  *
  * @generated from message uas.billing.v1.LedgerEntry
  */
@@ -76,7 +74,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   transactionId: string;
 
   /**
-   * Why the money moved.
+   * The kind of the entry.
    *
    * @generated from field: uas.billing.v1.LedgerKind kind = 2;
    */
@@ -111,7 +109,7 @@ export type LedgerEntry = Message<"uas.billing.v1.LedgerEntry"> & {
   reason: string;
 
   /**
-   * All money of the account after this movement. Unset in entries of older versions.
+   * All money of the account after this entry. Unset in entries of older versions.
    *
    * @generated from field: uas.type.v1.Money balance_after = 7;
    */
@@ -126,220 +124,7 @@ export const LedgerEntrySchema: GenMessage<LedgerEntry> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing, 1);
 
 /**
- * The record of one call. Written once, together with its charge.
- *
- * @generated from message uas.billing.v1.CallRecord
- */
-export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
-  /**
-   * The identifier, a UUIDv7: also that of the call's hold and charge.
-   *
-   * @generated from field: string call_id = 1;
-   */
-  callId: string;
-
-  /**
-   * The resolved request id: the client's, so neither unique nor ours.
-   *
-   * @generated from field: string request_id = 2;
-   */
-  requestId: string;
-
-  /**
-   * The account that called.
-   *
-   * @generated from field: string account_id = 3;
-   */
-  accountId: string;
-
-  /**
-   * The key that it called with.
-   *
-   * @generated from field: string key_id = 4;
-   */
-  keyId: string;
-
-  /**
-   * The model that was asked for, as the customer named it, cut to 256 characters.
-   *
-   * @generated from field: string model = 5;
-   */
-  model: string;
-
-  /**
-   * The vendor that was asked. Empty where none was.
-   *
-   * @generated from field: string vendor = 6;
-   */
-  vendor: string;
-
-  /**
-   * The HTTP status that the customer got. 499 where the client left before one was sent.
-   *
-   * @generated from field: int32 status = 7;
-   */
-  status: number;
-
-  /**
-   * The documented error code that the customer got. Empty on success.
-   *
-   * @generated from field: string error_code = 8;
-   */
-  errorCode: string;
-
-  /**
-   * How the call ended.
-   *
-   * @generated from field: uas.billing.v1.CallEnding ending = 9;
-   */
-  ending: CallEnding;
-
-  /**
-   * Where the usage comes from.
-   *
-   * @generated from field: uas.type.v1.UsageSource usage_source = 10;
-   */
-  usageSource: UsageSource;
-
-  /**
-   * What the call consumed.
-   *
-   * @generated from field: uas.type.v1.Usage usage = 11;
-   */
-  usage?: Usage | undefined;
-
-  /**
-   * What the call was charged.
-   *
-   * @generated from field: uas.type.v1.Money cost = 12;
-   */
-  cost?: Money | undefined;
-
-  /**
-   * The price version that the charge was made with. Empty where nothing was held.
-   *
-   * @generated from field: string price_version = 13;
-   */
-  priceVersion: string;
-
-  /**
-   * When the gateway had read the request.
-   *
-   * @generated from field: google.protobuf.Timestamp start_time = 14;
-   */
-  startTime?: Timestamp | undefined;
-
-  /**
-   * From start to end, in whole milliseconds.
-   *
-   * @generated from field: int32 duration_ms = 15;
-   */
-  durationMs: number;
-
-  /**
-   * From start to the first byte of content, in whole milliseconds. 0 where none came.
-   *
-   * @generated from field: int32 first_byte_ms = 16;
-   */
-  firstByteMs: number;
-
-  /**
-   * The vendor's own request id. Empty where it sent none.
-   *
-   * @generated from field: string upstream_request_id = 17;
-   */
-  upstreamRequestId: string;
-
-  /**
-   * Whether the reply was streamed.
-   *
-   * @generated from field: bool stream = 18;
-   */
-  stream: boolean;
-
-  /**
-   * The public path that was called, without its query.
-   *
-   * @generated from field: string path = 19;
-   */
-  path: string;
-
-  /**
-   * The money that was set aside before the vendor was asked.
-   *
-   * @generated from field: uas.type.v1.Money held = 20;
-   */
-  held?: Money | undefined;
-
-  /**
-   * What the vendor's style could not carry of the request, or the caller's of the reply, by the names of
-   * the caller's style.
-   *
-   * @generated from field: repeated string dropped = 21;
-   */
-  dropped: string[];
-
-  /**
-   * The account's discount when the call began, in hundredths of a percent, 0 to 10000.
-   *
-   * @generated from field: int32 discount_bp = 22;
-   */
-  discountBp: number;
-
-  /**
-   * The vendors that could not take the call, in the order in which they were tried; after each the model's next
-   * route was, as far as there was one. Empty where the first vendor took it, and in records of older versions.
-   *
-   * @generated from field: repeated uas.billing.v1.CallAttempt attempts = 23;
-   */
-  attempts: CallAttempt[];
-};
-
-/**
- * Describes the message uas.billing.v1.CallRecord.
- * Use `create(CallRecordSchema)` to create a new message.
- */
-export const CallRecordSchema: GenMessage<CallRecord> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing, 2);
-
-/**
- * A vendor that could not take a call.
- *
- * @generated from message uas.billing.v1.CallAttempt
- */
-export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
-  /**
-   * The vendor.
-   *
-   * @generated from field: string vendor = 1;
-   */
-  vendor: string;
-
-  /**
-   * The documented error code that the customer would have got, for example `upstream_overloaded`.
-   *
-   * @generated from field: string error_code = 2;
-   */
-  errorCode: string;
-
-  /**
-   * How long it took to find out, in whole milliseconds. 0 where the vendor was not asked: it had as many calls as it
-   * may have.
-   *
-   * @generated from field: int32 duration_ms = 3;
-   */
-  durationMs: number;
-};
-
-/**
- * Describes the message uas.billing.v1.CallAttempt.
- * Use `create(CallAttemptSchema)` to create a new message.
- */
-export const CallAttemptSchema: GenMessage<CallAttempt> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing, 3);
-
-/**
- * One broken rule of the books.
+ * One invariant of the ledger that does not hold.
  *
  * @generated from message uas.billing.v1.AuditFinding
  */
@@ -364,7 +149,7 @@ export type AuditFinding = Message<"uas.billing.v1.AuditFinding"> & {
  * Use `create(AuditFindingSchema)` to create a new message.
  */
 export const AuditFindingSchema: GenMessage<AuditFinding> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing, 4);
+  messageDesc(file_uas_billing_v1_billing, 2);
 
 /**
  * Where added money comes from.
@@ -408,7 +193,7 @@ export const TopUpSourceSchema: GenEnum<TopUpSource> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_billing, 0);
 
 /**
- * Why money moved.
+ * The kind of a ledger entry.
  *
  * @generated from enum uas.billing.v1.LedgerKind
  */
@@ -465,7 +250,7 @@ export const LedgerKind = {
 } as const;
 
 /**
- * Why money moved.
+ * The kind of a ledger entry.
  *
  * @generated from enum uas.billing.v1.LedgerKind
  */
@@ -476,122 +261,4 @@ export type LedgerKind = (typeof LedgerKind)[keyof typeof LedgerKind] | UnknownE
  */
 export const LedgerKindSchema: GenEnum<LedgerKind> = /*@__PURE__*/
   enumDesc(file_uas_billing_v1_billing, 1);
-
-/**
- * How a call ended.
- *
- * @generated from enum uas.billing.v1.CallEnding
- */
-export const CallEnding = {
-  /**
-   * Not an ending. Never returned.
-   *
-   * @generated from enum value: CALL_ENDING_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The vendor's reply was delivered to its end.
-   *
-   * @generated from enum value: CALL_ENDING_COMPLETED = 1;
-   */
-  COMPLETED: 1,
-
-  /**
-   * The gateway refused the call before a vendor was asked.
-   *
-   * @generated from enum value: CALL_ENDING_REFUSED = 2;
-   */
-  REFUSED: 2,
-
-  /**
-   * The vendor refused the request as invalid; its answer was passed on.
-   *
-   * @generated from enum value: CALL_ENDING_UPSTREAM_REFUSED = 3;
-   */
-  UPSTREAM_REFUSED: 3,
-
-  /**
-   * The vendor failed, before or after its first byte.
-   *
-   * @generated from enum value: CALL_ENDING_UPSTREAM_FAILED = 4;
-   */
-  UPSTREAM_FAILED: 4,
-
-  /**
-   * The client left before the end.
-   *
-   * @generated from enum value: CALL_ENDING_CLIENT_GONE = 5;
-   */
-  CLIENT_GONE: 5,
-
-  /**
-   * The gateway stopped before the end of a stream.
-   *
-   * @generated from enum value: CALL_ENDING_GATEWAY_STOPPED = 6;
-   */
-  GATEWAY_STOPPED: 6,
-
-  /**
-   * The gateway failed.
-   *
-   * @generated from enum value: CALL_ENDING_GATEWAY_FAILED = 7;
-   */
-  GATEWAY_FAILED: 7,
-
-  /**
-   * The balance, or the key's spend limit, was used up before the end of a stream.
-   *
-   * @generated from enum value: CALL_ENDING_OUT_OF_BALANCE = 8;
-   */
-  OUT_OF_BALANCE: 8,
-
-  /**
-   * The gateway's process was lost: charged for what is known to have been delivered.
-   *
-   * @generated from enum value: CALL_ENDING_GATEWAY_LOST = 9;
-   */
-  GATEWAY_LOST: 9,
-
-  /**
-   * The task was cancelled before its end. Nothing is charged.
-   *
-   * @generated from enum value: CALL_ENDING_CANCELLED = 10;
-   */
-  CANCELLED: 10,
-
-  /**
-   * The key was disabled. Its caller was told no more than that the key is invalid.
-   *
-   * @generated from enum value: CALL_ENDING_KEY_DISABLED = 11;
-   */
-  KEY_DISABLED: 11,
-
-  /**
-   * The key was deleted. Its caller was told no more than that the key is invalid.
-   *
-   * @generated from enum value: CALL_ENDING_KEY_DELETED = 12;
-   */
-  KEY_DELETED: 12,
-
-  /**
-   * The key had expired. Its caller was told no more than that the key is invalid.
-   *
-   * @generated from enum value: CALL_ENDING_KEY_EXPIRED = 13;
-   */
-  KEY_EXPIRED: 13,
-} as const;
-
-/**
- * How a call ended.
- *
- * @generated from enum uas.billing.v1.CallEnding
- */
-export type CallEnding = (typeof CallEnding)[keyof typeof CallEnding] | UnknownEnum;
-
-/**
- * Describes the enum uas.billing.v1.CallEnding.
- */
-export const CallEndingSchema: GenEnum<CallEnding> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_billing, 2);
 

@@ -6,24 +6,21 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { AuditFinding, Balance, CallRecord, LedgerEntry, LedgerKind, TopUpSource } from "./billing_pb.ts";
+import type { AuditFinding, Balance, LedgerEntry, LedgerKind, TopUpSource } from "./billing_pb.ts";
 import { file_uas_billing_v1_billing } from "./billing_pb.ts";
-import type { CallFilter } from "./call_pb.ts";
-import { file_uas_billing_v1_call } from "./call_pb.ts";
 import type { ModelPrices } from "./price_pb.ts";
 import { file_uas_billing_v1_price } from "./price_pb.ts";
-import type { Receipt } from "./receipt_pb.ts";
-import { file_uas_billing_v1_receipt } from "./receipt_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIicKEUdldEJhbGFuY2VSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIioKE0xpc3RCYWxhbmNlc1JlcXVlc3QSEwoLYWNjb3VudF9pZHMYASADKAkiQQoUTGlzdEJhbGFuY2VzUmVzcG9uc2USKQoIYmFsYW5jZXMYASADKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIoYBCgxUb3BVcFJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYAyABKAkSKwoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2UiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCJrCg1SZWZ1bmRSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIRCglyZWZlcmVuY2UYBCABKAkiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgicQoUQWRqdXN0QmFsYW5jZVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIiCgZhbW91bnQYAiABKAsyEi51YXMudHlwZS52MS5Nb25leRIOCgZyZWFzb24YAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJIlMKFUFkanVzdEJhbGFuY2VSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCLcAQoYTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSKQoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kEi0KCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHdG9fdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYgoZTGlzdExlZGdlckVudHJpZXNSZXNwb25zZRIsCgdlbnRyaWVzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTGVkZ2VyRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInkKEExpc3RDYWxsc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIqCgZmaWx0ZXIYBCABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyIlcKEUxpc3RDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiYQoQRmluZENhbGxzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiVwoRRmluZENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJMChFHZXRSZWNlaXB0UmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSI+ChJHZXRSZWNlaXB0UmVzcG9uc2USKAoHcmVjZWlwdBgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLlJlY2VpcHQiJAoPR2V0UHJpY2VSZXF1ZXN0EhEKCW1vZGVsX2tleRgBIAEoCSI/ChBHZXRQcmljZVJlc3BvbnNlEisKBnByaWNlcxgBIAEoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzIjoKEUxpc3RQcmljZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiFAoSQXVkaXRMZWRnZXJSZXF1ZXN0IkUKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcy+AgKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJiCgxMaXN0QmFsYW5jZXMSIy51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXF1ZXN0GiQudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVzcG9uc2UiB5ACAbC7GAQSTQoFVG9wVXASHC51YXMuYmlsbGluZy52MS5Ub3BVcFJlcXVlc3QaHS51YXMuYmlsbGluZy52MS5Ub3BVcFJlc3BvbnNlIgeQAgKwuxgEElAKBlJlZnVuZBIdLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlcXVlc3QaHi51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXNwb25zZSIHkAICsLsYBBJlCg1BZGp1c3RCYWxhbmNlEiQudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlcXVlc3QaJS51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVzcG9uc2UiB5ACArC7GAQScQoRTGlzdExlZGdlckVudHJpZXMSKC51YXMuYmlsbGluZy52MS5MaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QaKS51YXMuYmlsbGluZy52MS5MaXN0TGVkZ2VyRW50cmllc1Jlc3BvbnNlIgeQAgGwuxgDElkKCUxpc3RDYWxscxIgLnVhcy5iaWxsaW5nLnYxLkxpc3RDYWxsc1JlcXVlc3QaIS51YXMuYmlsbGluZy52MS5MaXN0Q2FsbHNSZXNwb25zZSIHkAIBsLsYAxJZCglGaW5kQ2FsbHMSIC51YXMuYmlsbGluZy52MS5GaW5kQ2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuRmluZENhbGxzUmVzcG9uc2UiB5ACAbC7GAMSXAoKR2V0UmVjZWlwdBIhLnVhcy5iaWxsaW5nLnYxLkdldFJlY2VpcHRSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0UmVjZWlwdFJlc3BvbnNlIgeQAgGwuxgDElYKCEdldFByaWNlEh8udWFzLmJpbGxpbmcudjEuR2V0UHJpY2VSZXF1ZXN0GiAudWFzLmJpbGxpbmcudjEuR2V0UHJpY2VSZXNwb25zZSIHkAIBsLsYAxJcCgpMaXN0UHJpY2VzEiEudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1JlcXVlc3QaIi51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVzcG9uc2UiB5ACAbC7GAMSXwoLQXVkaXRMZWRnZXISIi51YXMuYmlsbGluZy52MS5BdWRpdExlZGdlclJlcXVlc3QaIy51YXMuYmlsbGluZy52MS5BdWRpdExlZGdlclJlc3BvbnNlIgeQAgGwuxgEYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_billing_v1_price, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_type_v1_money]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIj0KE0xpc3RCYWxhbmNlc1JlcXVlc3QSJgoLYWNjb3VudF9pZHMYASADKAlCEcrBGA0yCwjoBxIGCAEaAhgBIkEKFExpc3RCYWxhbmNlc1Jlc3BvbnNlEikKCGJhbGFuY2VzGAEgAygLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZSK+AQoMVG9wVXBSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESNwoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCE8rBGA8IAToLCAEQgICapuqv4wESHgoJcmVmZXJlbmNlGAMgASgJQgvKwRgHCAEaAxDIARI1CgZzb3VyY2UYBCABKA4yGy51YXMuYmlsbGluZy52MS5Ub3BVcFNvdXJjZUIIysEYBCoCCAEiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCKjAQoNUmVmdW5kUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIbCgdjYWxsX2lkGAIgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiuQEKFEFkanVzdEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESQgoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCHsrBGBoIAToWCICA5tmV0Jz+/wEQgICapuqv4wEYARIdCgZyZWFzb24YAyABKAlCDcrBGAkIARoFEPQDGAMSHgoJcmVmZXJlbmNlGAQgASgJQgvKwRgHCAEaAxDIASJTChVBZGp1c3RCYWxhbmNlUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgirwIKGExpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRJWCgVraW5kcxgEIAMoDjIaLnVhcy5iaWxsaW5nLnYxLkxlZGdlcktpbmRCK8rBGCcSG2xlYXZlIGl0IG91dCBmb3IgZXZlcnkga2luZDIIEgYIASoCCAESNQoJZnJvbV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEjMKB3RvX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgAiYgoZTGlzdExlZGdlckVudHJpZXNSZXNwb25zZRIsCgdlbnRyaWVzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTGVkZ2VyRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiQKD0dldFByaWNlUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiPwoQR2V0UHJpY2VSZXNwb25zZRIrCgZwcmljZXMYASABKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcyJEChFMaXN0UHJpY2VzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoSTGlzdFByaWNlc1Jlc3BvbnNlEisKBnByaWNlcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzLkBgoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEmIKDExpc3RCYWxhbmNlcxIjLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1JlcXVlc3QaJC51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXNwb25zZSIHkAIBsLsYBBJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -347,7 +344,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   pageToken: string;
 
   /**
-   * Only movements of these kinds, each once. Empty: of every kind.
+   * Only entries of these kinds, each once. Empty: of every kind.
    *
    * @generated from field: repeated uas.billing.v1.LedgerKind kinds = 4;
    */
@@ -362,7 +359,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
   fromTime?: Timestamp | undefined;
 
   /**
-   * Movements before this moment. Unset: to the last.
+   * Entries before this moment. Unset: to the last.
    *
    * @generated from field: google.protobuf.Timestamp to_time = 6;
    */
@@ -405,202 +402,6 @@ export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesRespon
   messageDesc(file_uas_billing_v1_billing_service, 11);
 
 /**
- * Request of [BillingService.ListCalls][].
- *
- * @generated from message uas.billing.v1.ListCallsRequest
- */
-export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
-  /**
-   * The account. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The most calls to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
-   *
-   * @generated from field: int32 page_size = 2;
-   */
-  pageSize: number;
-
-  /**
-   * The `next_page_token` of the page before. Empty: the first page.
-   *
-   * @generated from field: string page_token = 3;
-   */
-  pageToken: string;
-
-  /**
-   * Which calls. Default: all.
-   *
-   * @generated from field: uas.billing.v1.CallFilter filter = 4;
-   */
-  filter?: CallFilter | undefined;
-};
-
-/**
- * Describes the message uas.billing.v1.ListCallsRequest.
- * Use `create(ListCallsRequestSchema)` to create a new message.
- */
-export const ListCallsRequestSchema: GenMessage<ListCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 12);
-
-/**
- * Response of [BillingService.ListCalls][].
- *
- * @generated from message uas.billing.v1.ListCallsResponse
- */
-export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
-  /**
-   * The calls of this page.
-   *
-   * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
-   */
-  calls: CallRecord[];
-
-  /**
-   * The token of the next page. Empty: this is the last.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.ListCallsResponse.
- * Use `create(ListCallsResponseSchema)` to create a new message.
- */
-export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 13);
-
-/**
- * Request of [BillingService.FindCalls][].
- *
- * @generated from message uas.billing.v1.FindCallsRequest
- */
-export type FindCallsRequest = Message<"uas.billing.v1.FindCallsRequest"> & {
-  /**
-   * The account to look in. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The request id to look for, exactly as the client sent it or the gateway made it.
-   *
-   * @generated from field: string request_id = 2;
-   */
-  requestId: string;
-
-  /**
-   * The most calls to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
-   *
-   * @generated from field: int32 page_size = 3;
-   */
-  pageSize: number;
-
-  /**
-   * The `next_page_token` of the page before. Empty: the first page.
-   *
-   * @generated from field: string page_token = 4;
-   */
-  pageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.FindCallsRequest.
- * Use `create(FindCallsRequestSchema)` to create a new message.
- */
-export const FindCallsRequestSchema: GenMessage<FindCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 14);
-
-/**
- * Response of [BillingService.FindCalls][].
- *
- * @generated from message uas.billing.v1.FindCallsResponse
- */
-export type FindCallsResponse = Message<"uas.billing.v1.FindCallsResponse"> & {
-  /**
-   * The calls, newest first.
-   *
-   * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
-   */
-  calls: CallRecord[];
-
-  /**
-   * The token of the next page. Empty: this is the last.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message uas.billing.v1.FindCallsResponse.
- * Use `create(FindCallsResponseSchema)` to create a new message.
- */
-export const FindCallsResponseSchema: GenMessage<FindCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 15);
-
-/**
- * Request of [BillingService.GetReceipt][]. Exactly one of `call_id` and `request_id`.
- *
- * @generated from message uas.billing.v1.GetReceiptRequest
- */
-export type GetReceiptRequest = Message<"uas.billing.v1.GetReceiptRequest"> & {
-  /**
-   * The account to look in. Empty: all accounts; operators only.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * The id of the call.
-   *
-   * @generated from field: string call_id = 2;
-   */
-  callId: string;
-
-  /**
-   * The request id of the call: of several calls with it, the newest.
-   *
-   * @generated from field: string request_id = 3;
-   */
-  requestId: string;
-};
-
-/**
- * Describes the message uas.billing.v1.GetReceiptRequest.
- * Use `create(GetReceiptRequestSchema)` to create a new message.
- */
-export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 16);
-
-/**
- * Response of [BillingService.GetReceipt][].
- *
- * @generated from message uas.billing.v1.GetReceiptResponse
- */
-export type GetReceiptResponse = Message<"uas.billing.v1.GetReceiptResponse"> & {
-  /**
-   * The receipt.
-   *
-   * @generated from field: uas.billing.v1.Receipt receipt = 1;
-   */
-  receipt?: Receipt | undefined;
-};
-
-/**
- * Describes the message uas.billing.v1.GetReceiptResponse.
- * Use `create(GetReceiptResponseSchema)` to create a new message.
- */
-export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 17);
-
-/**
  * Request of [BillingService.GetPrice][].
  *
  * @generated from message uas.billing.v1.GetPriceRequest
@@ -619,7 +420,7 @@ export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
  * Use `create(GetPriceRequestSchema)` to create a new message.
  */
 export const GetPriceRequestSchema: GenMessage<GetPriceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 18);
+  messageDesc(file_uas_billing_v1_billing_service, 12);
 
 /**
  * Response of [BillingService.GetPrice][].
@@ -640,7 +441,7 @@ export type GetPriceResponse = Message<"uas.billing.v1.GetPriceResponse"> & {
  * Use `create(GetPriceResponseSchema)` to create a new message.
  */
 export const GetPriceResponseSchema: GenMessage<GetPriceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 19);
+  messageDesc(file_uas_billing_v1_billing_service, 13);
 
 /**
  * Request of [BillingService.ListPrices][].
@@ -668,7 +469,7 @@ export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
  * Use `create(ListPricesRequestSchema)` to create a new message.
  */
 export const ListPricesRequestSchema: GenMessage<ListPricesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 20);
+  messageDesc(file_uas_billing_v1_billing_service, 14);
 
 /**
  * Response of [BillingService.ListPrices][].
@@ -696,7 +497,7 @@ export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & 
  * Use `create(ListPricesResponseSchema)` to create a new message.
  */
 export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 21);
+  messageDesc(file_uas_billing_v1_billing_service, 15);
 
 /**
  * Request of [BillingService.AuditLedger][].
@@ -711,7 +512,7 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 22);
+  messageDesc(file_uas_billing_v1_billing_service, 16);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -720,7 +521,7 @@ export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PUR
  */
 export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> & {
   /**
-   * The broken rules, at most 100. Empty: the books are right.
+   * The invariants that do not hold, at most 100. Empty: all of them hold.
    *
    * @generated from field: repeated uas.billing.v1.AuditFinding findings = 1;
    */
@@ -732,10 +533,10 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 23);
+  messageDesc(file_uas_billing_v1_billing_service, 17);
 
 /**
- * Keeps the money and the call log.
+ * Keeps the money: balances, bookings, the ledger and the prices that calls are charged by.
  *
  * @generated from service uas.billing.v1.BillingService
  */
@@ -795,7 +596,7 @@ export const BillingService: GenService<{
     output: typeof AdjustBalanceResponseSchema;
   },
   /**
-   * Lists the movements of an account, newest first, and where asked for only those of some kinds or of a time.
+   * Lists the ledger entries of an account, newest first, optionally only some kinds or a range of time.
    *
    * @generated from rpc uas.billing.v1.BillingService.ListLedgerEntries
    */
@@ -803,37 +604,6 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof ListLedgerEntriesRequestSchema;
     output: typeof ListLedgerEntriesResponseSchema;
-  },
-  /**
-   * Lists calls, newest first. A page may have fewer calls than asked for, or none, and still a next page: so much is
-   * read for a page, and no more, however few calls fit the filter.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.ListCalls
-   */
-  listCalls: {
-    methodKind: "unary";
-    input: typeof ListCallsRequestSchema;
-    output: typeof ListCallsResponseSchema;
-  },
-  /**
-   * Finds calls by their request id, newest first. The result is empty where there are none.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.FindCalls
-   */
-  findCalls: {
-    methodKind: "unary";
-    input: typeof FindCallsRequestSchema;
-    output: typeof FindCallsResponseSchema;
-  },
-  /**
-   * Returns what a call cost and why: lines, price, hold and movements. NOT_FOUND where there is no such call.
-   *
-   * @generated from rpc uas.billing.v1.BillingService.GetReceipt
-   */
-  getReceipt: {
-    methodKind: "unary";
-    input: typeof GetReceiptRequestSchema;
-    output: typeof GetReceiptResponseSchema;
   },
   /**
    * Returns the past, current and future prices of a model. MODEL_NOT_FOUND where there never was one of
@@ -857,7 +627,7 @@ export const BillingService: GenService<{
     output: typeof ListPricesResponseSchema;
   },
   /**
-   * Checks the books against their invariants. No findings: the books are right.
+   * Checks the invariants of the ledger. No findings: all of them hold.
    *
    * @generated from rpc uas.billing.v1.BillingService.AuditLedger
    */

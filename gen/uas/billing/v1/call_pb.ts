@@ -4,22 +4,238 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { CallEnding } from "./billing_pb.ts";
-import { file_uas_billing_v1_billing } from "./billing_pb.ts";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorCode } from "../../error/v1/error_pb.ts";
+import { file_uas_error_v1_error } from "../../error/v1/error_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import type { Usage, UsageSource } from "../../type/v1/usage_pb.ts";
+import { file_uas_type_v1_usage } from "../../type/v1/usage_pb.ts";
+import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/call.proto.
  */
 export const file_uas_billing_v1_call: GenFile = /*@__PURE__*/
-  fileDesc("Chl1YXMvYmlsbGluZy92MS9jYWxsLnByb3RvEg51YXMuYmlsbGluZy52MSKNAwoKQ2FsbEZpbHRlchItCglmcm9tX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3RvX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBW1vZGVsGAMgASgJEg4KBmtleV9pZBgEIAEoCRIsCgdvdXRjb21lGAUgASgOMhsudWFzLmJpbGxpbmcudjEuQ2FsbE91dGNvbWUSKgoGZW5kaW5nGAYgASgOMhoudWFzLmJpbGxpbmcudjEuQ2FsbEVuZGluZxISCgpzdGF0dXNfbWluGAcgASgFEhIKCnN0YXR1c19tYXgYCCABKAUSEgoKZXJyb3JfY29kZRgJIAEoCRISCgpyZXF1ZXN0X2lkGAogASgJEiQKCGNvc3RfbWluGAsgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJAoIY29zdF9tYXgYDCABKAsyEi51YXMudHlwZS52MS5Nb25leRIOCgZ2ZW5kb3IYDSABKAkihAEKCUNhbGxFdmVudBIrCgRraW5kGAEgASgOMh0udWFzLmJpbGxpbmcudjEuQ2FsbEV2ZW50S2luZBIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgRoZWxkGAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkiawoQQ2FsbEhpc3RvZ3JhbUJhchIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9zdWNjZWVkZWRfY291bnQYAiABKAMSFAoMZmFpbGVkX2NvdW50GAMgASgDKmAKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFkNBTExfT1VUQ09NRV9TVUNDRUVERUQQARIXChNDQUxMX09VVENPTUVfRkFJTEVEEAIqnwIKDUNhbGxFdmVudEtpbmQSHwobQ0FMTF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXQ0FMTF9FVkVOVF9LSU5EX1NUQVJURUQQARIYChRDQUxMX0VWRU5UX0tJTkRfSEVMRBACEiEKHUNBTExfRVZFTlRfS0lORF9GSVJTVF9DT05URU5UEAMSHgoaQ0FMTF9FVkVOVF9LSU5EX0hPTERfR1JPV04QBBIZChVDQUxMX0VWRU5UX0tJTkRfRU5ERUQQBRIbChdDQUxMX0VWRU5UX0tJTkRfQ0hBUkdFRBAGEh0KGUNBTExfRVZFTlRfS0lORF9DT1JSRUNURUQQBxIcChhDQUxMX0VWRU5UX0tJTkRfUkVGVU5ERUQQCCpcCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhUKEUVYUE9SVF9GT1JNQVRfQ1NWEAESFgoSRVhQT1JUX0ZPUk1BVF9KU09OEAJiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_type_v1_money]);
+  fileDesc("Chl1YXMvYmlsbGluZy92MS9jYWxsLnByb3RvEg51YXMuYmlsbGluZy52MSKzBQoKQ2FsbFJlY29yZBIPCgdjYWxsX2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDgoGdmVuZG9yGAYgASgJEg4KBnN0YXR1cxgHIAEoBRIrCgplcnJvcl9jb2RlGAggASgOMhcudWFzLmVycm9yLnYxLkVycm9yQ29kZRIqCgZlbmRpbmcYCSABKA4yGi51YXMuYmlsbGluZy52MS5DYWxsRW5kaW5nEi4KDHVzYWdlX3NvdXJjZRgKIAEoDjIYLnVhcy50eXBlLnYxLlVzYWdlU291cmNlEiEKBXVzYWdlGAsgASgLMhIudWFzLnR5cGUudjEuVXNhZ2USIAoEY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhUKDXByaWNlX3ZlcnNpb24YDSABKAkSLgoKc3RhcnRfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIZHVyYXRpb24YDyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIbChN1cHN0cmVhbV9yZXF1ZXN0X2lkGBEgASgJEg4KBnN0cmVhbRgSIAEoCBIMCgRwYXRoGBMgASgJEiAKBGhlbGQYFCABKAsyEi51YXMudHlwZS52MS5Nb25leRIPCgdkcm9wcGVkGBUgAygJEhMKC2Rpc2NvdW50X2JwGBYgASgFEi0KCGF0dGVtcHRzGBcgAygLMhsudWFzLmJpbGxpbmcudjEuQ2FsbEF0dGVtcHQidwoLQ2FsbEF0dGVtcHQSDgoGdmVuZG9yGAEgASgJEisKCmVycm9yX2NvZGUYAiABKA4yFy51YXMuZXJyb3IudjEuRXJyb3JDb2RlEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIq4ECgpDYWxsRmlsdGVyEjUKCWZyb21fdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEhgKBW1vZGVsGAMgASgJQgnKwRgFGgMQgAISGQoGa2V5X2lkGAQgASgJQgnKwRgFGgMQgAISNgoHb3V0Y29tZRgFIAEoDjIbLnVhcy5iaWxsaW5nLnYxLkNhbGxPdXRjb21lQgjKwRgEKgIIARI0CgZlbmRpbmcYBiABKA4yGi51YXMuYmlsbGluZy52MS5DYWxsRW5kaW5nQgjKwRgEKgIIARIfCgpzdGF0dXNfbWluGAcgASgFQgvKwRgHIgUIABDXBBIfCgpzdGF0dXNfbWF4GAggASgFQgvKwRgHIgUIABDXBBI1CgplcnJvcl9jb2RlGAkgASgOMhcudWFzLmVycm9yLnYxLkVycm9yQ29kZUIIysEYBCoCCAESHQoKcmVxdWVzdF9pZBgKIAEoCUIJysEYBRoDEIACEi4KCGNvc3RfbWluGAsgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggAEi4KCGNvc3RfbWF4GAwgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggAEhkKBnZlbmRvchgNIAEoCUIJysEYBRoDEIACIoQBCglDYWxsRXZlbnQSKwoEa2luZBgBIAEoDjIdLnVhcy5iaWxsaW5nLnYxLkNhbGxFdmVudEtpbmQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoEaGVsZBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5ImsKEENhbGxIaXN0b2dyYW1CYXISKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPc3VjY2VlZGVkX2NvdW50GAIgASgDEhQKDGZhaWxlZF9jb3VudBgDIAEoAyqvAwoKQ2FsbEVuZGluZxIbChdDQUxMX0VORElOR19VTlNQRUNJRklFRBAAEhkKFUNBTExfRU5ESU5HX0NPTVBMRVRFRBABEhcKE0NBTExfRU5ESU5HX1JFRlVTRUQQAhIgChxDQUxMX0VORElOR19VUFNUUkVBTV9SRUZVU0VEEAMSHwobQ0FMTF9FTkRJTkdfVVBTVFJFQU1fRkFJTEVEEAQSGwoXQ0FMTF9FTkRJTkdfQ0xJRU5UX0dPTkUQBRIfChtDQUxMX0VORElOR19HQVRFV0FZX1NUT1BQRUQQBhIeChpDQUxMX0VORElOR19HQVRFV0FZX0ZBSUxFRBAHEh4KGkNBTExfRU5ESU5HX09VVF9PRl9CQUxBTkNFEAgSHAoYQ0FMTF9FTkRJTkdfR0FURVdBWV9MT1NUEAkSGQoVQ0FMTF9FTkRJTkdfQ0FOQ0VMTEVEEAoSHAoYQ0FMTF9FTkRJTkdfS0VZX0RJU0FCTEVEEAsSGwoXQ0FMTF9FTkRJTkdfS0VZX0RFTEVURUQQDBIbChdDQUxMX0VORElOR19LRVlfRVhQSVJFRBANKmAKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFkNBTExfT1VUQ09NRV9TVUNDRUVERUQQARIXChNDQUxMX09VVENPTUVfRkFJTEVEEAIqnwIKDUNhbGxFdmVudEtpbmQSHwobQ0FMTF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXQ0FMTF9FVkVOVF9LSU5EX1NUQVJURUQQARIYChRDQUxMX0VWRU5UX0tJTkRfSEVMRBACEiEKHUNBTExfRVZFTlRfS0lORF9GSVJTVF9DT05URU5UEAMSHgoaQ0FMTF9FVkVOVF9LSU5EX0hPTERfR1JPV04QBBIZChVDQUxMX0VWRU5UX0tJTkRfRU5ERUQQBRIbChdDQUxMX0VWRU5UX0tJTkRfQ0hBUkdFRBAGEh0KGUNBTExfRVZFTlRfS0lORF9DT1JSRUNURUQQBxIcChhDQUxMX0VWRU5UX0tJTkRfUkVGVU5ERUQQCCpcCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhUKEUVYUE9SVF9GT1JNQVRfQ1NWEAESFgoSRVhQT1JUX0ZPUk1BVF9KU09OEAJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_error_v1_error, file_uas_type_v1_money, file_uas_type_v1_usage, file_uas_validate_v1_validate]);
 
 /**
- * Which calls of the log are meant: those that fit all members that are set.
+ * The record of one call. Written once, together with its charge.
+ *
+ * @generated from message uas.billing.v1.CallRecord
+ */
+export type CallRecord = Message<"uas.billing.v1.CallRecord"> & {
+  /**
+   * The identifier, a UUIDv7: also that of the call's hold and charge.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The resolved request id: the client's, so neither unique nor ours.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * The account that called.
+   *
+   * @generated from field: string account_id = 3;
+   */
+  accountId: string;
+
+  /**
+   * The key that it called with.
+   *
+   * @generated from field: string key_id = 4;
+   */
+  keyId: string;
+
+  /**
+   * The model that was asked for, as the customer named it, cut to 256 characters.
+   *
+   * @generated from field: string model = 5;
+   */
+  model: string;
+
+  /**
+   * The vendor that was asked. Empty where none was.
+   *
+   * @generated from field: string vendor = 6;
+   */
+  vendor: string;
+
+  /**
+   * The HTTP status that the customer got. 499 where the client left before one was sent.
+   *
+   * @generated from field: int32 status = 7;
+   */
+  status: number;
+
+  /**
+   * The error that the customer got. UNSPECIFIED on success.
+   *
+   * @generated from field: uas.error.v1.ErrorCode error_code = 8;
+   */
+  errorCode: ErrorCode;
+
+  /**
+   * How the call ended.
+   *
+   * @generated from field: uas.billing.v1.CallEnding ending = 9;
+   */
+  ending: CallEnding;
+
+  /**
+   * Where the usage comes from.
+   *
+   * @generated from field: uas.type.v1.UsageSource usage_source = 10;
+   */
+  usageSource: UsageSource;
+
+  /**
+   * What the call consumed.
+   *
+   * @generated from field: uas.type.v1.Usage usage = 11;
+   */
+  usage?: Usage | undefined;
+
+  /**
+   * What the call was charged.
+   *
+   * @generated from field: uas.type.v1.Money cost = 12;
+   */
+  cost?: Money | undefined;
+
+  /**
+   * The price version that the charge was made with. Empty where nothing was held.
+   *
+   * @generated from field: string price_version = 13;
+   */
+  priceVersion: string;
+
+  /**
+   * When the gateway had read the request.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 14;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * The time from start to end, in whole milliseconds.
+   *
+   * @generated from field: google.protobuf.Duration duration = 15;
+   */
+  duration?: Duration | undefined;
+
+  /**
+   * The time from start to the first byte of content, in whole milliseconds. Unset where none came.
+   *
+   * @generated from field: google.protobuf.Duration first_content_duration = 16;
+   */
+  firstContentDuration?: Duration | undefined;
+
+  /**
+   * The vendor's own request id. Empty where it sent none.
+   *
+   * @generated from field: string upstream_request_id = 17;
+   */
+  upstreamRequestId: string;
+
+  /**
+   * Whether the reply was streamed.
+   *
+   * @generated from field: bool stream = 18;
+   */
+  stream: boolean;
+
+  /**
+   * The public path that was called, without its query.
+   *
+   * @generated from field: string path = 19;
+   */
+  path: string;
+
+  /**
+   * The money that was set aside before the vendor was asked.
+   *
+   * @generated from field: uas.type.v1.Money held = 20;
+   */
+  held?: Money | undefined;
+
+  /**
+   * What the vendor's style could not carry of the request, or the caller's of the reply, by the names of
+   * the caller's style.
+   *
+   * @generated from field: repeated string dropped = 21;
+   */
+  dropped: string[];
+
+  /**
+   * The account's discount when the call began, in hundredths of a percent, 0 to 10000.
+   *
+   * @generated from field: int32 discount_bp = 22;
+   */
+  discountBp: number;
+
+  /**
+   * The vendors that could not take the call, in the order in which they were tried; after each the model's next
+   * route was, as far as there was one. Empty where the first vendor took it, and in records of older versions.
+   *
+   * @generated from field: repeated uas.billing.v1.CallAttempt attempts = 23;
+   */
+  attempts: CallAttempt[];
+};
+
+/**
+ * Describes the message uas.billing.v1.CallRecord.
+ * Use `create(CallRecordSchema)` to create a new message.
+ */
+export const CallRecordSchema: GenMessage<CallRecord> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_call, 0);
+
+/**
+ * A vendor that could not take a call.
+ *
+ * @generated from message uas.billing.v1.CallAttempt
+ */
+export type CallAttempt = Message<"uas.billing.v1.CallAttempt"> & {
+  /**
+   * The vendor.
+   *
+   * @generated from field: string vendor = 1;
+   */
+  vendor: string;
+
+  /**
+   * The error that the customer would have got, for example UPSTREAM_OVERLOADED.
+   *
+   * @generated from field: uas.error.v1.ErrorCode error_code = 2;
+   */
+  errorCode: ErrorCode;
+
+  /**
+   * How long the attempt took, in whole milliseconds. Unset where the vendor was not asked: it had as many calls as it
+   * may have.
+   *
+   * @generated from field: google.protobuf.Duration duration = 3;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.CallAttempt.
+ * Use `create(CallAttemptSchema)` to create a new message.
+ */
+export const CallAttemptSchema: GenMessage<CallAttempt> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_call, 1);
+
+/**
+ * Selects calls of the log: those that match every member that is set.
  *
  * @generated from message uas.billing.v1.CallFilter
  */
@@ -81,11 +297,12 @@ export type CallFilter = Message<"uas.billing.v1.CallFilter"> & {
   statusMax: number;
 
   /**
-   * The documented error code, for example `insufficient_balance`.
+   * The error that the customer got. INVALID_REQUEST also finds UNAUTHENTICATED, which has the same documented word.
+   * UNSPECIFIED: any.
    *
-   * @generated from field: string error_code = 9;
+   * @generated from field: uas.error.v1.ErrorCode error_code = 9;
    */
-  errorCode: string;
+  errorCode: ErrorCode;
 
   /**
    * The request id, exactly as the client sent it or the gateway made it.
@@ -121,7 +338,7 @@ export type CallFilter = Message<"uas.billing.v1.CallFilter"> & {
  * Use `create(CallFilterSchema)` to create a new message.
  */
 export const CallFilterSchema: GenMessage<CallFilter> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call, 0);
+  messageDesc(file_uas_billing_v1_call, 2);
 
 /**
  * Something that happened to a call.
@@ -156,7 +373,7 @@ export type CallEvent = Message<"uas.billing.v1.CallEvent"> & {
  * Use `create(CallEventSchema)` to create a new message.
  */
 export const CallEventSchema: GenMessage<CallEvent> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call, 1);
+  messageDesc(file_uas_billing_v1_call, 3);
 
 /**
  * How many calls began in a span of time.
@@ -191,7 +408,125 @@ export type CallHistogramBar = Message<"uas.billing.v1.CallHistogramBar"> & {
  * Use `create(CallHistogramBarSchema)` to create a new message.
  */
 export const CallHistogramBarSchema: GenMessage<CallHistogramBar> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call, 2);
+  messageDesc(file_uas_billing_v1_call, 4);
+
+/**
+ * How a call ended.
+ *
+ * @generated from enum uas.billing.v1.CallEnding
+ */
+export const CallEnding = {
+  /**
+   * Not an ending. Never returned.
+   *
+   * @generated from enum value: CALL_ENDING_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The vendor's reply was delivered to its end.
+   *
+   * @generated from enum value: CALL_ENDING_COMPLETED = 1;
+   */
+  COMPLETED: 1,
+
+  /**
+   * The gateway refused the call before a vendor was asked.
+   *
+   * @generated from enum value: CALL_ENDING_REFUSED = 2;
+   */
+  REFUSED: 2,
+
+  /**
+   * The vendor refused the request as invalid; its answer was passed on.
+   *
+   * @generated from enum value: CALL_ENDING_UPSTREAM_REFUSED = 3;
+   */
+  UPSTREAM_REFUSED: 3,
+
+  /**
+   * The vendor failed, before or after its first byte.
+   *
+   * @generated from enum value: CALL_ENDING_UPSTREAM_FAILED = 4;
+   */
+  UPSTREAM_FAILED: 4,
+
+  /**
+   * The client left before the end.
+   *
+   * @generated from enum value: CALL_ENDING_CLIENT_GONE = 5;
+   */
+  CLIENT_GONE: 5,
+
+  /**
+   * The gateway stopped before the end of a stream.
+   *
+   * @generated from enum value: CALL_ENDING_GATEWAY_STOPPED = 6;
+   */
+  GATEWAY_STOPPED: 6,
+
+  /**
+   * The gateway failed.
+   *
+   * @generated from enum value: CALL_ENDING_GATEWAY_FAILED = 7;
+   */
+  GATEWAY_FAILED: 7,
+
+  /**
+   * The balance, or the key's spend limit, was used up before the end of a stream.
+   *
+   * @generated from enum value: CALL_ENDING_OUT_OF_BALANCE = 8;
+   */
+  OUT_OF_BALANCE: 8,
+
+  /**
+   * The gateway's process was lost: charged for what is known to have been delivered.
+   *
+   * @generated from enum value: CALL_ENDING_GATEWAY_LOST = 9;
+   */
+  GATEWAY_LOST: 9,
+
+  /**
+   * The task was cancelled before its end. Nothing is charged.
+   *
+   * @generated from enum value: CALL_ENDING_CANCELLED = 10;
+   */
+  CANCELLED: 10,
+
+  /**
+   * The key was disabled. Its caller was told no more than that the key is invalid.
+   *
+   * @generated from enum value: CALL_ENDING_KEY_DISABLED = 11;
+   */
+  KEY_DISABLED: 11,
+
+  /**
+   * The key was deleted. Its caller was told no more than that the key is invalid.
+   *
+   * @generated from enum value: CALL_ENDING_KEY_DELETED = 12;
+   */
+  KEY_DELETED: 12,
+
+  /**
+   * The key had expired. Its caller was told no more than that the key is invalid.
+   *
+   * @generated from enum value: CALL_ENDING_KEY_EXPIRED = 13;
+   */
+  KEY_EXPIRED: 13,
+} as const;
+
+/**
+ * How a call ended.
+ *
+ * @generated from enum uas.billing.v1.CallEnding
+ */
+export type CallEnding = (typeof CallEnding)[keyof typeof CallEnding] | UnknownEnum;
+
+/**
+ * Describes the enum uas.billing.v1.CallEnding.
+ */
+export const CallEndingSchema: GenEnum<CallEnding> = /*@__PURE__*/
+  enumDesc(file_uas_billing_v1_call, 0);
 
 /**
  * Whether a call failed.
@@ -232,7 +567,7 @@ export type CallOutcome = (typeof CallOutcome)[keyof typeof CallOutcome] | Unkno
  * Describes the enum uas.billing.v1.CallOutcome.
  */
 export const CallOutcomeSchema: GenEnum<CallOutcome> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_call, 0);
+  enumDesc(file_uas_billing_v1_call, 1);
 
 /**
  * What happens to calls.
@@ -315,7 +650,7 @@ export type CallEventKind = (typeof CallEventKind)[keyof typeof CallEventKind] |
  * Describes the enum uas.billing.v1.CallEventKind.
  */
 export const CallEventKindSchema: GenEnum<CallEventKind> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_call, 1);
+  enumDesc(file_uas_billing_v1_call, 2);
 
 /**
  * How exported calls are written.
@@ -357,5 +692,5 @@ export type ExportFormat = (typeof ExportFormat)[keyof typeof ExportFormat] | Un
  * Describes the enum uas.billing.v1.ExportFormat.
  */
 export const ExportFormatSchema: GenEnum<ExportFormat> = /*@__PURE__*/
-  enumDesc(file_uas_billing_v1_call, 2);
+  enumDesc(file_uas_billing_v1_call, 3);
 

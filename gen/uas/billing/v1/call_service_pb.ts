@@ -6,23 +6,92 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { CallRecord } from "./billing_pb.ts";
-import { file_uas_billing_v1_billing } from "./billing_pb.ts";
-import type { CallEvent, CallFilter, CallHistogramBar, ExportFormat } from "./call_pb.ts";
+import type { CallEvent, CallFilter, CallHistogramBar, CallRecord, ExportFormat } from "./call_pb.ts";
 import { file_uas_billing_v1_call } from "./call_pb.ts";
 import type { Receipt } from "./receipt_pb.ts";
 import { file_uas_billing_v1_receipt } from "./receipt_pb.ts";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
+import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/call_service.proto.
  */
 export const file_uas_billing_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF1YXMvYmlsbGluZy92MS9jYWxsX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIkkKDkdldENhbGxSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJIpABCg9HZXRDYWxsUmVzcG9uc2USKAoEY2FsbBgBIAEoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxSZWNvcmQSKAoHcmVjZWlwdBgCIAEoCzIXLnVhcy5iaWxsaW5nLnYxLlJlY2VpcHQSKQoGZXZlbnRzGAMgAygLMhkudWFzLmJpbGxpbmcudjEuQ2FsbEV2ZW50ImwKF0dldENhbGxIaXN0b2dyYW1SZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSKgoGZmlsdGVyGAIgASgLMhoudWFzLmJpbGxpbmcudjEuQ2FsbEZpbHRlchIRCgliYXJfbGltaXQYAyABKAUi3wEKGEdldENhbGxIaXN0b2dyYW1SZXNwb25zZRIuCgRiYXJzGAEgAygLMiAudWFzLmJpbGxpbmcudjEuQ2FsbEhpc3RvZ3JhbUJhchIvCgxiYXJfZHVyYXRpb24YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNQoRY291bnRlZF9mcm9tX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3RvX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlIKEFRhaWxDYWxsc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIqCgZmaWx0ZXIYAiABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyIlUKEVRhaWxDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIVCg1za2lwcGVkX2NvdW50GAIgASgFIpYBChJFeHBvcnRDYWxsc1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIqCgZmaWx0ZXIYAiABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyEiwKBmZvcm1hdBgDIAEoDjIcLnVhcy5iaWxsaW5nLnYxLkV4cG9ydEZvcm1hdBISCgpwYWdlX3Rva2VuGAQgASgJIjwKE0V4cG9ydENhbGxzUmVzcG9uc2USDAoEZGF0YRgBIAEoDBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkyjAMKC0NhbGxTZXJ2aWNlElMKB0dldENhbGwSHi51YXMuYmlsbGluZy52MS5HZXRDYWxsUmVxdWVzdBofLnVhcy5iaWxsaW5nLnYxLkdldENhbGxSZXNwb25zZSIHkAIBsLsYAxJuChBHZXRDYWxsSGlzdG9ncmFtEicudWFzLmJpbGxpbmcudjEuR2V0Q2FsbEhpc3RvZ3JhbVJlcXVlc3QaKC51YXMuYmlsbGluZy52MS5HZXRDYWxsSGlzdG9ncmFtUmVzcG9uc2UiB5ACAbC7GAMSWAoJVGFpbENhbGxzEiAudWFzLmJpbGxpbmcudjEuVGFpbENhbGxzUmVxdWVzdBohLnVhcy5iaWxsaW5nLnYxLlRhaWxDYWxsc1Jlc3BvbnNlIgSwuxgDMAESXgoLRXhwb3J0Q2FsbHMSIi51YXMuYmlsbGluZy52MS5FeHBvcnRDYWxsc1JlcXVlc3QaIy51YXMuYmlsbGluZy52MS5FeHBvcnRDYWxsc1Jlc3BvbnNlIgSwuxgDMAFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_billing_v1_receipt, file_uas_http_v1_http]);
+  fileDesc("CiF1YXMvYmlsbGluZy92MS9jYWxsX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIo0BChBMaXN0Q2FsbHNSZXF1ZXN0EhwKCmFjY291bnRfaWQYASABKAlCCMrBGAQaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRIqCgZmaWx0ZXIYBCABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyIlcKEUxpc3RDYWxsc1Jlc3BvbnNlEikKBWNhbGxzGAEgAygLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibwoOR2V0Q2FsbFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIIysEYBBoCGAFIABIUCgpyZXF1ZXN0X2lkGAMgASgJSABCDAoEY2FsbBIE0MEYASKQAQoPR2V0Q2FsbFJlc3BvbnNlEigKBGNhbGwYASABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEigKB3JlY2VpcHQYAiABKAsyFy51YXMuYmlsbGluZy52MS5SZWNlaXB0EikKBmV2ZW50cxgDIAMoCzIZLnVhcy5iaWxsaW5nLnYxLkNhbGxFdmVudCKAAQoXR2V0Q2FsbEhpc3RvZ3JhbVJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESKgoGZmlsdGVyGAIgASgLMhoudWFzLmJpbGxpbmcudjEuQ2FsbEZpbHRlchIbCgliYXJfbGltaXQYAyABKAVCCMrBGAQiAggAIt8BChhHZXRDYWxsSGlzdG9ncmFtUmVzcG9uc2USLgoEYmFycxgBIAMoCzIgLnVhcy5iaWxsaW5nLnYxLkNhbGxIaXN0b2dyYW1CYXISLwoMYmFyX2R1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjUKEWNvdW50ZWRfZnJvbV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgd0b190aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJcChBUYWlsQ2FsbHNSZXF1ZXN0EhwKCmFjY291bnRfaWQYASABKAlCCMrBGAQaAhgBEioKBmZpbHRlchgCIAEoCzIaLnVhcy5iaWxsaW5nLnYxLkNhbGxGaWx0ZXIiVQoRVGFpbENhbGxzUmVzcG9uc2USKQoFY2FsbHMYASADKAsyGi51YXMuYmlsbGluZy52MS5DYWxsUmVjb3JkEhUKDXNraXBwZWRfY291bnQYAiABKAUiqgEKEkV4cG9ydENhbGxzUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIqCgZmaWx0ZXIYAiABKAsyGi51YXMuYmlsbGluZy52MS5DYWxsRmlsdGVyEjYKBmZvcm1hdBgDIAEoDjIcLnVhcy5iaWxsaW5nLnYxLkV4cG9ydEZvcm1hdEIIysEYBCoCCAESEgoKcGFnZV90b2tlbhgEIAEoCSI8ChNFeHBvcnRDYWxsc1Jlc3BvbnNlEgwKBGRhdGEYASABKAwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMucDCgtDYWxsU2VydmljZRJZCglMaXN0Q2FsbHMSIC51YXMuYmlsbGluZy52MS5MaXN0Q2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuTGlzdENhbGxzUmVzcG9uc2UiB5ACAbC7GAMSUwoHR2V0Q2FsbBIeLnVhcy5iaWxsaW5nLnYxLkdldENhbGxSZXF1ZXN0Gh8udWFzLmJpbGxpbmcudjEuR2V0Q2FsbFJlc3BvbnNlIgeQAgGwuxgDEm4KEEdldENhbGxIaXN0b2dyYW0SJy51YXMuYmlsbGluZy52MS5HZXRDYWxsSGlzdG9ncmFtUmVxdWVzdBooLnVhcy5iaWxsaW5nLnYxLkdldENhbGxIaXN0b2dyYW1SZXNwb25zZSIHkAIBsLsYAxJYCglUYWlsQ2FsbHMSIC51YXMuYmlsbGluZy52MS5UYWlsQ2FsbHNSZXF1ZXN0GiEudWFzLmJpbGxpbmcudjEuVGFpbENhbGxzUmVzcG9uc2UiBLC7GAMwARJeCgtFeHBvcnRDYWxscxIiLnVhcy5iaWxsaW5nLnYxLkV4cG9ydENhbGxzUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkV4cG9ydENhbGxzUmVzcG9uc2UiBLC7GAMwAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_billing_v1_call, file_uas_billing_v1_receipt, file_uas_http_v1_http, file_uas_validate_v1_validate]);
 
 /**
- * Request of [CallService.GetCall][]. Exactly one of `call_id` and `request_id`.
+ * Request of [CallService.ListCalls][].
+ *
+ * @generated from message uas.billing.v1.ListCallsRequest
+ */
+export type ListCallsRequest = Message<"uas.billing.v1.ListCallsRequest"> & {
+  /**
+   * The account. Empty: all accounts; operators only.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * The most calls to return, 0 to 1000. 0: 100. Over 1000 counts as 1000; negative is refused.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before. Empty: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Which calls. Default: all.
+   *
+   * @generated from field: uas.billing.v1.CallFilter filter = 4;
+   */
+  filter?: CallFilter | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.ListCallsRequest.
+ * Use `create(ListCallsRequestSchema)` to create a new message.
+ */
+export const ListCallsRequestSchema: GenMessage<ListCallsRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_call_service, 0);
+
+/**
+ * Response of [CallService.ListCalls][].
+ *
+ * @generated from message uas.billing.v1.ListCallsResponse
+ */
+export type ListCallsResponse = Message<"uas.billing.v1.ListCallsResponse"> & {
+  /**
+   * The calls of this page.
+   *
+   * @generated from field: repeated uas.billing.v1.CallRecord calls = 1;
+   */
+  calls: CallRecord[];
+
+  /**
+   * The token of the next page. Empty: this is the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.ListCallsResponse.
+ * Use `create(ListCallsResponseSchema)` to create a new message.
+ */
+export const ListCallsResponseSchema: GenMessage<ListCallsResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_call_service, 1);
+
+/**
+ * Request of [CallService.GetCall][].
  *
  * @generated from message uas.billing.v1.GetCallRequest
  */
@@ -35,18 +104,27 @@ export type GetCallRequest = Message<"uas.billing.v1.GetCallRequest"> & {
   accountId: string;
 
   /**
-   * The id of the call.
+   * Which call.
    *
-   * @generated from field: string call_id = 2;
+   * @generated from oneof uas.billing.v1.GetCallRequest.call
    */
-  callId: string;
-
-  /**
-   * The request id of the call: of several calls with it, the newest.
-   *
-   * @generated from field: string request_id = 3;
-   */
-  requestId: string;
+  call: {
+    /**
+     * The id of the call.
+     *
+     * @generated from field: string call_id = 2;
+     */
+    value: string;
+    case: "callId";
+  } | {
+    /**
+     * The request id of the call: of several calls with it, the newest.
+     *
+     * @generated from field: string request_id = 3;
+     */
+    value: string;
+    case: "requestId";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
@@ -54,7 +132,7 @@ export type GetCallRequest = Message<"uas.billing.v1.GetCallRequest"> & {
  * Use `create(GetCallRequestSchema)` to create a new message.
  */
 export const GetCallRequestSchema: GenMessage<GetCallRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 0);
+  messageDesc(file_uas_billing_v1_call_service, 2);
 
 /**
  * Response of [CallService.GetCall][].
@@ -89,7 +167,7 @@ export type GetCallResponse = Message<"uas.billing.v1.GetCallResponse"> & {
  * Use `create(GetCallResponseSchema)` to create a new message.
  */
 export const GetCallResponseSchema: GenMessage<GetCallResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 1);
+  messageDesc(file_uas_billing_v1_call_service, 3);
 
 /**
  * Request of [CallService.GetCallHistogram][].
@@ -124,7 +202,7 @@ export type GetCallHistogramRequest = Message<"uas.billing.v1.GetCallHistogramRe
  * Use `create(GetCallHistogramRequestSchema)` to create a new message.
  */
 export const GetCallHistogramRequestSchema: GenMessage<GetCallHistogramRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 2);
+  messageDesc(file_uas_billing_v1_call_service, 4);
 
 /**
  * Response of [CallService.GetCallHistogram][].
@@ -167,7 +245,7 @@ export type GetCallHistogramResponse = Message<"uas.billing.v1.GetCallHistogramR
  * Use `create(GetCallHistogramResponseSchema)` to create a new message.
  */
 export const GetCallHistogramResponseSchema: GenMessage<GetCallHistogramResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 3);
+  messageDesc(file_uas_billing_v1_call_service, 5);
 
 /**
  * Request of [CallService.TailCalls][].
@@ -195,7 +273,7 @@ export type TailCallsRequest = Message<"uas.billing.v1.TailCallsRequest"> & {
  * Use `create(TailCallsRequestSchema)` to create a new message.
  */
 export const TailCallsRequestSchema: GenMessage<TailCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 4);
+  messageDesc(file_uas_billing_v1_call_service, 6);
 
 /**
  * Response of [CallService.TailCalls][].
@@ -211,7 +289,7 @@ export type TailCallsResponse = Message<"uas.billing.v1.TailCallsResponse"> & {
   calls: CallRecord[];
 
   /**
-   * How many more were recorded that are not told: more came than anybody can read.
+   * How many more calls were recorded and left out, because more came than anybody can read.
    *
    * @generated from field: int32 skipped_count = 2;
    */
@@ -223,7 +301,7 @@ export type TailCallsResponse = Message<"uas.billing.v1.TailCallsResponse"> & {
  * Use `create(TailCallsResponseSchema)` to create a new message.
  */
 export const TailCallsResponseSchema: GenMessage<TailCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 5);
+  messageDesc(file_uas_billing_v1_call_service, 7);
 
 /**
  * Request of [CallService.ExportCalls][].
@@ -265,7 +343,7 @@ export type ExportCallsRequest = Message<"uas.billing.v1.ExportCallsRequest"> & 
  * Use `create(ExportCallsRequestSchema)` to create a new message.
  */
 export const ExportCallsRequestSchema: GenMessage<ExportCallsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 6);
+  messageDesc(file_uas_billing_v1_call_service, 8);
 
 /**
  * Response of [CallService.ExportCalls][].
@@ -294,14 +372,25 @@ export type ExportCallsResponse = Message<"uas.billing.v1.ExportCallsResponse"> 
  * Use `create(ExportCallsResponseSchema)` to create a new message.
  */
 export const ExportCallsResponseSchema: GenMessage<ExportCallsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_call_service, 7);
+  messageDesc(file_uas_billing_v1_call_service, 9);
 
 /**
- * Looks into the call log. Its lists are [BillingService.ListCalls][] and [BillingService.FindCalls][].
+ * Reads the call log: the record of every call, with its receipt.
  *
  * @generated from service uas.billing.v1.CallService
  */
 export const CallService: GenService<{
+  /**
+   * Lists calls, newest first. A page may have fewer calls than asked for, or none, and still a next page: so much is
+   * read for a page, and no more, however few calls fit the filter.
+   *
+   * @generated from rpc uas.billing.v1.CallService.ListCalls
+   */
+  listCalls: {
+    methodKind: "unary";
+    input: typeof ListCallsRequestSchema;
+    output: typeof ListCallsResponseSchema;
+  },
   /**
    * Returns a call with its receipt and what happened to it. NOT_FOUND where there is no such call.
    *
@@ -313,7 +402,7 @@ export const CallService: GenService<{
     output: typeof GetCallResponseSchema;
   },
   /**
-   * Counts calls over time.
+   * Counts calls over time, in bars of equal length.
    *
    * @generated from rpc uas.billing.v1.CallService.GetCallHistogram
    */
@@ -323,7 +412,7 @@ export const CallService: GenService<{
     output: typeof GetCallHistogramResponseSchema;
   },
   /**
-   * Tells calls as they are recorded, until the caller leaves; after at most 15 minutes the stream ends, and the
+   * Streams calls as they are recorded, until the caller leaves; after at most 15 minutes the stream ends, and the
    * caller asks again. The first message comes at once and is empty: calls that end after it are not missed. Later
    * empty ones only show that the stream lives. An account has few such streams at a time; more are refused with
    * RATE_LIMIT_EXCEEDED.

@@ -6,146 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Price } from "../../type/v1/price_pb.ts";
+import { file_uas_type_v1_price } from "../../type/v1/price_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/price.proto.
  */
 export const file_uas_billing_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chp1YXMvYmlsbGluZy92MS9wcmljZS5wcm90bxIOdWFzLmJpbGxpbmcudjEivgEKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEigKBXRpZXJzGAkgAygLMhkudWFzLmJpbGxpbmcudjEuUHJpY2VUaWVyIncKCVByaWNlVGllchINCgVhYm92ZRgBIAEoBRINCgVpbnB1dBgCIAEoCRIUCgxjYWNoZWRfaW5wdXQYAyABKAkSEwoLY2FjaGVfd3JpdGUYBCABKAkSDgoGb3V0cHV0GAUgASgJEhEKCXJlYXNvbmluZxgGIAEoCSLOAQoMUHJpY2VWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSKQoFc3RhdGUYAiABKA4yGi51YXMuYmlsbGluZy52MS5QcmljZVN0YXRlEi0KCWZyb21fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbG9hZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVwcmljZRgFIAEoCzIVLnVhcy5iaWxsaW5nLnYxLlByaWNlInoKC01vZGVsUHJpY2VzEhEKCW1vZGVsX2tleRgBIAEoCRIuCgh2ZXJzaW9ucxgCIAMoCzIcLnVhcy5iaWxsaW5nLnYxLlByaWNlVmVyc2lvbhIoCgVjb3N0cxgDIAMoCzIZLnVhcy5iaWxsaW5nLnYxLlJvdXRlQ29zdCJaCglSb3V0ZUNvc3QSDgoGdmVuZG9yGAEgASgJEg0KBW1vZGVsGAIgASgJEi4KCHZlcnNpb25zGAMgAygLMhwudWFzLmJpbGxpbmcudjEuUHJpY2VWZXJzaW9uKnAKClByaWNlU3RhdGUSGwoXUFJJQ0VfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBQUklDRV9TVEFURV9QQVNUEAESFwoTUFJJQ0VfU1RBVEVfQ1VSUkVOVBACEhYKElBSSUNFX1NUQVRFX0ZVVFVSRRADYgZwcm90bzM", [file_google_protobuf_timestamp]);
-
-/**
- * What a unit costs, in USD as decimal strings. Empty: not charged, or as the unit it is part of.
- *
- * @generated from message uas.billing.v1.Price
- */
-export type Price = Message<"uas.billing.v1.Price"> & {
-  /**
-   * Per 1,000,000 tokens read that were neither cached nor written to the cache.
-   *
-   * @generated from field: string input = 1;
-   */
-  input: string;
-
-  /**
-   * Per 1,000,000 tokens read from the cache. Empty: as `input`.
-   *
-   * @generated from field: string cached_input = 2;
-   */
-  cachedInput: string;
-
-  /**
-   * Per 1,000,000 tokens written to the cache. Empty: as `input`.
-   *
-   * @generated from field: string cache_write = 3;
-   */
-  cacheWrite: string;
-
-  /**
-   * Per 1,000,000 tokens produced.
-   *
-   * @generated from field: string output = 4;
-   */
-  output: string;
-
-  /**
-   * Per 1,000,000 tokens produced as reasoning. Empty: as `output`.
-   *
-   * @generated from field: string reasoning = 5;
-   */
-  reasoning: string;
-
-  /**
-   * Per picture.
-   *
-   * @generated from field: string image = 6;
-   */
-  image: string;
-
-  /**
-   * Per second of film or sound.
-   *
-   * @generated from field: string second = 7;
-   */
-  second: string;
-
-  /**
-   * Per request, added to the rest.
-   *
-   * @generated from field: string request = 8;
-   */
-  request: string;
-
-  /**
-   * What calls that read many tokens cost instead, by `above`. Empty: whatever the length.
-   *
-   * @generated from field: repeated uas.billing.v1.PriceTier tiers = 9;
-   */
-  tiers: PriceTier[];
-};
-
-/**
- * Describes the message uas.billing.v1.Price.
- * Use `create(PriceSchema)` to create a new message.
- */
-export const PriceSchema: GenMessage<Price> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_price, 0);
-
-/**
- * What a call that reads many tokens costs, all of it, in USD as decimal strings. Empty: as in the price.
- *
- * @generated from message uas.billing.v1.PriceTier
- */
-export type PriceTier = Message<"uas.billing.v1.PriceTier"> & {
-  /**
-   * It counts for calls that read more tokens than this, cached and written ones included. At least 1.
-   *
-   * @generated from field: int32 above = 1;
-   */
-  above: number;
-
-  /**
-   * Per 1,000,000 tokens read that were neither cached nor written to the cache.
-   *
-   * @generated from field: string input = 2;
-   */
-  input: string;
-
-  /**
-   * Per 1,000,000 tokens read from the cache.
-   *
-   * @generated from field: string cached_input = 3;
-   */
-  cachedInput: string;
-
-  /**
-   * Per 1,000,000 tokens written to the cache.
-   *
-   * @generated from field: string cache_write = 4;
-   */
-  cacheWrite: string;
-
-  /**
-   * Per 1,000,000 tokens produced.
-   *
-   * @generated from field: string output = 5;
-   */
-  output: string;
-
-  /**
-   * Per 1,000,000 tokens produced as reasoning.
-   *
-   * @generated from field: string reasoning = 6;
-   */
-  reasoning: string;
-};
-
-/**
- * Describes the message uas.billing.v1.PriceTier.
- * Use `create(PriceTierSchema)` to create a new message.
- */
-export const PriceTierSchema: GenMessage<PriceTier> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_price, 1);
+  fileDesc("Chp1YXMvYmlsbGluZy92MS9wcmljZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiywEKDFByaWNlVmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgJEikKBXN0YXRlGAIgASgOMhoudWFzLmJpbGxpbmcudjEuUHJpY2VTdGF0ZRItCglmcm9tX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoFcHJpY2UYBSABKAsyEi51YXMudHlwZS52MS5QcmljZSJ6CgtNb2RlbFByaWNlcxIRCgltb2RlbF9rZXkYASABKAkSLgoIdmVyc2lvbnMYAiADKAsyHC51YXMuYmlsbGluZy52MS5QcmljZVZlcnNpb24SKAoFY29zdHMYAyADKAsyGS51YXMuYmlsbGluZy52MS5Sb3V0ZUNvc3QiWgoJUm91dGVDb3N0Eg4KBnZlbmRvchgBIAEoCRINCgVtb2RlbBgCIAEoCRIuCgh2ZXJzaW9ucxgDIAMoCzIcLnVhcy5iaWxsaW5nLnYxLlByaWNlVmVyc2lvbipwCgpQcmljZVN0YXRlEhsKF1BSSUNFX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQUFJJQ0VfU1RBVEVfUEFTVBABEhcKE1BSSUNFX1NUQVRFX0NVUlJFTlQQAhIWChJQUklDRV9TVEFURV9GVVRVUkUQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_price]);
 
 /**
  * A price of a model at some time.
@@ -185,7 +54,7 @@ export type PriceVersion = Message<"uas.billing.v1.PriceVersion"> & {
   /**
    * The price itself.
    *
-   * @generated from field: uas.billing.v1.Price price = 5;
+   * @generated from field: uas.type.v1.Price price = 5;
    */
   price?: Price | undefined;
 };
@@ -195,7 +64,7 @@ export type PriceVersion = Message<"uas.billing.v1.PriceVersion"> & {
  * Use `create(PriceVersionSchema)` to create a new message.
  */
 export const PriceVersionSchema: GenMessage<PriceVersion> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_price, 2);
+  messageDesc(file_uas_billing_v1_price, 0);
 
 /**
  * The prices of a model, and what its vendors take.
@@ -231,7 +100,7 @@ export type ModelPrices = Message<"uas.billing.v1.ModelPrices"> & {
  * Use `create(ModelPricesSchema)` to create a new message.
  */
 export const ModelPricesSchema: GenMessage<ModelPrices> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_price, 3);
+  messageDesc(file_uas_billing_v1_price, 1);
 
 /**
  * What the vendor of a route takes of the operator.
@@ -266,7 +135,7 @@ export type RouteCost = Message<"uas.billing.v1.RouteCost"> & {
  * Use `create(RouteCostSchema)` to create a new message.
  */
 export const RouteCostSchema: GenMessage<RouteCost> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_price, 4);
+  messageDesc(file_uas_billing_v1_price, 2);
 
 /**
  * Whether a price counts.

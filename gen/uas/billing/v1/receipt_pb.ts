@@ -6,19 +6,21 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { CallRecord, LedgerKind } from "./billing_pb.ts";
+import type { LedgerKind } from "./billing_pb.ts";
 import { file_uas_billing_v1_billing } from "./billing_pb.ts";
-import type { Price } from "./price_pb.ts";
-import { file_uas_billing_v1_price } from "./price_pb.ts";
+import type { CallRecord } from "./call_pb.ts";
+import { file_uas_billing_v1_call } from "./call_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import type { Price } from "../../type/v1/price_pb.ts";
+import { file_uas_type_v1_price } from "../../type/v1/price_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/billing/v1/receipt.proto.
  */
 export const file_uas_billing_v1_receipt: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYmlsbGluZy92MS9yZWNlaXB0LnByb3RvEg51YXMuYmlsbGluZy52MSLDAwoHUmVjZWlwdBIoCgRjYWxsGAEgASgLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIPCgdjaGFyZ2VkGAIgASgIEiQKBXByaWNlGAMgASgLMhUudWFzLmJpbGxpbmcudjEuUHJpY2USEgoKdGllcl9hYm92ZRgEIAEoBRIqCgVsaW5lcxgFIAMoCzIbLnVhcy5iaWxsaW5nLnYxLlJlY2VpcHRMaW5lEhAKCHN1YnRvdGFsGAYgASgJEhAKCGRpc2NvdW50GAcgASgJEiIKBmFtb3VudBgIIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiYKCnJlY29tcHV0ZWQYCSABKAsyEi51YXMudHlwZS52MS5Nb25leRIlCglzaG9ydGZhbGwYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRIoCgVob2xkcxgLIAMoCzIZLnVhcy5iaWxsaW5nLnYxLkhvbGRFdmVudBItCgdlbnRyaWVzGAwgAygLMhwudWFzLmJpbGxpbmcudjEuUmVjZWlwdEVudHJ5EicKC3ZlbmRvcl9jb3N0GA0gASgLMhIudWFzLnR5cGUudjEuTW9uZXkidAoLUmVjZWlwdExpbmUSJwoEdW5pdBgBIAEoDjIZLnVhcy5iaWxsaW5nLnYxLlByaWNlVW5pdBIQCghxdWFudGl0eRgCIAEoCRINCgVwcmljZRgDIAEoCRILCgNwZXIYBCABKAUSDgoGYW1vdW50GAUgASgJIoQBCglIb2xkRXZlbnQSKwoEa2luZBgBIAEoDjIdLnVhcy5iaWxsaW5nLnYxLkhvbGRFdmVudEtpbmQSIAoEaGVsZBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIo8CCgxSZWNlaXB0RW50cnkSFgoOdHJhbnNhY3Rpb25faWQYASABKAkSKAoEa2luZBgCIAEoDjIaLnVhcy5iaWxsaW5nLnYxLkxlZGdlcktpbmQSIgoGYW1vdW50GAMgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSKgoOYmFsYW5jZV9iZWZvcmUYBCABKAsyEi51YXMudHlwZS52MS5Nb25leRIpCg1iYWxhbmNlX2FmdGVyGAUgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSLwoLY3JlYXRlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXJlZmVyZW5jZRgHIAEoCSrsAQoJUHJpY2VVbml0EhoKFlBSSUNFX1VOSVRfVU5TUEVDSUZJRUQQABIUChBQUklDRV9VTklUX0lOUFVUEAESGwoXUFJJQ0VfVU5JVF9DQUNIRURfSU5QVVQQAhIaChZQUklDRV9VTklUX0NBQ0hFX1dSSVRFEAMSFQoRUFJJQ0VfVU5JVF9PVVRQVVQQBBIYChRQUklDRV9VTklUX1JFQVNPTklORxAFEhQKEFBSSUNFX1VOSVRfSU1BR0UQBhIVChFQUklDRV9VTklUX1NFQ09ORBAHEhYKElBSSUNFX1VOSVRfUkVRVUVTVBAIKr0BCg1Ib2xkRXZlbnRLaW5kEh8KG0hPTERfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFEhPTERfRVZFTlRfS0lORF9IRUxEEAESGQoVSE9MRF9FVkVOVF9LSU5EX0dST1dOEAISGwoXSE9MRF9FVkVOVF9LSU5EX1NFVFRMRUQQAxIcChhIT0xEX0VWRU5UX0tJTkRfUkVMRUFTRUQQBBIbChdIT0xEX0VWRU5UX0tJTkRfRVhQSVJFRBAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_type_v1_money]);
+  fileDesc("Chx1YXMvYmlsbGluZy92MS9yZWNlaXB0LnByb3RvEg51YXMuYmlsbGluZy52MSLUAwoHUmVjZWlwdBIoCgRjYWxsGAEgASgLMhoudWFzLmJpbGxpbmcudjEuQ2FsbFJlY29yZBIPCgdjaGFyZ2VkGAIgASgIEiEKBXByaWNlGAMgASgLMhIudWFzLnR5cGUudjEuUHJpY2USFwoKdGllcl9hYm92ZRgEIAEoBUgAiAEBEioKBWxpbmVzGAUgAygLMhsudWFzLmJpbGxpbmcudjEuUmVjZWlwdExpbmUSEAoIc3VidG90YWwYBiABKAkSEAoIZGlzY291bnQYByABKAkSIgoGYW1vdW50GAggASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJgoKcmVjb21wdXRlZBgJIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiUKCXNob3J0ZmFsbBgKIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKBWhvbGRzGAsgAygLMhkudWFzLmJpbGxpbmcudjEuSG9sZEV2ZW50Ei0KB2VudHJpZXMYDCADKAsyHC51YXMuYmlsbGluZy52MS5SZWNlaXB0RW50cnkSJwoLdmVuZG9yX2Nvc3QYDSABKAsyEi51YXMudHlwZS52MS5Nb25leUINCgtfdGllcl9hYm92ZSJ0CgtSZWNlaXB0TGluZRInCgR1bml0GAEgASgOMhkudWFzLmJpbGxpbmcudjEuUHJpY2VVbml0EhAKCHF1YW50aXR5GAIgASgJEg0KBXByaWNlGAMgASgJEgsKA3BlchgEIAEoBRIOCgZhbW91bnQYBSABKAkihAEKCUhvbGRFdmVudBIrCgRraW5kGAEgASgOMh0udWFzLmJpbGxpbmcudjEuSG9sZEV2ZW50S2luZBIgCgRoZWxkGAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAijwIKDFJlY2VpcHRFbnRyeRIWCg50cmFuc2FjdGlvbl9pZBgBIAEoCRIoCgRraW5kGAIgASgOMhoudWFzLmJpbGxpbmcudjEuTGVkZ2VyS2luZBIiCgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leRIqCg5iYWxhbmNlX2JlZm9yZRgEIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EikKDWJhbGFuY2VfYWZ0ZXIYBSABKAsyEi51YXMudHlwZS52MS5Nb25leRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJcmVmZXJlbmNlGAcgASgJKuwBCglQcmljZVVuaXQSGgoWUFJJQ0VfVU5JVF9VTlNQRUNJRklFRBAAEhQKEFBSSUNFX1VOSVRfSU5QVVQQARIbChdQUklDRV9VTklUX0NBQ0hFRF9JTlBVVBACEhoKFlBSSUNFX1VOSVRfQ0FDSEVfV1JJVEUQAxIVChFQUklDRV9VTklUX09VVFBVVBAEEhgKFFBSSUNFX1VOSVRfUkVBU09OSU5HEAUSFAoQUFJJQ0VfVU5JVF9JTUFHRRAGEhUKEVBSSUNFX1VOSVRfU0VDT05EEAcSFgoSUFJJQ0VfVU5JVF9SRVFVRVNUEAgqvQEKDUhvbGRFdmVudEtpbmQSHwobSE9MRF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUSE9MRF9FVkVOVF9LSU5EX0hFTEQQARIZChVIT0xEX0VWRU5UX0tJTkRfR1JPV04QAhIbChdIT0xEX0VWRU5UX0tJTkRfU0VUVExFRBADEhwKGEhPTERfRVZFTlRfS0lORF9SRUxFQVNFRBAEEhsKF0hPTERfRVZFTlRfS0lORF9FWFBJUkVEEAViBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_call, file_uas_type_v1_money, file_uas_type_v1_price]);
 
 /**
  * What one call cost, and why: everything to compute it again. Amounts that are decimal strings are exact and
@@ -44,16 +46,16 @@ export type Receipt = Message<"uas.billing.v1.Receipt"> & {
   /**
    * The price that it was charged with. Unset: nothing was held for the call.
    *
-   * @generated from field: uas.billing.v1.Price price = 3;
+   * @generated from field: uas.type.v1.Price price = 3;
    */
   price?: Price | undefined;
 
   /**
-   * The tier of the price that it was charged at: its `above`. 0: none of them.
+   * The tier of the price that it was charged at: its `above`. Unset: none of them.
    *
-   * @generated from field: int32 tier_above = 4;
+   * @generated from field: optional int32 tier_above = 4;
    */
-  tierAbove: number;
+  tierAbove?: number | undefined;
 
   /**
    * What it was charged for. Empty where it was not charged.
@@ -275,7 +277,7 @@ export const ReceiptEntrySchema: GenMessage<ReceiptEntry> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_receipt, 3);
 
 /**
- * What calls are charged by.
+ * The billable units of a call.
  *
  * @generated from enum uas.billing.v1.PriceUnit
  */
@@ -323,14 +325,14 @@ export const PriceUnit = {
   REASONING: 5,
 
   /**
-   * Pictures.
+   * Images.
    *
    * @generated from enum value: PRICE_UNIT_IMAGE = 6;
    */
   IMAGE: 6,
 
   /**
-   * Seconds of film or sound.
+   * Seconds of video or audio.
    *
    * @generated from enum value: PRICE_UNIT_SECOND = 7;
    */
@@ -345,7 +347,7 @@ export const PriceUnit = {
 } as const;
 
 /**
- * What calls are charged by.
+ * The billable units of a call.
  *
  * @generated from enum uas.billing.v1.PriceUnit
  */

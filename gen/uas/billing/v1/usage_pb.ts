@@ -70,14 +70,14 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
   reasoningTokens: bigint;
 
   /**
-   * Pictures made.
+   * Images generated.
    *
    * @generated from field: int64 image_count = 8;
    */
   imageCount: bigint;
 
   /**
-   * Microseconds of film or sound made.
+   * Microseconds of video or audio generated.
    *
    * @generated from field: int64 second_micros = 9;
    */

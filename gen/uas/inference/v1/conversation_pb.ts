@@ -995,7 +995,7 @@ export const MediaType = {
   DOCUMENT: 2,
 
   /**
-   * Sound.
+   * Audio.
    *
    * @generated from enum value: MEDIA_TYPE_AUDIO = 3;
    */

@@ -6,13 +6,17 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Price } from "../../type/v1/price_pb.ts";
+import { file_uas_type_v1_price } from "../../type/v1/price_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIukBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSKwoFcHJpY2UYBCABKAsyHC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2USGQoRbWF4X291dHB1dF90b2tlbnMYBSABKAUSEwoLZGVhZGxpbmVfbXMYBiABKAUSNwoOY2FuY2VsX2JpbGxpbmcYByABKA4yHy51YXMuaW5mZXJlbmNlLnYxLkNhbmNlbEJpbGxpbmciygEKCk1vZGVsUHJpY2USDQoFaW5wdXQYASABKAkSFAoMY2FjaGVkX2lucHV0GAIgASgJEhMKC2NhY2hlX3dyaXRlGAMgASgJEg4KBm91dHB1dBgEIAEoCRINCgVpbWFnZRgFIAEoCRIOCgZzZWNvbmQYBiABKAkSDwoHcmVxdWVzdBgHIAEoCRIRCglyZWFzb25pbmcYCCABKAkSLwoFdGllcnMYCSADKAsyIC51YXMuaW5mZXJlbmNlLnYxLk1vZGVsUHJpY2VUaWVyInwKDk1vZGVsUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJKmUKDUNhbmNlbEJpbGxpbmcSHgoaQ0FOQ0VMX0JJTExJTkdfVU5TUEVDSUZJRUQQABIXChNDQU5DRUxfQklMTElOR19OT05FEAESGwoXQ0FOQ0VMX0JJTExJTkdfVVBTVFJFQU0QAip+CglNb2RlbFR5cGUSGgoWTU9ERUxfVFlQRV9VTlNQRUNJRklFRBAAEhMKD01PREVMX1RZUEVfVEVYVBABEhQKEE1PREVMX1RZUEVfSU1BR0UQAhIUChBNT0RFTF9UWVBFX1ZJREVPEAMSFAoQTU9ERUxfVFlQRV9BVURJTxAEYgZwcm90bzM");
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIvcBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqfgoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9UWVBFX1RFWFQQARIUChBNT0RFTF9UWVBFX0lNQUdFEAISFAoQTU9ERUxfVFlQRV9WSURFTxADEhQKEE1PREVMX1RZUEVfQVVESU8QBGIGcHJvdG8z", [file_google_protobuf_duration, file_uas_type_v1_price]);
 
 /**
  * A model that customers can call.
@@ -44,9 +48,9 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   /**
    * What it costs.
    *
-   * @generated from field: uas.inference.v1.ModelPrice price = 4;
+   * @generated from field: uas.type.v1.Price price = 4;
    */
-  price?: ModelPrice | undefined;
+  price?: Price | undefined;
 
   /**
    * The most tokens that one reply can have. 0 for models that produce no text.
@@ -56,12 +60,12 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   maxOutputTokens: number;
 
   /**
-   * How long a task of it may take, in milliseconds from when its vendor is asked first: 1 to 86,400,000, a day. One
-   * that is not done by then fails with `task_timeout`, free of charge.
+   * How long a task of it may take from when its vendor is asked first, in whole milliseconds: at most a day. One that
+   * is not done by then fails with TASK_TIMEOUT, free of charge.
    *
-   * @generated from field: int32 deadline_ms = 6;
+   * @generated from field: google.protobuf.Duration deadline = 6;
    */
-  deadlineMs: number;
+  deadline?: Duration | undefined;
 
   /**
    * What a task of it costs that is cancelled.
@@ -77,139 +81,6 @@ export type Model = Message<"uas.inference.v1.Model"> & {
  */
 export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_model, 0);
-
-/**
- * What a model costs, in USD as decimal strings. Empty: this unit is not charged.
- *
- * @generated from message uas.inference.v1.ModelPrice
- */
-export type ModelPrice = Message<"uas.inference.v1.ModelPrice"> & {
-  /**
-   * Per 1,000,000 tokens read that were neither cached nor written to the cache.
-   *
-   * @generated from field: string input = 1;
-   */
-  input: string;
-
-  /**
-   * Per 1,000,000 tokens read from the cache.
-   *
-   * @generated from field: string cached_input = 2;
-   */
-  cachedInput: string;
-
-  /**
-   * Per 1,000,000 tokens written to the cache.
-   *
-   * @generated from field: string cache_write = 3;
-   */
-  cacheWrite: string;
-
-  /**
-   * Per 1,000,000 tokens produced, reasoning included where it has no price of its own.
-   *
-   * @generated from field: string output = 4;
-   */
-  output: string;
-
-  /**
-   * Per picture.
-   *
-   * @generated from field: string image = 5;
-   */
-  image: string;
-
-  /**
-   * Per second of film or sound.
-   *
-   * @generated from field: string second = 6;
-   */
-  second: string;
-
-  /**
-   * Per request, whatever else it consumes.
-   *
-   * @generated from field: string request = 7;
-   */
-  request: string;
-
-  /**
-   * Per 1,000,000 tokens produced as reasoning. Empty: as `output`.
-   *
-   * @generated from field: string reasoning = 8;
-   */
-  reasoning: string;
-
-  /**
-   * What calls that read many tokens cost instead, by `above`. Empty: whatever the length.
-   *
-   * @generated from field: repeated uas.inference.v1.ModelPriceTier tiers = 9;
-   */
-  tiers: ModelPriceTier[];
-};
-
-/**
- * Describes the message uas.inference.v1.ModelPrice.
- * Use `create(ModelPriceSchema)` to create a new message.
- */
-export const ModelPriceSchema: GenMessage<ModelPrice> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_model, 1);
-
-/**
- * What a call that reads many tokens costs, all of it, in USD as decimal strings. Empty: as in the price.
- *
- * @generated from message uas.inference.v1.ModelPriceTier
- */
-export type ModelPriceTier = Message<"uas.inference.v1.ModelPriceTier"> & {
-  /**
-   * It counts for calls that read more tokens than this, cached and written ones included. At least 1.
-   *
-   * @generated from field: int32 above = 1;
-   */
-  above: number;
-
-  /**
-   * Per 1,000,000 tokens read that were neither cached nor written to the cache.
-   *
-   * @generated from field: string input = 2;
-   */
-  input: string;
-
-  /**
-   * Per 1,000,000 tokens read from the cache.
-   *
-   * @generated from field: string cached_input = 3;
-   */
-  cachedInput: string;
-
-  /**
-   * Per 1,000,000 tokens written to the cache.
-   *
-   * @generated from field: string cache_write = 4;
-   */
-  cacheWrite: string;
-
-  /**
-   * Per 1,000,000 tokens produced, reasoning included where it has no price of its own.
-   *
-   * @generated from field: string output = 5;
-   */
-  output: string;
-
-  /**
-   * Per 1,000,000 tokens produced as reasoning.
-   *
-   * @generated from field: string reasoning = 6;
-   */
-  reasoning: string;
-};
-
-/**
- * Describes the message uas.inference.v1.ModelPriceTier.
- * Use `create(ModelPriceTierSchema)` to create a new message.
- */
-export const ModelPriceTierSchema: GenMessage<ModelPriceTier> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_model, 2);
 
 /**
  * What a task costs that is cancelled.
@@ -274,21 +145,21 @@ export const ModelType = {
   TEXT: 1,
 
   /**
-   * Pictures.
+   * Images.
    *
    * @generated from enum value: MODEL_TYPE_IMAGE = 2;
    */
   IMAGE: 2,
 
   /**
-   * Films.
+   * Videos.
    *
    * @generated from enum value: MODEL_TYPE_VIDEO = 3;
    */
   VIDEO: 3,
 
   /**
-   * Sound.
+   * Audio.
    *
    * @generated from enum value: MODEL_TYPE_AUDIO = 4;
    */

@@ -8,6 +8,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorCode } from "../../error/v1/error_pb.ts";
+import { file_uas_error_v1_error } from "../../error/v1/error_pb.ts";
 import type { ModelType } from "../../inference/v1/model_pb.ts";
 import { file_uas_inference_v1_model } from "../../inference/v1/model_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
@@ -20,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/task/v1/task.proto.
  */
 export const file_uas_task_v1_task: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvdGFzay92MS90YXNrLnByb3RvEgt1YXMudGFzay52MSKvBgoEVGFzaxIPCgd0YXNrX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDgoGa2V5X2lkGAMgASgJEhEKCW1vZGVsX2tleRgEIAEoCRIpCgR0eXBlGAUgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSEwoLY2FsbGJhY2tfaWQYBiABKAkSFAoMY2FsbGJhY2tfdXJsGAcgASgJEicKBnN0YXR1cxgIIAEoDjIXLnVhcy50YXNrLnYxLlRhc2tTdGF0dXMSJQoFc3RhZ2UYCSABKA4yFi51YXMudGFzay52MS5UYXNrU3RhZ2USEAoIcHJvZ3Jlc3MYCiABKAUSJAoFZmlsZXMYCyADKAsyFS51YXMudGFzay52MS5UYXNrRmlsZRIbCg5yZXN1bHRfY29udGVudBgMIAEoCUgAiAEBEhIKCmVycm9yX2NvZGUYDSABKAkSFQoNZXJyb3JfbWVzc2FnZRgOIAEoCRIhCgV1c2FnZRgPIAEoCzISLnVhcy50eXBlLnYxLlVzYWdlEiAKBGNvc3QYECABKAsyEi51YXMudHlwZS52MS5Nb25leRIgCgRoZWxkGBEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSFQoNcHJpY2VfdmVyc2lvbhgSIAEoCRIvCgtjcmVhdGVfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZmluaXNoX3RpbWUYFSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGBYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGBcgASgIEhIKCnJlcXVlc3RfaWQYGCABKAkSDgoGdmVuZG9yGBkgASgJEhYKDnZlbmRvcl90YXNrX2lkGBogASgJEg8KB3ZlcnNpb24YGyABKAVCEQoPX3Jlc3VsdF9jb250ZW50IlEKCFRhc2tGaWxlEgsKA3VybBgBIAEoCRIUCgxjb250ZW50X3R5cGUYAiABKAkSEgoKc2l6ZV9ieXRlcxgDIAEoAxIOCgZzaGEyNTYYBCABKAkqkQEKClRhc2tTdGF0dXMSGwoXVEFTS19TVEFUVVNfVU5TUEVDSUZJRUQQABIYChRUQVNLX1NUQVRVU19QUk9HUkVTUxABEhkKFVRBU0tfU1RBVFVTX0NPTVBMRVRFRBACEhYKElRBU0tfU1RBVFVTX0ZBSUxFRBADEhkKFVRBU0tfU1RBVFVTX0NBTkNFTExFRBAEKqIBCglUYXNrU3RhZ2USGgoWVEFTS19TVEFHRV9VTlNQRUNJRklFRBAAEhUKEVRBU0tfU1RBR0VfUVVFVUVEEAESGQoVVEFTS19TVEFHRV9TVUJNSVRUSU5HEAISFgoSVEFTS19TVEFHRV9SVU5OSU5HEAMSGQoVVEFTS19TVEFHRV9GSU5BTElaSU5HEAQSFAoQVEFTS19TVEFHRV9FTkRFRBAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_inference_v1_model, file_uas_type_v1_money, file_uas_type_v1_usage]);
+  fileDesc("ChZ1YXMvdGFzay92MS90YXNrLnByb3RvEgt1YXMudGFzay52MSLIBgoEVGFzaxIPCgd0YXNrX2lkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDgoGa2V5X2lkGAMgASgJEhEKCW1vZGVsX2tleRgEIAEoCRIpCgR0eXBlGAUgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSEwoLY2FsbGJhY2tfaWQYBiABKAkSFAoMY2FsbGJhY2tfdXJsGAcgASgJEicKBnN0YXR1cxgIIAEoDjIXLnVhcy50YXNrLnYxLlRhc2tTdGF0dXMSJQoFc3RhZ2UYCSABKA4yFi51YXMudGFzay52MS5UYXNrU3RhZ2USEAoIcHJvZ3Jlc3MYCiABKAUSJAoFZmlsZXMYCyADKAsyFS51YXMudGFzay52MS5UYXNrRmlsZRIbCg5yZXN1bHRfY29udGVudBgMIAEoCUgAiAEBEisKCmVycm9yX2NvZGUYDSABKA4yFy51YXMuZXJyb3IudjEuRXJyb3JDb2RlEhUKDWVycm9yX21lc3NhZ2UYDiABKAkSIQoFdXNhZ2UYDyABKAsyEi51YXMudHlwZS52MS5Vc2FnZRIgCgRjb3N0GBAgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSIAoEaGVsZBgRIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EhUKDXByaWNlX3ZlcnNpb24YEiABKAkSLwoLY3JlYXRlX3RpbWUYEyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaF90aW1lGBUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgWIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQY2FuY2VsX3JlcXVlc3RlZBgXIAEoCBISCgpyZXF1ZXN0X2lkGBggASgJEg4KBnZlbmRvchgZIAEoCRIWCg52ZW5kb3JfdGFza19pZBgaIAEoCRIPCgd2ZXJzaW9uGBsgASgFQhEKD19yZXN1bHRfY29udGVudCJRCghUYXNrRmlsZRILCgN1cmwYASABKAkSFAoMY29udGVudF90eXBlGAIgASgJEhIKCnNpemVfYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJKpEBCgpUYXNrU3RhdHVzEhsKF1RBU0tfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGAoUVEFTS19TVEFUVVNfUFJPR1JFU1MQARIZChVUQVNLX1NUQVRVU19DT01QTEVURUQQAhIWChJUQVNLX1NUQVRVU19GQUlMRUQQAxIZChVUQVNLX1NUQVRVU19DQU5DRUxMRUQQBCqiAQoJVGFza1N0YWdlEhoKFlRBU0tfU1RBR0VfVU5TUEVDSUZJRUQQABIVChFUQVNLX1NUQUdFX1FVRVVFRBABEhkKFVRBU0tfU1RBR0VfU1VCTUlUVElORxACEhYKElRBU0tfU1RBR0VfUlVOTklORxADEhkKFVRBU0tfU1RBR0VfRklOQUxJWklORxAEEhQKEFRBU0tfU1RBR0VfRU5ERUQQBWIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_error_v1_error, file_uas_inference_v1_model, file_uas_type_v1_money, file_uas_type_v1_usage]);
 
 /**
  * One asynchronous task. Once its status is COMPLETED, FAILED or CANCELLED it never changes again.
@@ -78,14 +80,14 @@ export type Task = Message<"uas.task.v1.Task"> & {
   callbackUrl: string;
 
   /**
-   * How it stands.
+   * Its status.
    *
    * @generated from field: uas.task.v1.TaskStatus status = 8;
    */
   status: TaskStatus;
 
   /**
-   * How far it is, finer than the status.
+   * The stage within its status.
    *
    * @generated from field: uas.task.v1.TaskStage stage = 9;
    */
@@ -113,11 +115,11 @@ export type Task = Message<"uas.task.v1.Task"> & {
   resultContent?: string | undefined;
 
   /**
-   * The documented error code of a FAILED task. Empty otherwise.
+   * Why a FAILED task failed. UNSPECIFIED otherwise.
    *
-   * @generated from field: string error_code = 13;
+   * @generated from field: uas.error.v1.ErrorCode error_code = 13;
    */
-  errorCode: string;
+  errorCode: ErrorCode;
 
   /**
    * What went wrong, for people. Empty unless FAILED.
@@ -268,7 +270,7 @@ export const TaskFileSchema: GenMessage<TaskFile> = /*@__PURE__*/
   messageDesc(file_uas_task_v1_task, 1);
 
 /**
- * How a task stands: the documented words are the names in lower case.
+ * The public status of a task. The documented words are the names in lower case.
  *
  * @generated from enum uas.task.v1.TaskStatus
  */
@@ -310,7 +312,7 @@ export const TaskStatus = {
 } as const;
 
 /**
- * How a task stands: the documented words are the names in lower case.
+ * The public status of a task. The documented words are the names in lower case.
  *
  * @generated from enum uas.task.v1.TaskStatus
  */

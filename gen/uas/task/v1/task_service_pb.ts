@@ -10,16 +10,17 @@ import type { ModelType } from "../../inference/v1/model_pb.ts";
 import { file_uas_inference_v1_model } from "../../inference/v1/model_pb.ts";
 import type { Task, TaskStatus } from "./task_pb.ts";
 import { file_uas_task_v1_task } from "./task_pb.ts";
+import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/task/v1/task_service.proto.
  */
 export const file_uas_task_v1_task_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch51YXMvdGFzay92MS90YXNrX3NlcnZpY2UucHJvdG8SC3Vhcy50YXNrLnYxIsICChFTdWJtaXRUYXNrUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkSFAoMY2FsbGJhY2tfdXJsGAIgASgJEhMKC2NhbGxiYWNrX2lkGAMgASgJEi0KDGltYWdlX3BhcmFtcxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSLQoMdmlkZW9fcGFyYW1zGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBItCgxhdWRpb19wYXJhbXMYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiwKC3RleHRfcGFyYW1zGAcgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBI0Cg9yZXF1ZXN0X2NvbnRleHQYCCABKAsyGy51YXMudGFzay52MS5SZXF1ZXN0Q29udGV4dCIkCg5SZXF1ZXN0Q29udGV4dBISCgpyZXF1ZXN0X2lkGAEgASgJIjUKElN1Ym1pdFRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudWFzLnRhc2sudjEuVGFzayIvCg5HZXRUYXNrUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJEgwKBHdhaXQYAiABKAUiMgoPR2V0VGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES51YXMudGFzay52MS5UYXNrIiQKEUNhbmNlbFRhc2tSZXF1ZXN0Eg8KB3Rhc2tfaWQYASABKAkiNQoSQ2FuY2VsVGFza1Jlc3BvbnNlEh8KBHRhc2sYASABKAsyES51YXMudGFzay52MS5UYXNrIiMKEFdhdGNoVGFza1JlcXVlc3QSDwoHdGFza19pZBgBIAEoCSI0ChFXYXRjaFRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudWFzLnRhc2sudjEuVGFzayJ2ChBMaXN0VGFza3NSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSJwoGc3RhdHVzGAIgASgOMhcudWFzLnRhc2sudjEuVGFza1N0YXR1cxIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJOChFMaXN0VGFza3NSZXNwb25zZRIgCgV0YXNrcxgBIAMoCzIRLnVhcy50YXNrLnYxLlRhc2sSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKFUdldE1vZGVsU2NoZW1hUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkivwEKFkdldE1vZGVsU2NoZW1hUmVzcG9uc2USEQoJbW9kZWxfa2V5GAEgASgJEikKBHR5cGUYAiABKA4yGy51YXMuaW5mZXJlbmNlLnYxLk1vZGVsVHlwZRIUCgxwYXJhbXNfZmllbGQYAyABKAkSJwoGc2NoZW1hGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIoCgdleGFtcGxlGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdDLTBQoLVGFza1NlcnZpY2USbgoKU3VibWl0VGFzaxIeLnVhcy50YXNrLnYxLlN1Ym1pdFRhc2tSZXF1ZXN0Gh8udWFzLnRhc2sudjEuU3VibWl0VGFza1Jlc3BvbnNlIh+quxgXCgRQT1NUEg0vYXBpL2FpL3Rhc2tzGAKwuxgCEnEKB0dldFRhc2sSGy51YXMudGFzay52MS5HZXRUYXNrUmVxdWVzdBocLnVhcy50YXNrLnYxLkdldFRhc2tSZXNwb25zZSIrkAIBqrsYIAoDR0VUEhcvYXBpL2FpL3Rhc2tzL3t0YXNrX2lkfRgCsLsYBRKCAQoKQ2FuY2VsVGFzaxIeLnVhcy50YXNrLnYxLkNhbmNlbFRhc2tSZXF1ZXN0Gh8udWFzLnRhc2sudjEuQ2FuY2VsVGFza1Jlc3BvbnNlIjOQAgKquxgoCgRQT1NUEh4vYXBpL2FpL3Rhc2tzL3t0YXNrX2lkfS9jYW5jZWwYArC7GAUSVQoJV2F0Y2hUYXNrEh0udWFzLnRhc2sudjEuV2F0Y2hUYXNrUmVxdWVzdBoeLnVhcy50YXNrLnYxLldhdGNoVGFza1Jlc3BvbnNlIgeQAgGwuxgFMAESbQoJTGlzdFRhc2tzEh0udWFzLnRhc2sudjEuTGlzdFRhc2tzUmVxdWVzdBoeLnVhcy50YXNrLnYxLkxpc3RUYXNrc1Jlc3BvbnNlIiGQAgGquxgWCgNHRVQSDS9hcGkvYWkvdGFza3MYArC7GAUSlQEKDkdldE1vZGVsU2NoZW1hEiIudWFzLnRhc2sudjEuR2V0TW9kZWxTY2hlbWFSZXF1ZXN0GiMudWFzLnRhc2sudjEuR2V0TW9kZWxTY2hlbWFSZXNwb25zZSI6kAIBqrsYLwoDR0VUEiQvYXBpL2FpL21vZGVscy97bW9kZWxfa2V5PSoqfS9zY2hlbWEYAiABsLsYBWIGcHJvdG8z", [file_google_protobuf_struct, file_uas_http_v1_http, file_uas_inference_v1_model, file_uas_task_v1_task]);
+  fileDesc("Ch51YXMvdGFzay92MS90YXNrX3NlcnZpY2UucHJvdG8SC3Vhcy50YXNrLnYxIpQDChFTdWJtaXRUYXNrUmVxdWVzdBInCgltb2RlbF9rZXkYASABKAlCFMrBGBAIARIMbmFtZSBhIG1vZGVsEhQKDGNhbGxiYWNrX3VybBgCIAEoCRInCgtjYWxsYmFja19pZBgDIAEoCUINysEYCRoHCAEQ/wEYAkgBiAEBEi4KC3RleHRfcGFyYW1zGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAEi8KDGltYWdlX3BhcmFtcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIABIvCgx2aWRlb19wYXJhbXMYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0SAASLwoMYXVkaW9fcGFyYW1zGAcgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEgAEjQKD3JlcXVlc3RfY29udGV4dBgIIAEoCzIbLnVhcy50YXNrLnYxLlJlcXVlc3RDb250ZXh0Qg4KBnBhcmFtcxIE0MEYAUIOCgxfY2FsbGJhY2tfaWQiJAoOUmVxdWVzdENvbnRleHQSEgoKcmVxdWVzdF9pZBgBIAEoCSI1ChJTdWJtaXRUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnVhcy50YXNrLnYxLlRhc2siVgoOR2V0VGFza1JlcXVlc3QSDwoHdGFza19pZBgBIAEoCRIzCgR3YWl0GAIgASgFQiXKwRghEhlpdCBpcyBhIG51bWJlciBvZiBzZWNvbmRzIgQIABA8IjIKD0dldFRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudWFzLnRhc2sudjEuVGFzayIkChFDYW5jZWxUYXNrUmVxdWVzdBIPCgd0YXNrX2lkGAEgASgJIjUKEkNhbmNlbFRhc2tSZXNwb25zZRIfCgR0YXNrGAEgASgLMhEudWFzLnRhc2sudjEuVGFzayIjChBXYXRjaFRhc2tSZXF1ZXN0Eg8KB3Rhc2tfaWQYASABKAkiNAoRV2F0Y2hUYXNrUmVzcG9uc2USHwoEdGFzaxgBIAEoCzIRLnVhcy50YXNrLnYxLlRhc2silAEKEExpc3RUYXNrc1JlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESMQoGc3RhdHVzGAIgASgOMhcudWFzLnRhc2sudjEuVGFza1N0YXR1c0IIysEYBCoCCAESGwoJcGFnZV9zaXplGAMgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAQgASgJIk4KEUxpc3RUYXNrc1Jlc3BvbnNlEiAKBXRhc2tzGAEgAygLMhEudWFzLnRhc2sudjEuVGFzaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoVR2V0TW9kZWxTY2hlbWFSZXF1ZXN0EhEKCW1vZGVsX2tleRgBIAEoCSK/AQoWR2V0TW9kZWxTY2hlbWFSZXNwb25zZRIRCgltb2RlbF9rZXkYASABKAkSKQoEdHlwZRgCIAEoDjIbLnVhcy5pbmZlcmVuY2UudjEuTW9kZWxUeXBlEhQKDHBhcmFtc19maWVsZBgDIAEoCRInCgZzY2hlbWEYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EigKB2V4YW1wbGUYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0MtMFCgtUYXNrU2VydmljZRJuCgpTdWJtaXRUYXNrEh4udWFzLnRhc2sudjEuU3VibWl0VGFza1JlcXVlc3QaHy51YXMudGFzay52MS5TdWJtaXRUYXNrUmVzcG9uc2UiH6q7GBcKBFBPU1QSDS9hcGkvYWkvdGFza3MYArC7GAIScQoHR2V0VGFzaxIbLnVhcy50YXNrLnYxLkdldFRhc2tSZXF1ZXN0GhwudWFzLnRhc2sudjEuR2V0VGFza1Jlc3BvbnNlIiuQAgGquxggCgNHRVQSFy9hcGkvYWkvdGFza3Mve3Rhc2tfaWR9GAKwuxgFEoIBCgpDYW5jZWxUYXNrEh4udWFzLnRhc2sudjEuQ2FuY2VsVGFza1JlcXVlc3QaHy51YXMudGFzay52MS5DYW5jZWxUYXNrUmVzcG9uc2UiM5ACAqq7GCgKBFBPU1QSHi9hcGkvYWkvdGFza3Mve3Rhc2tfaWR9L2NhbmNlbBgCsLsYBRJVCglXYXRjaFRhc2sSHS51YXMudGFzay52MS5XYXRjaFRhc2tSZXF1ZXN0Gh4udWFzLnRhc2sudjEuV2F0Y2hUYXNrUmVzcG9uc2UiB5ACAbC7GAUwARJtCglMaXN0VGFza3MSHS51YXMudGFzay52MS5MaXN0VGFza3NSZXF1ZXN0Gh4udWFzLnRhc2sudjEuTGlzdFRhc2tzUmVzcG9uc2UiIZACAaq7GBYKA0dFVBINL2FwaS9haS90YXNrcxgCsLsYBRKVAQoOR2V0TW9kZWxTY2hlbWESIi51YXMudGFzay52MS5HZXRNb2RlbFNjaGVtYVJlcXVlc3QaIy51YXMudGFzay52MS5HZXRNb2RlbFNjaGVtYVJlc3BvbnNlIjqQAgGquxgvCgNHRVQSJC9hcGkvYWkvbW9kZWxzL3ttb2RlbF9rZXk9Kip9L3NjaGVtYRgCIAGwuxgFYgZwcm90bzM", [file_google_protobuf_struct, file_uas_http_v1_http, file_uas_inference_v1_model, file_uas_task_v1_task, file_uas_validate_v1_validate]);
 
 /**
- * Request of [TaskService.SubmitTask][]. Exactly one of the parameter objects is set: that of the model's type.
+ * Request of [TaskService.SubmitTask][].
  *
  * @generated from message uas.task.v1.SubmitTaskRequest
  */
@@ -42,37 +43,48 @@ export type SubmitTaskRequest = Message<"uas.task.v1.SubmitTaskRequest"> & {
    * What the client calls the task by, 1 to 255 characters without control characters: see the RPC. Empty:
    * each submit is a new task.
    *
-   * @generated from field: string callback_id = 3;
+   * @generated from field: optional string callback_id = 3;
    */
-  callbackId: string;
+  callbackId?: string | undefined;
 
   /**
-   * The parameters of an IMAGE task.
+   * The parameters: the object of the model's type.
    *
-   * @generated from field: google.protobuf.Struct image_params = 4;
+   * @generated from oneof uas.task.v1.SubmitTaskRequest.params
    */
-  imageParams?: JsonObject | undefined;
-
-  /**
-   * The parameters of a VIDEO task.
-   *
-   * @generated from field: google.protobuf.Struct video_params = 5;
-   */
-  videoParams?: JsonObject | undefined;
-
-  /**
-   * The parameters of an AUDIO task.
-   *
-   * @generated from field: google.protobuf.Struct audio_params = 6;
-   */
-  audioParams?: JsonObject | undefined;
-
-  /**
-   * The parameters of a TEXT task.
-   *
-   * @generated from field: google.protobuf.Struct text_params = 7;
-   */
-  textParams?: JsonObject | undefined;
+  params: {
+    /**
+     * The parameters of a TEXT task.
+     *
+     * @generated from field: google.protobuf.Struct text_params = 4;
+     */
+    value: JsonObject;
+    case: "textParams";
+  } | {
+    /**
+     * The parameters of an IMAGE task.
+     *
+     * @generated from field: google.protobuf.Struct image_params = 5;
+     */
+    value: JsonObject;
+    case: "imageParams";
+  } | {
+    /**
+     * The parameters of a VIDEO task.
+     *
+     * @generated from field: google.protobuf.Struct video_params = 6;
+     */
+    value: JsonObject;
+    case: "videoParams";
+  } | {
+    /**
+     * The parameters of an AUDIO task.
+     *
+     * @generated from field: google.protobuf.Struct audio_params = 7;
+     */
+    value: JsonObject;
+    case: "audioParams";
+  } | { case: undefined; value?: undefined };
 
   /**
    * About the request itself; no part of what is asked for.

@@ -6,15 +6,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file uas/webhook/v1/webhook.proto.
  */
 export const file_uas_webhook_v1_webhook: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvd2ViaG9vay92MS93ZWJob29rLnByb3RvEg51YXMud2ViaG9vay52MSKPAQoNV2ViaG9va1NlY3JldBISCgphY2NvdW50X2lkGAEgASgJEg8KB2N1cnJlbnQYAiABKAkSDQoFb3RoZXIYAyABKAkSEwoLaXNfcHJvbW90ZWQYBCABKAgSNQoRcm90YXRpb25fZW5kX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqUDCghEZWxpdmVyeRITCgtkZWxpdmVyeV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB3Rhc2tfaWQYAyABKAkSEwoLY2FsbGJhY2tfaWQYBCABKAkSLQoGc3RhdHVzGAUgASgOMh0udWFzLndlYmhvb2sudjEuV2ViaG9va1N0YXR1cxIQCghwcm9ncmVzcxgGIAEoBRIQCghzZXF1ZW5jZRgHIAEoBRILCgN1cmwYCCABKAkSLAoFc3RhdGUYCSABKA4yHS51YXMud2ViaG9vay52MS5EZWxpdmVyeVN0YXRlEhUKDWF0dGVtcHRfY291bnQYCiABKAUSLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHaXNfdGVzdBgOIAEoCCKsAgoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoHb3V0Y29tZRgDIAEoDjIeLnVhcy53ZWJob29rLnYxLkF0dGVtcHRPdXRjb21lEg4KBnN0YXR1cxgEIAEoBRIzCg1hZGRyZXNzX2NsYXNzGAUgASgOMhwudWFzLndlYmhvb2sudjEuQWRkcmVzc0NsYXNzEg4KBmRuc19tcxgGIAEoBRISCgpjb25uZWN0X21zGAcgASgFEg4KBnRsc19tcxgIIAEoBRIVCg1maXJzdF9ieXRlX21zGAkgASgFEhAKCHRvdGFsX21zGAogASgFEg4KBmFuc3dlchgLIAEoCSLWAgoIRW5kcG9pbnQSEgoKYWNjb3VudF9pZBgBIAEoCRIOCgZvcmlnaW4YAiABKAkSLAoFc3RhdGUYAyABKA4yHS51YXMud2ViaG9vay52MS5FbmRwb2ludFN0YXRlEhUKDWZhaWx1cmVfY291bnQYBCABKAUSMQoNZmFpbGluZ19zaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9wcm9iZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxzdWNjZXNzX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGZhaWx1cmVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNd2FpdGluZ19jb3VudBgJIAEoBSqjAQoNV2ViaG9va1N0YXR1cxIeChpXRUJIT09LX1NUQVRVU19VTlNQRUNJRklFRBAAEhsKF1dFQkhPT0tfU1RBVFVTX1BST0dSRVNTEAESHAoYV0VCSE9PS19TVEFUVVNfQ09NUExFVEVEEAISGQoVV0VCSE9PS19TVEFUVVNfRkFJTEVEEAMSHAoYV0VCSE9PS19TVEFUVVNfQ0FOQ0VMTEVEEAQq1wEKDURlbGl2ZXJ5U3RhdGUSHgoaREVMSVZFUllfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZERUxJVkVSWV9TVEFURV9QRU5ESU5HEAESGgoWREVMSVZFUllfU1RBVEVfU0VORElORxACEhwKGERFTElWRVJZX1NUQVRFX0RFTElWRVJFRBADEhkKFURFTElWRVJZX1NUQVRFX0ZBSUxFRBAEEhoKFkRFTElWRVJZX1NUQVRFX0RST1BQRUQQBRIZChVERUxJVkVSWV9TVEFURV9QQVJLRUQQBiqPAwoOQXR0ZW1wdE91dGNvbWUSHwobQVRURU1QVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHQoZQVRURU1QVF9PVVRDT01FX0RFTElWRVJFRBABEh4KGkFUVEVNUFRfT1VUQ09NRV9SRURJUkVDVEVEEAISGwoXQVRURU1QVF9PVVRDT01FX1JFRlVTRUQQAxIYChRBVFRFTVBUX09VVENPTUVfR09ORRAEEiAKHEFUVEVNUFRfT1VUQ09NRV9TRVJWRVJfRVJST1IQBRIjCh9BVFRFTVBUX09VVENPTUVfQkxPQ0tFRF9BRERSRVNTEAYSFwoTQVRURU1QVF9PVVRDT01FX0ROUxAHEhsKF0FUVEVNUFRfT1VUQ09NRV9DT05ORUNUEAgSFwoTQVRURU1QVF9PVVRDT01FX1RMUxAJEhsKF0FUVEVNUFRfT1VUQ09NRV9USU1FT1VUEAoSGQoVQVRURU1QVF9PVVRDT01FX1JFU0VUEAsSGAoUQVRURU1QVF9PVVRDT01FX0xPU1QQDCqgAQoMQWRkcmVzc0NsYXNzEh0KGUFERFJFU1NfQ0xBU1NfVU5TUEVDSUZJRUQQABIdChlBRERSRVNTX0NMQVNTX1BVQkxJQ19JUFY0EAESHQoZQUREUkVTU19DTEFTU19QVUJMSUNfSVBWNhACEhgKFEFERFJFU1NfQ0xBU1NfTElTVEVEEAMSGQoVQUREUkVTU19DTEFTU19CTE9DS0VEEAQqgAEKDUVuZHBvaW50U3RhdGUSHgoaRU5EUE9JTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZFTkRQT0lOVF9TVEFURV9IRUFMVEhZEAESGgoWRU5EUE9JTlRfU1RBVEVfRkFJTElORxACEhcKE0VORFBPSU5UX1NUQVRFX0RFQUQQA2IGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Chx1YXMvd2ViaG9vay92MS93ZWJob29rLnByb3RvEg51YXMud2ViaG9vay52MSKPAQoNV2ViaG9va1NlY3JldBISCgphY2NvdW50X2lkGAEgASgJEg8KB2N1cnJlbnQYAiABKAkSDQoFb3RoZXIYAyABKAkSEwoLaXNfcHJvbW90ZWQYBCABKAgSNQoRcm90YXRpb25fZW5kX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqUDCghEZWxpdmVyeRITCgtkZWxpdmVyeV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEg8KB3Rhc2tfaWQYAyABKAkSEwoLY2FsbGJhY2tfaWQYBCABKAkSLQoGc3RhdHVzGAUgASgOMh0udWFzLndlYmhvb2sudjEuV2ViaG9va1N0YXR1cxIQCghwcm9ncmVzcxgGIAEoBRIQCghzZXF1ZW5jZRgHIAEoBRILCgN1cmwYCCABKAkSLAoFc3RhdGUYCSABKA4yHS51YXMud2ViaG9vay52MS5EZWxpdmVyeVN0YXRlEhUKDWF0dGVtcHRfY291bnQYCiABKAUSLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHaXNfdGVzdBgOIAEoCCLhAwoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoHb3V0Y29tZRgDIAEoDjIeLnVhcy53ZWJob29rLnYxLkF0dGVtcHRPdXRjb21lEhMKBnN0YXR1cxgEIAEoBUgAiAEBEjMKDWFkZHJlc3NfY2xhc3MYBSABKA4yHC51YXMud2ViaG9vay52MS5BZGRyZXNzQ2xhc3MSLwoMZG5zX2R1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKEGNvbm5lY3RfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLwoMdGxzX2R1cmF0aW9uGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjYKE2ZpcnN0X2J5dGVfZHVyYXRpb24YCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOdG90YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGYW5zd2VyGAsgASgJQgkKB19zdGF0dXMi1gIKCEVuZHBvaW50EhIKCmFjY291bnRfaWQYASABKAkSDgoGb3JpZ2luGAIgASgJEiwKBXN0YXRlGAMgASgOMh0udWFzLndlYmhvb2sudjEuRW5kcG9pbnRTdGF0ZRIVCg1mYWlsdXJlX2NvdW50GAQgASgFEjEKDWZhaWxpbmdfc2luY2UYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc3VjY2Vzc190aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxmYWlsdXJlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXdhaXRpbmdfY291bnQYCSABKAUqowEKDVdlYmhvb2tTdGF0dXMSHgoaV0VCSE9PS19TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdXRUJIT09LX1NUQVRVU19QUk9HUkVTUxABEhwKGFdFQkhPT0tfU1RBVFVTX0NPTVBMRVRFRBACEhkKFVdFQkhPT0tfU1RBVFVTX0ZBSUxFRBADEhwKGFdFQkhPT0tfU1RBVFVTX0NBTkNFTExFRBAEKtcBCg1EZWxpdmVyeVN0YXRlEh4KGkRFTElWRVJZX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWREVMSVZFUllfU1RBVEVfUEVORElORxABEhoKFkRFTElWRVJZX1NUQVRFX1NFTkRJTkcQAhIcChhERUxJVkVSWV9TVEFURV9ERUxJVkVSRUQQAxIZChVERUxJVkVSWV9TVEFURV9GQUlMRUQQBBIaChZERUxJVkVSWV9TVEFURV9EUk9QUEVEEAUSGQoVREVMSVZFUllfU1RBVEVfUEFSS0VEEAYqjwMKDkF0dGVtcHRPdXRjb21lEh8KG0FUVEVNUFRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh0KGUFUVEVNUFRfT1VUQ09NRV9ERUxJVkVSRUQQARIeChpBVFRFTVBUX09VVENPTUVfUkVESVJFQ1RFRBACEhsKF0FUVEVNUFRfT1VUQ09NRV9SRUZVU0VEEAMSGAoUQVRURU1QVF9PVVRDT01FX0dPTkUQBBIgChxBVFRFTVBUX09VVENPTUVfU0VSVkVSX0VSUk9SEAUSIwofQVRURU1QVF9PVVRDT01FX0JMT0NLRURfQUREUkVTUxAGEhcKE0FUVEVNUFRfT1VUQ09NRV9ETlMQBxIbChdBVFRFTVBUX09VVENPTUVfQ09OTkVDVBAIEhcKE0FUVEVNUFRfT1VUQ09NRV9UTFMQCRIbChdBVFRFTVBUX09VVENPTUVfVElNRU9VVBAKEhkKFUFUVEVNUFRfT1VUQ09NRV9SRVNFVBALEhgKFEFUVEVNUFRfT1VUQ09NRV9MT1NUEAwqoAEKDEFkZHJlc3NDbGFzcxIdChlBRERSRVNTX0NMQVNTX1VOU1BFQ0lGSUVEEAASHQoZQUREUkVTU19DTEFTU19QVUJMSUNfSVBWNBABEh0KGUFERFJFU1NfQ0xBU1NfUFVCTElDX0lQVjYQAhIYChRBRERSRVNTX0NMQVNTX0xJU1RFRBADEhkKFUFERFJFU1NfQ0xBU1NfQkxPQ0tFRBAEKoABCg1FbmRwb2ludFN0YXRlEh4KGkVORFBPSU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWRU5EUE9JTlRfU1RBVEVfSEVBTFRIWRABEhoKFkVORFBPSU5UX1NUQVRFX0ZBSUxJTkcQAhIXChNFTkRQT0lOVF9TVEFURV9ERUFEEANiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * What an account's webhooks are signed with. `X-AI-Service-Signature` takes the UTF-8 bytes of the whole text as
@@ -130,7 +130,7 @@ export type Delivery = Message<"uas.webhook.v1.Delivery"> & {
   url: string;
 
   /**
-   * How far it is.
+   * Its state.
    *
    * @generated from field: uas.webhook.v1.DeliveryState state = 9;
    */
@@ -200,18 +200,18 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   startTime?: Timestamp | undefined;
 
   /**
-   * What came of it.
+   * The result of the attempt.
    *
    * @generated from field: uas.webhook.v1.AttemptOutcome outcome = 3;
    */
   outcome: AttemptOutcome;
 
   /**
-   * The HTTP status of the answer. 0: there was none.
+   * The HTTP status of the answer. Unset: there was none.
    *
-   * @generated from field: int32 status = 4;
+   * @generated from field: optional int32 status = 4;
    */
-  status: number;
+  status?: number | undefined;
 
   /**
    * What kind of address it went to.
@@ -221,39 +221,40 @@ export type Attempt = Message<"uas.webhook.v1.Attempt"> & {
   addressClass: AddressClass;
 
   /**
-   * Milliseconds for the name's addresses. 0 for steps that were not reached.
+   * How long it took to look up the host's addresses. Like all durations here in whole milliseconds; unset: the step
+   * was not reached, or took less.
    *
-   * @generated from field: int32 dns_ms = 6;
+   * @generated from field: google.protobuf.Duration dns_duration = 6;
    */
-  dnsMs: number;
+  dnsDuration?: Duration | undefined;
 
   /**
-   * Milliseconds for the connection.
+   * How long it took to connect.
    *
-   * @generated from field: int32 connect_ms = 7;
+   * @generated from field: google.protobuf.Duration connect_duration = 7;
    */
-  connectMs: number;
+  connectDuration?: Duration | undefined;
 
   /**
-   * Milliseconds for TLS.
+   * How long the TLS handshake took.
    *
-   * @generated from field: int32 tls_ms = 8;
+   * @generated from field: google.protobuf.Duration tls_duration = 8;
    */
-  tlsMs: number;
+  tlsDuration?: Duration | undefined;
 
   /**
-   * Milliseconds from the open connection to the answer's head.
+   * The time from the open connection to the head of the answer.
    *
-   * @generated from field: int32 first_byte_ms = 9;
+   * @generated from field: google.protobuf.Duration first_byte_duration = 9;
    */
-  firstByteMs: number;
+  firstByteDuration?: Duration | undefined;
 
   /**
-   * Milliseconds of the whole.
+   * How long the whole attempt took.
    *
-   * @generated from field: int32 total_ms = 10;
+   * @generated from field: google.protobuf.Duration total_duration = 10;
    */
-  totalMs: number;
+  totalDuration?: Duration | undefined;
 
   /**
    * The first 2 KiB of the answer's body; what is no UTF-8 is replaced.
@@ -472,7 +473,7 @@ export const DeliveryStateSchema: GenEnum<DeliveryState> = /*@__PURE__*/
   enumDesc(file_uas_webhook_v1_webhook, 1);
 
 /**
- * What came of an attempt.
+ * The result of an attempt.
  *
  * @generated from enum uas.webhook.v1.AttemptOutcome
  */
@@ -570,7 +571,7 @@ export const AttemptOutcome = {
 } as const;
 
 /**
- * What came of an attempt.
+ * The result of an attempt.
  *
  * @generated from enum uas.webhook.v1.AttemptOutcome
  */

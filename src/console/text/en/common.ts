@@ -20,6 +20,7 @@ export const common = {
   all: "All",
   never: "Never",
   actions: (name: string) => `Actions for ${name}`,
+  actionsColumn: "Actions",
   status: "Status",
   model: "Model",
   key: "API key",

@@ -1,5 +1,5 @@
 /** Chinese: the call log. */
-import { CallEnding } from "../../../../gen/uas/billing/v1/billing_pb.ts";
+import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import type { Texts } from "../en.ts";
 
 /** What to do about each documented error code. */

@@ -21,6 +21,7 @@ export const common: Texts["common"] = {
   all: "全部",
   never: "从未",
   actions: (name) => `操作：${name}`,
+  actionsColumn: "操作",
   status: "状态",
   model: "模型",
   key: "API Key",

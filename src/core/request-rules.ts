@@ -1,0 +1,144 @@
+/**
+ * The rules that the contract declares for requests (`uas.validate.v1`), made into one check for each method. Rules are
+ * read when a method is called first: reading those of all methods would take 40 ms of every start. Methods without any
+ * have no check, so that calls to models pay nothing.
+ */
+import {
+  getOption,
+  hasOption,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescOneof,
+} from "@bufbuild/protobuf";
+import { FieldMaskSchema, type FieldMask } from "@bufbuild/protobuf/wkt";
+import { Dialect, route } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  exactly_one as exactlyOne,
+  field as fieldRules,
+  type FieldRules,
+} from "../../gen/uas/validate/v1/validate_pb.ts";
+import { findProblem } from "./field-rules.ts";
+import { invalid } from "./validation.ts";
+
+/** Checks a request. @throws GatewayError INVALID_REQUEST, with the field at fault as `param` */
+export type CheckRequest = (request: object) => void;
+
+/** Checks a message; with a mask only the members that it names. */
+type CheckMembers = (message: Fields, mask?: ReadonlySet<string>) => void;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The name of a field in the spelling of the method's callers. */
+type NameOf = (field: DescField) => string;
+
+/** Makes the check for the requests of a method; `undefined`: the contract declares no rules for them. */
+export function requestCheck(method: DescMethod): CheckRequest | undefined {
+  if (!hasRules(method.input, new Set())) return undefined;
+  let check: CheckMembers | undefined;
+  return (request) => {
+    check ??= membersCheck(method.input, nameOfFields(method), new Set());
+    check?.(request as Fields);
+  };
+}
+
+/** Whether a message or one inside it has rules. @param seen the messages that were looked at */
+function hasRules(message: DescMessage, seen: Set<DescMessage>): boolean {
+  if (seen.has(message)) return false;
+  seen.add(message);
+  return (
+    message.oneofs.some((oneof) => hasOption(oneof, exactlyOne)) ||
+    message.fields.some(
+      (field) =>
+        hasOption(field, fieldRules) || (field.message && hasRules(field.message, seen)) === true,
+    )
+  );
+}
+
+/** Platform JSON has camelCase names; everywhere else the contract's own names are used. */
+function nameOfFields(method: DescMethod): NameOf {
+  const routes = getOption(method, route);
+  const isPlatform = routes.some(({ dialect }) => dialect === Dialect.PLATFORM);
+  return isPlatform ? ({ jsonName }) => jsonName : ({ name }) => name;
+}
+
+/** @param above the messages around this one: one that contains itself is not followed */
+function membersCheck(
+  message: DescMessage,
+  nameOf: NameOf,
+  above: ReadonlySet<DescMessage>,
+): CheckMembers | undefined {
+  if (above.has(message)) return undefined;
+  const around = new Set([...above, message]);
+  const checks = [
+    ...message.fields.flatMap((field) => [
+      ruleCheck(field, nameOf),
+      nestedCheck(field, nameOf, around),
+    ]),
+    ...message.oneofs.map((oneof) => oneofCheck(oneof, nameOf)),
+  ].filter((check) => check !== undefined);
+  if (checks.length === 0) return undefined;
+  return (value, mask) => {
+    for (const check of checks) check(value, mask);
+  };
+}
+
+function oneofCheck(oneof: DescOneof, nameOf: NameOf): CheckMembers | undefined {
+  if (!getOption(oneof, exactlyOne)) return undefined;
+  const names = oneof.fields.map(nameOf);
+  const fix = `send one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return (message) => {
+    const { case: given, value } = message[oneof.localName] as OneofValue;
+    if (given === undefined || value === "") throw invalid(oneof.name, `${oneof.name}: ${fix}`);
+  };
+}
+
+interface OneofValue {
+  readonly case: string | undefined;
+  readonly value?: unknown;
+}
+
+function ruleCheck(field: DescField, nameOf: NameOf): CheckMembers | undefined {
+  if (!hasOption(field, fieldRules)) return undefined;
+  const rules: FieldRules = getOption(field, fieldRules);
+  const name = nameOf(field);
+  return (message, mask) => {
+    if (mask !== undefined && !mask.has(field.name)) return;
+    const problem = findProblem(valueOf(message, field), rules, field);
+    if (problem !== undefined) throw invalid(name, withHint(`${name} ${problem}`, rules.hint));
+  };
+}
+
+function withHint(message: string, hint: string): string {
+  return hint === "" ? message : `${message}; ${hint}`;
+}
+
+function nestedCheck(
+  field: DescField,
+  nameOf: NameOf,
+  above: ReadonlySet<DescMessage>,
+): CheckMembers | undefined {
+  const nested = field.message && membersCheck(field.message, nameOf, above);
+  if (nested === undefined) return undefined;
+  const maskField = field.parent.fields.find(isMask);
+  return (message, mask) => {
+    if (mask !== undefined && !mask.has(field.name)) return;
+    const value = valueOf(message, field);
+    if (field.fieldKind === "list") for (const each of value as Fields[]) nested(each);
+    else if (maskField !== undefined) {
+      // A member that is named and not there is cleared: it has to fit the rules, too.
+      const named = valueOf(message, maskField) as FieldMask | undefined;
+      nested((value ?? {}) as Fields, new Set(named?.paths));
+    } else if (value !== undefined) nested(value as Fields);
+  };
+}
+
+function isMask({ message }: DescField): boolean {
+  return message?.typeName === FieldMaskSchema.typeName;
+}
+
+function valueOf(message: Fields, field: DescField): unknown {
+  if (field.oneof === undefined) return message[field.localName];
+  const { case: given, value } = message[field.oneof.localName] as OneofValue;
+  return given === field.localName ? value : undefined;
+}
