@@ -1,4 +1,4 @@
-/** The models that customers can call, and who may call them. */
+/** The models that customers can call, and which API keys may use them. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type {
@@ -85,8 +85,6 @@ export function modelMessage(model: ModelConfig): Model {
   const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   return create(ModelSchema, { modelKey, name, type, price, ...limits });
 }
-
-/* Pages of the model list, in both directions. */
 
 /**
  * Returns one page of the model list, forward or backward.

@@ -89,7 +89,7 @@ export class WireAdapter extends CallAdapter<Buffer> {
 }
 
 /** The body to send, and facts of the body that the client sent. */
-interface WireBody {
+interface RequestBody {
   /** The body with its references resolved. */
   readonly body: Uint8Array;
   /** The outline of the client's body; `undefined` while `body` is the client's. */
@@ -109,14 +109,14 @@ export class WireRequest extends ReadRequest<Buffer> {
   override readonly droppedOfReply: string[] = [];
   readonly #options: WireAdapterOptions;
   readonly #style: TextDialect;
-  readonly #read: WireBody;
+  readonly #read: RequestBody;
   readonly #created = Math.floor(Date.now() / 1000);
   /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
 
   /** @throws GatewayError INVALID_REQUEST */
-  constructor(options: WireAdapterOptions, read: WireBody) {
+  constructor(options: WireAdapterOptions, read: RequestBody) {
     super();
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;

@@ -23,7 +23,7 @@ export interface CallContext {
   readonly signal: CancelSignal;
 }
 
-/** What calls share in a process. */
+/** The parts of a process that all calls share. */
 export interface PipelineDeps {
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;

@@ -1,4 +1,4 @@
-/** Passes a reply on to its caller: relayed or translated, metered, and monitored against its hold. */
+/** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";

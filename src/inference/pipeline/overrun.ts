@@ -1,4 +1,4 @@
-/** Replies that cost more than is held for them (R-MON-12): vendors that ignore the output limit of a request. */
+/** Handles replies that cost more than their hold (R-MON-12), from vendors that ignore the output limit. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { bytesPerToken } from "../../config/limits.ts";

@@ -136,7 +136,7 @@ function accountOf(caller: Caller | undefined): string {
   return admitCaller(caller, "Responses belong to accounts: send an API key").accountId;
 }
 
-/** How many items a page has where the request does not say: as the style does. */
+/** The default page size, as the responses style defines it. */
 const limitDefault = 20;
 
 interface ListPage {
