@@ -58,8 +58,9 @@ const otherTypes =
 /** Creates a quick test of whether JSON of tools may contain one that is not free. It may err for free ones only. */
 export function suspectTools({ free }: ToolRules): (json: string) => boolean {
   const types = [...free, otherTypes].join("|");
-  const pattern = new RegExp(`"type"\\s*:\\s*"(?!(?:${types})")|\\\\u00[2-7]`);
-  return (json) => pattern.test(json);
+  // One pattern with both alternatives takes three times as long.
+  const pattern = new RegExp(`"type"\\s*:\\s*"(?!(?:${types})")`);
+  return (json) => pattern.test(json) || (json.includes("\\u00") && /\\u00[2-7]/.test(json));
 }
 
 /** Refuses replies with audio or other content than text. @param modalities the words of the request, in any case */
@@ -86,17 +87,17 @@ export function checkSwitches(
   }
 }
 
-/** Refuses prompts that are to be cached for longer than the price of cache writes covers, wherever they are. */
-export function checkCacheLife(value: unknown, path: string): void {
+/** Refuses prompts that are to be cached for longer than the prices cover. @param covered the values of `ttl` that pass */
+export function checkCacheLife(value: unknown, path: string, covered: readonly unknown[]): void {
   if (Array.isArray(value)) {
-    for (const [at, each] of value.entries()) checkCacheLife(each, `${path}[${at}]`);
+    for (const [at, each] of value.entries()) checkCacheLife(each, `${path}[${at}]`, covered);
     return;
   }
   if (!isRecord(value)) return;
   const control = value["cache_control"];
-  if (isRecord(control) && control["ttl"] != null && control["ttl"] !== "5m") {
+  if (isRecord(control) && control["ttl"] != null && !covered.includes(control["ttl"])) {
     const where = `${path === "" ? "" : `${path}.`}cache_control.ttl`;
     throw refuseUnpriced(where, "a longer cache", "cache_write_1h");
   }
-  checkCacheLife(value["content"], path === "" ? "content" : `${path}.content`);
+  checkCacheLife(value["content"], path === "" ? "content" : `${path}.content`, covered);
 }

@@ -7,6 +7,7 @@ import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
+import type { FeatureUnit } from "./billed-features.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** Facts about a request. */
@@ -15,6 +16,8 @@ export interface GuardOptions {
   readonly isVerified: boolean;
   /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
   readonly vendorUrl?: string | undefined;
+  /** Whether the call's price has a unit that is refused without one. Default: none. */
+  readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
   /** The outline of the body, if known. Absent: the body is searched. */
   readonly outline?: Outline;
 }

@@ -7,6 +7,7 @@ import {
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { pricedUnits } from "../config/price.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import { type ModelBody, readModelBody } from "../dialect/body-members.ts";
@@ -118,9 +119,10 @@ async function countByVendor(
 }
 
 /** The vendor's body. What it may not be asked is estimated.  @throws GatewayError INVALID_REQUEST */
-function guarded({ request, body }: Counting, model: string): readonly Buffer[] {
-  textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
-  return body.forVendor(model);
+function guarded({ request, body, model }: Counting, vendorModel: string): readonly Buffer[] {
+  const options = { isVerified: false, hasPrice: pricedUnits(model) };
+  textDialects.get(request.dialect)?.guard?.(body.bytes, options);
+  return body.forVendor(vendorModel);
 }
 
 /** `undefined` where the vendor told no count. */

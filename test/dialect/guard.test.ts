@@ -265,6 +265,16 @@ describe("gemini", () => {
   });
 });
 
+it("a cache of an hour passes where the model has a price for it, and only that one", () => {
+  const body = (ttl: string) =>
+    Buffer.from(JSON.stringify({ system: [{ text: "x", cache_control: { ttl } }] }));
+  const check = (ttl: string, unit: string) =>
+    paramOf(() => messages.guard?.(body(ttl), { isVerified: true, hasPrice: (of) => of === unit }));
+  expect(check("1h", "cache_write_1h")).toBe("");
+  expect(check("1h", "another")).toBe("system[0].cache_control.ttl");
+  expect(check("5h", "cache_write_1h")).toBe("system[0].cache_control.ttl");
+});
+
 it("a refusal names the tool and the price unit that is missing", () => {
   const body = Buffer.from(JSON.stringify({ tools: [{ type: "web_search" }] }));
   const outline = readOutline(body);

@@ -43,15 +43,16 @@ const suspects = {
 const checkType = toolTypeCheck(tools);
 
 /** Checks a body of messages. */
-export const guardMessages = guardOf(suspects, (body) => {
+export const guardMessages = guardOf(suspects, (body, { hasPrice }) => {
   if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   checkService(body);
   checkContainer(body["container"], "container");
   checkTools(body["tools"], "tools", checkType);
   checkFiles(body["messages"], "messages");
-  for (const name of ["tools", "system", "messages"]) checkCacheLife(body[name], name);
-  checkCacheLife({ cache_control: body["cache_control"] }, "");
+  const covered = hasPrice?.("cache_write_1h") === true ? ["5m", "1h"] : ["5m"];
+  for (const name of ["tools", "system", "messages"]) checkCacheLife(body[name], name, covered);
+  checkCacheLife({ cache_control: body["cache_control"] }, "", covered);
 });
 
 /** Refuses where and how a request is to be served, if that costs more. */
