@@ -134,7 +134,7 @@ async function assemble(built: Parts): Promise<App> {
     ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
     authenticate: authenticator.authenticate,
-    onRefusedKey: inference.refusedKeys.take,
+    onRefusedKey: inference.refusedKeys.record,
     isReady: createReadiness(pool, calls, () => warm.isDone),
     direct: directHandlers(inference.handlers, natives.handlers),
   });

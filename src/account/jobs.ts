@@ -1,6 +1,6 @@
 /** Deletes expired rows of the account room. SQL: sets of rows, by the database's clock. */
 import type { Pool } from "pg";
-import { sessionIdleMs, signInSweepMs, signInTracesMs } from "../config/limits.ts";
+import { sessionIdleMs, signInCleanupMs, signInTracesMs } from "../config/limits.ts";
 import { singleFlight } from "../core/async.ts";
 
 /** Background jobs. Every process may run them at the same time. */
@@ -46,7 +46,7 @@ export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): Acc
     start() {
       if (timer !== undefined) return;
       void job();
-      timer = setInterval(() => void job(), signInSweepMs).unref();
+      timer = setInterval(() => void job(), signInCleanupMs).unref();
     },
     async stop() {
       clearInterval(timer);

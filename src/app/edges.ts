@@ -107,7 +107,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     transport: createDirectTransport(services, publicInterceptors),
     ...{ authenticate, onRefusedKey, metrics, log },
     isOpen: () => calls.isOpen,
-    requireRoom: () => calls.requireRoom(),
+    requireCapacity: () => calls.requireCapacity(),
     stopping: stopping.signal,
     isReady,
     direct: options.direct,

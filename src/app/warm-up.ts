@@ -155,7 +155,7 @@ async function openGateway(
       unlimitedRoutes: { has: () => false, add() {} },
       detached: new DetachedReplies(),
     },
-    () => Promise.reject(new TypeError("nothing is made in the background")),
+    () => Promise.reject(new TypeError("the warm-up runs no background responses")),
   );
   const notNative = () => Promise.reject(new TypeError("nothing is served in a vendor's form"));
   const { wire } = directHandlers(handlers, { exchange: notNative, followLink: notNative });
@@ -166,7 +166,7 @@ async function openGateway(
     direct: { wire, native: notNative, followLink: notNative },
     authenticate: () => Promise.resolve(caller),
     isOpen: () => true,
-    requireRoom: () => {},
+    requireCapacity: () => {},
     stopping: new AbortController().signal,
     isReady: () => Promise.resolve(true),
     findFile: () => Promise.resolve(undefined),

@@ -10,7 +10,7 @@ import { serve, type Service } from "../core/service.ts";
 import type { WorkerName } from "../core/worker-name.ts";
 import type { Database } from "../db/database.ts";
 import { ensurePartitions } from "../db/partition.ts";
-import { answering, type Queryable } from "../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../db/queryable.ts";
 import { CallFeed } from "./calls/feed.ts";
 import { createCallService } from "./calls/service.ts";
 import { createUsageService } from "./calls/usage-service.ts";
@@ -65,7 +65,7 @@ export async function spentOfKeys(
   pool: Queryable,
   keyIds: readonly string[],
 ): Promise<ReadonlyMap<string, bigint>> {
-  const { rows } = await answering(pool).query<{ key_id: string; spent: string }>(
+  const { rows } = await withLossMapping(pool).query<{ key_id: string; spent: string }>(
     "select key_id, spent from key_spend where key_id = any($1)",
     [keyIds],
   );

@@ -22,7 +22,7 @@ import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { present } from "../core/validation.ts";
 import { firstId } from "../db/partition.ts";
-import { answering, type Queryable } from "../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../db/queryable.ts";
 import { Where } from "../db/where.ts";
 import { momentOf } from "./calls/range.ts";
 import { auditLedger } from "./ledger/audit.ts";
@@ -52,7 +52,7 @@ type Rpcs = ServiceImpl<typeof BillingService>;
 
 /** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
-  const pool = answering(options.pool);
+  const pool = withLossMapping(options.pool);
   const { models = new Map() } = options;
   return {
     ...moneyRpcs({ ...options, pool }),

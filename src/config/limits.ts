@@ -63,14 +63,14 @@ export const refusedKeysMax = 10_000;
 /** How often a process sends its heartbeat to the database. */
 export const nodeHeartbeatMs = 5 * second;
 /** A process without a heartbeat for this long counts as dead. Four heartbeats: a late one and a long turn of the event
- * loop do no harm. With {@link holdSweepMs} it keeps money of a dead process held for less than 60 s. */
+ * loop do no harm. With {@link holdRecoveryMs} it keeps money of a dead process held for less than 60 s. */
 export const nodeSilentMs = 20 * second;
 /** How long a hold lives without renewal: for holds of no known process. */
 export const holdTtlMs = 15 * minute;
 /** How often a live process renews the holds of its running calls. */
 export const holdRenewMs = minute;
-/** How often holds of dead processes and expired holds are swept. */
-export const holdSweepMs = 5 * second;
+/** Recovery interval of the holds of dead processes and of expired holds. */
+export const holdRecoveryMs = 5 * second;
 /** How long a call waits for its hold before it gets 503. */
 export const holdWaitMs = 900;
 /** How long the shutdown of a process waits for a lost database, where a journal keeps all settlements. */
@@ -83,7 +83,7 @@ export const ledgerConnections = 4;
  * every reply has, so that few holds have to grow. */
 export const holdOutputTokensDefault = 2_048;
 /** How often running streams are compared with their holds. */
-export const streamLookMs = second;
+export const streamCheckMs = second;
 /** When a stream writes its first checkpoint, and the interval of later ones. A killed process loses only what came
  * since. Most streams end before the first. */
 export const checkpointFirstMs = second;
@@ -104,7 +104,7 @@ export const journalSegmentBytesMax = 8 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
 /** How often a process marks its journal as used, and looks for journals without a process. */
-export const journalLookMs = 5 * second;
+export const journalScanMs = 5 * second;
 /** A journal that was not marked for this long is taken over. A process that starts takes over all at once. */
 export const journalSilentMs = 20 * second;
 
@@ -318,7 +318,7 @@ export const sessionOverlapMs = 10 * second;
 /** Maximum number of sessions per user. A new one ends the oldest. */
 export const sessionsMax = 50;
 /** How long a browser may take from requesting a code to signing in. */
-export const visitMs = 15 * minute;
+export const browserSessionMs = 15 * minute;
 /** How long a sign-in link is valid, and how long its session needs no other proof. */
 export const signInLinkMs = hour;
 export const linkProofMs = 15 * minute;
@@ -357,6 +357,6 @@ export const failuresMax = {
 /** How long codes and failures are kept: longer than any of these windows. */
 export const signInTracesMs = 2 * day;
 /** How often expired sign-in data is deleted. */
-export const signInSweepMs = 10 * minute;
+export const signInCleanupMs = 10 * minute;
 /** Timeout of an SMS provider. */
 export const smsAnswerMs = 10 * second;

@@ -32,10 +32,10 @@ export function databaseBusy(): GatewayError {
 }
 
 /** The error for an account that has too many requests queued already. */
-export function tooManyWaiting(): GatewayError {
+export function accountQueueFull(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
-    "too many requests of this account wait already; try again in a moment, and send fewer at once",
+    "too many requests of this account are queued; try again in a moment, and send fewer at once",
   );
 }
 

@@ -11,7 +11,7 @@
  * behind others was told that the database could not be reached.
  */
 import { Client, type Pool, type PoolClient } from "pg";
-import { databaseBusy, tooManyWaiting } from "../core/database-lost.ts";
+import { databaseBusy, accountQueueFull } from "../core/database-lost.ts";
 import { sharedContext, currentAccountContext } from "../core/account-context.ts";
 import { Turns, type Waiter } from "./turns.ts";
 
@@ -135,7 +135,7 @@ class Sharing {
 
   #wait(lane: string): Promise<void> {
     if (this.#isForCallers && this.#turns.waitingIn(lane) >= waitingMax) {
-      throw lane === sharedContext ? databaseBusy() : tooManyWaiting();
+      throw lane === sharedContext ? databaseBusy() : accountQueueFull();
     }
     if (this.#timer === undefined) {
       // How long nothing was heard while nobody waited says nothing.

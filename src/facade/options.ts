@@ -103,7 +103,7 @@ export interface FacadeOptions {
   /** Whether new requests are served; false while the gateway drains. */
   readonly isOpen: () => boolean;
   /** Refuses model calls at the concurrency limit. @throws GatewayError SERVICE_UNAVAILABLE */
-  readonly requireRoom: () => void;
+  readonly requireCapacity: () => void;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
   /** Whether calls can be served. Never contacts a vendor. */

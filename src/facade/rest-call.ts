@@ -41,7 +41,7 @@ export interface RestRouteOptions {
 export interface RestCallDeps
   extends Pick<
     FacadeOptions,
-    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireRoom"
+    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireCapacity"
   > {
   /** The running calls, which are cancelled when the gateway stops. */
   readonly running: Set<RestCall>;
@@ -165,7 +165,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     const found = await authenticate(key);
     if (found !== undefined && found.kind !== "refused") {
       // Checked before the body is read: an overloaded gateway must not spend more on it.
-      if (route.isCall(request)) this.#deps.requireRoom();
+      if (route.isCall(request)) this.#deps.requireCapacity();
       return found;
     }
     const path = route.isCall(request) ? route.pathOf(request) : undefined;

@@ -1,4 +1,4 @@
-/** The models that customers can call, and who may call them. */
+/** The models that customers can call, and which API keys may use them. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type {
@@ -19,10 +19,10 @@ import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { nextPageToken, readPage } from "../core/pagination.ts";
 
-/** Looks models up. */
+/** Finds models for callers. */
 export interface Catalogue {
   /**
-   * The model that the caller asks for.
+   * Finds a model by its public name.
    *
    * @throws GatewayError MODEL_NOT_FOUND where there is none, ACCESS_DENIED where the key may not use it
    */
@@ -30,10 +30,10 @@ export interface Catalogue {
   /**
    * As {@link Catalogue.authorize}, for text generation.
    *
-   * @throws GatewayError INVALID_REQUEST, too, where the model makes something else
+   * @throws GatewayError also INVALID_REQUEST where the model generates something other than text
    */
   authorizeText(caller: Caller, key: string): ModelConfig;
-  /** The models that the caller may use, by key. */
+  /** Lists the models that the caller may use, sorted by key. */
   list(caller: Caller): readonly ModelConfig[];
 }
 
@@ -49,7 +49,7 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
           { param: "model" },
         );
       }
-      if (!mayUse(caller, key)) {
+      if (!canUse(caller, key)) {
         throw new GatewayError(
           ErrorCode.ACCESS_DENIED,
           `Model access denied: this API key may not use \`${key}\``,
@@ -61,15 +61,15 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
     authorizeText(caller, key) {
       const model = catalogue.authorize(caller, key);
       if (model.type === ModelType.TEXT) return model;
-      const text = `The model \`${key}\` makes no text: submit a task to POST /api/ai/tasks`;
+      const text = `The model \`${key}\` does not generate text: submit a task to POST /api/ai/tasks`;
       throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
     },
-    list: (caller) => sorted.filter((model) => mayUse(caller, model.key)),
+    list: (caller) => sorted.filter((model) => canUse(caller, model.key)),
   };
   return catalogue;
 }
 
-function mayUse(caller: Caller, key: string): boolean {
+function canUse(caller: Caller, key: string): boolean {
   return caller.kind !== "key" || caller.models === undefined || caller.models.has(key);
 }
 
@@ -77,7 +77,7 @@ function shorten(key: string): string {
   return key.length <= 100 ? key : `${key.slice(0, 100)}…`;
 }
 
-/** The model as the contract shows it, with the price that counts now. */
+/** Converts a model to the contract's message, with the price in force now. */
 export function modelMessage(model: ModelConfig): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
@@ -86,12 +86,10 @@ export function modelMessage(model: ModelConfig): Model {
   return create(ModelSchema, { modelKey, name, type, price, ...limits });
 }
 
-/* Pages of the model list, in both directions. */
-
 /**
- * The page that is asked for.
+ * Returns one page of the model list, forward or backward.
  *
- * @param models all that the caller may use, by key
+ * @param models the models that the caller may use, sorted by key
  * @throws GatewayError INVALID_REQUEST
  */
 export function modelPage(

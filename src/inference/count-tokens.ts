@@ -1,4 +1,4 @@
-/** How many tokens a request has: as the model's vendor counts, else as the gateway counts or estimates. */
+/** Counts the tokens of a request: by the model's vendor, else by a public tokenizer, else by an estimate. */
 import { create } from "@bufbuild/protobuf";
 import {
   type CountTokensRequest,
@@ -22,9 +22,9 @@ import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
+import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
 
-/** Counts. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
+/** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
   request: CountTokensRequest,
   context: CallContext,
@@ -37,15 +37,14 @@ export interface CountTokensOptions {
   readonly counter: TokenCounter;
 }
 
-/** How long a vendor may take to count, in milliseconds: an estimate at once is worth more than a count
- * that comes late. */
+/** Timeout of a vendor's count, in milliseconds: an early estimate is worth more than a late count. */
 const countMs = 10_000;
 
-/** The longest count in bytes. */
+/** Size limit of a vendor's answer, in bytes. */
 const countBytesMax = 64 * 1024;
 
-/** What a picture or a file is taken for, in tokens: a picture as large as models see them. */
-const fileTokens = 1_600;
+/** Assumed tokens of an image or a file: an image of the largest size that models see. */
+const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
   const { catalogue, upstream, calls, counter } = options;
@@ -57,11 +56,11 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       const body = readModelBody(request.body, tokenCount.required);
       const model = admitTextModel(catalogue, context.caller, body.model);
       const headers = forwarded(request.headers, style.forwardedHeaders);
-      const counting = { request, context, body, model, headers };
-      const counted = await countByVendor(upstream, counting);
+      const countContext = { request, context, body, model, headers };
+      const counted = await countByVendor(upstream, countContext);
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
-      return estimated(await countHere(counter, vendorModel, body.bytes), tokenCount);
+      return estimated(await countLocally(counter, vendorModel, body.bytes), tokenCount);
     } finally {
       calls.leave();
     }
@@ -71,11 +70,11 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
 function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCount: TokenCount } {
   const style = textDialects.get(dialect);
   if (style?.tokenCount !== undefined) return { style, tokenCount: style.tokenCount };
-  const text = "dialect: name one that has a way to ask for a count: messages or responses";
+  const text = "dialect: send one that can count tokens: messages or responses";
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "dialect" });
 }
 
-interface Counting {
+interface CountContext {
   readonly request: CountTokensRequest;
   readonly context: CallContext;
   readonly body: ModelBody;
@@ -83,47 +82,47 @@ interface Counting {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `undefined` where no vendor counts in this dialect, or none that does is well. */
+/** Asks the vendors; `undefined` where none counts in this dialect, or all failed. */
 async function countByVendor(
   upstream: Upstream,
-  counting: Counting,
+  countContext: CountContext,
 ): Promise<CountTokensResponse | undefined> {
-  const { request, context, model, headers } = counting;
+  const { request, context, model, headers } = countContext;
   const { dialect, query } = request;
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
   const signal = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(countMs)]);
   let open: OpenReply | undefined;
   try {
-    open = await askInOrder(upstream, routes, {
+    open = await tryRoutes(upstream, routes, {
       operation: "countTokens",
       callFor: ({ route }) => ({
         dialect,
         model: route.model,
         query,
         headers,
-        body: guarded(counting, route.model),
+        body: guardedBody(countContext, route.model),
         stream: false,
         signal,
       }),
     });
     return await readCount(open);
   } catch (error) {
-    const isVendors = error instanceof GatewayError || error instanceof HttpFailure;
-    if (!isVendors || context.signal.aborted) throw error;
+    const isVendorFailure = error instanceof GatewayError || error instanceof HttpFailure;
+    if (!isVendorFailure || context.signal.aborted) throw error;
     return undefined;
   } finally {
     open?.close();
   }
 }
 
-/** The vendor's body. What it may not be asked is estimated.  @throws GatewayError INVALID_REQUEST */
-function guarded({ request, body }: Counting, model: string): readonly Buffer[] {
+/** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
+function guardedBody({ request, body }: CountContext, model: string): readonly Buffer[] {
   textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
   return body.forVendor(model);
 }
 
-/** `undefined` where the vendor told no count. */
+/** Reads a vendor's answer; `undefined` where it has no count. */
 async function readCount({ reply, refusal }: OpenReply): Promise<CountTokensResponse | undefined> {
   const { status } = reply;
   const body = refusal?.body ?? (await reply.body.whole(countBytesMax));
@@ -143,16 +142,17 @@ function countOf(body: Buffer): number | undefined {
   }
 }
 
-/** Exactly where the model's tokenizer is public, its pictures aside; else by the length of its text. */
-async function countHere(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
+/** Counts the text exactly where the model's tokenizer is public, else estimates it by its length. Media are always
+ * estimated. */
+async function countLocally(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
   const encoding = familyOf(model)?.encoding;
   if (encoding !== undefined) {
     const { question, media } = countQuestion(encoding, body);
     const tokens = await counter.count(question);
-    if (tokens !== undefined) return tokens + media.usual;
+    if (tokens !== undefined) return tokens + media.typical;
   }
   const { textBytes, files } = textSize(body);
-  return Math.max(1, estimateTokens(textBytes) + files * fileTokens);
+  return Math.max(1, estimateTokens(textBytes) + files * tokensPerFile);
 }
 
 function estimated(inputTokens: number, tokenCount: TokenCount): CountTokensResponse {

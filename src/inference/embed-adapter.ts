@@ -1,4 +1,4 @@
-/** Requests for embeddings: bytes in OpenAI's form, passed on as they are. */
+/** Embeddings requests: bytes in OpenAI's form, relayed unchanged. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
@@ -6,17 +6,17 @@ import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { relayEmbeddings } from "../dialect/embeddings.ts";
 import { type ModelBody, namedModel, readModelBody } from "../dialect/body-members.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
-  type Refused,
+  type VendorRefusal,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
 } from "./pipeline/adapter.ts";
-import { unusable } from "./pipeline/failures.ts";
+import { unusableReply } from "./pipeline/failures.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { type Delivered, type Metered, meterInput } from "./metering.ts";
 
@@ -37,17 +37,17 @@ export class EmbedAdapter extends CallAdapter<Buffer> {
     return new EmbeddingsRequest(this.#request, readModelBody(this.#request.body, ["input"]));
   }
 
-  named(): string {
+  modelName(): string {
     return namedModel(this.#request.body, ["model"]);
   }
 }
 
-/** A request for embeddings that has been read. */
+/** An embeddings request that has been read. */
 class EmbeddingsRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.CHAT_COMPLETIONS;
   override readonly operation = "embed";
   override readonly query: string;
-  readonly text: AskedText;
+  readonly text: RequestSummary;
   readonly #headers: EmbedRequest["headers"];
   readonly #body: ModelBody;
 
@@ -72,14 +72,14 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
   }
 
   stream(): ReplyStream<Buffer> {
-    throw unusable("a stream of events for embeddings");
+    throw unusableReply("an event stream for an embeddings request");
   }
 
   headers({ upstream, length }: ReplyHead): Record<string, string> {
     return replyHeaders(upstream, length);
   }
 
-  refusal({ body }: Refused): Buffer {
+  refusal({ body }: VendorRefusal): Buffer {
     return body;
   }
 

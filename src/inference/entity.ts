@@ -1,11 +1,11 @@
-/** What inference keeps: replies for their account, and reasoning for clients that cannot carry it. */
+/** The tables of inference: stored responses, reasoning for clients that cannot carry it, and unlimited routes. */
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * A reply of the responses style. `vendor`: who keeps it; empty: it is kept here, and `response` and `input`
- * are its JSON. `itemIds`: the ids of the items in both. `previousId`: the response that it continues. Of one
- * that is made in the background: `taskId`: who makes it; `request`: the exchange to make it with, until it is
- * made; `vendorId`: what its vendor calls it, where that keeps it too.
+ * A response of the responses style. `vendor`: the vendor that stores it; empty: it is stored here, and `response` and
+ * `input` are its JSON. `itemIds`: the ids of the items in both. `previousId`: the response that it continues. Of a
+ * background response: `taskId`: its task; `request`: the exchange that generates it, null once it is complete;
+ * `vendorId`: the vendor's id of the response, where the vendor stores it too.
  */
 export const StoredResponseEntity = defineEntity({
   name: "StoredResponseEntity",
@@ -45,8 +45,8 @@ export const StoredResponseEntity = defineEntity({
 });
 
 /**
- * The reasoning of a turn that called tools, found by the SHA-256 of each call's id. `sealed` is in the row of
- * the turn's first call; `firstDigest` leads there from the others.
+ * The reasoning of a turn with tool calls, found by the SHA-256 of each call's id. The row of the turn's first call has
+ * `sealed`; the other rows refer to it by `firstDigest`.
  */
 export const KeptReasoningEntity = defineEntity({
   name: "KeptReasoningEntity",
@@ -67,8 +67,8 @@ export const KeptReasoningEntity = defineEntity({
   ],
 });
 
-/** Events of a response that is read as a stream, several to a row; `last`: the number of its last one. They go
- * with their response: a trigger sees to that. */
+/** Events of a streamed background response, several to a row; `last`: the number of the row's last event. A trigger
+ * deletes them with their response. */
 export const ResponseEventEntity = defineEntity({
   name: "ResponseEventEntity",
   tableName: "response_event",
@@ -81,8 +81,8 @@ export const ResponseEventEntity = defineEntity({
 });
 
 /**
- * A route whose vendor ignores output limits, with the first reply that showed it. `limitTokens`: what the request of
- * `callId` allowed; `outputTokens`: what came.
+ * A route whose vendor ignores output limits, with the first reply that showed it. `limitTokens`: the output limit of
+ * the call `callId`; `outputTokens`: the length of its reply.
  */
 export const UnlimitedRouteEntity = defineEntity({
   name: "UnlimitedRouteEntity",

@@ -1,6 +1,6 @@
 /**
- * The handlers of the contract's methods that call models: what both edges call. They push their replies into a sink:
- * a socket where REST calls them, the messages of an RPC otherwise.
+ * The handlers of the contract's methods that call models. Both edges call them. They push their replies into a sink:
+ * a socket for REST, the messages of an RPC otherwise.
  */
 import { create } from "@bufbuild/protobuf";
 import {
@@ -26,35 +26,35 @@ import type { CallState } from "./state/responses-memory.ts";
 import { TypedAdapter } from "./typed-adapter.ts";
 import { WireAdapter } from "./wire-adapter.ts";
 
-/** Handles calls. A failure that the sink was not told of is thrown as a GatewayError. */
+/** Handles calls. A failure for which the sink got no error event is thrown as a GatewayError. */
 export interface InferenceHandlers {
-  /** A text generation in a wire style. */
+  /** Generates text in a wire style. */
   exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
-  /** Embeddings, in OpenAI's form. */
+  /** Creates embeddings, in OpenAI's form. */
   embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
-  /** A complete reply in the contract's own messages. */
+  /** Generates a complete reply in the contract's own messages. */
   generate(generation: Generation, context: CallContext): Promise<GenerateResponse>;
-  /** A streamed reply in the contract's own messages. */
+  /** Generates a streamed reply in the contract's own messages. */
   streamGenerate(
     generation: Generation,
     context: CallContext,
     sink: Sink<GenerateEvent[]>,
   ): Promise<SentReply>;
-  /** A call of another room, by an adapter of its own. */
-  through<Out extends Chunk>(
+  /** Runs a call of another room, by its own adapter. */
+  runAdapter<Out extends Chunk>(
     adapter: CallAdapter<Out>,
     context: CallContext,
     sink: Sink<Out>,
   ): Promise<SentReply>;
 }
 
-/** What {@link createHandlers} needs. */
+/** Options of {@link createHandlers}. */
 export interface HandlerOptions extends PipelineDeps {
-  /** What is kept between calls. */
+  /** The state that outlives a call. */
   readonly state: CallState;
 }
 
-/** @param background answers requests for responses that nobody waits for */
+/** Creates the handlers. @param background accepts requests for background responses */
 export function createHandlers(deps: HandlerOptions, background: Background): InferenceHandlers {
   const { state } = deps;
   return {
@@ -74,7 +74,11 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
       const adapter = new TypedAdapter({ ...generation, stream: false }, (whole) => {
         reply = whole;
       });
-      const { call, settled } = await runCall(adapter, nobody, { callId: newId(), context, deps });
+      const { call, settled } = await runCall(adapter, discardSink, {
+        callId: newId(),
+        context,
+        deps,
+      });
       await withinSettleWait(settled);
       return create(GenerateResponseSchema, {
         ...(reply && { reply }),
@@ -87,9 +91,10 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
       return runCall(adapter, sink, { callId: newId(), context, deps });
     },
 
-    through: (adapter, context, sink) => runCall(adapter, sink, { callId: newId(), context, deps }),
+    runAdapter: (adapter, context, sink) =>
+      runCall(adapter, sink, { callId: newId(), context, deps }),
   };
 }
 
-/** A complete reply goes out with the response, not in pieces. */
-const nobody: Sink<GenerateEvent[]> = { whole() {}, head() {}, chunk: () => undefined };
+/** Ignores the reply: the adapter hands a complete reply to the response itself. */
+const discardSink: Sink<GenerateEvent[]> = { whole() {}, head() {}, chunk: () => undefined };

@@ -1,55 +1,55 @@
-/** Which headers pass through the gateway: those named here, and no others. */
+/** The headers that pass through the gateway: those named here, and no others. */
 
 import { bodyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What every request in a wire style has. */
+/** The common members of requests in a wire style. */
 export interface WireRequest {
   readonly query: string;
   readonly headers: Headers;
   readonly body: Uint8Array;
 }
 
-/** Headers of a vendor's reply that its customer gets to see. Its rate limits, its organization and its
- * cookies are the operator's business. */
-const passedDown: ReadonlySet<string> = new Set([
+/** The headers of a vendor's reply that the customer gets. Its rate limits, organization and cookies concern only the
+ * operator. */
+const relayedHeaders: ReadonlySet<string> = new Set([
   "content-type",
   "retry-after",
   "retry-after-ms",
   "x-should-retry",
 ]);
 
-/** The client's headers that a vendor gets to see. */
+/** Selects the allowed headers. */
 export function forwarded(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
-  const kept: Record<string, string> = {};
+  const forwardedHeaders: Record<string, string> = {};
   for (const name of allowed) {
     const value = headers[name];
-    if (value !== undefined) kept[name] = value;
+    if (value !== undefined) forwardedHeaders[name] = value;
   }
-  return kept;
+  return forwardedHeaders;
 }
 
 /**
- * The headers that a reply begins with.
+ * The headers of a reply for the client.
  *
- * @param length how many bytes it has; `undefined`: it is streamed.
+ * @param length its length in bytes; `undefined`: it is streamed
  */
 export function replyHeaders(headers: Headers, length: number | undefined): Record<string, string> {
-  const passed = forwarded(headers, passedDown);
-  if (length !== undefined) return { ...passed, "content-length": String(length) };
-  // Proxies that buffer would hold the stream back.
-  return { ...passed, "cache-control": "no-cache", "x-accel-buffering": "no" };
+  const relayed = forwarded(headers, relayedHeaders);
+  if (length !== undefined) return { ...relayed, "content-length": String(length) };
+  // A buffering proxy would delay the stream.
+  return { ...relayed, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
-/** The most characters of a list of members, and of one name in it: proxies refuse long headers. */
+/** Character limits of a list of members and of one name in it: proxies refuse long headers. */
 const listCharsMax = 1024;
 const nameCharsMax = 128;
 
 /**
- * Names of members as one line: for a header, or a message. Some are the client's own words: what no header may
- * have becomes a question mark, and of many the last ones are left out for three dots.
+ * Joins the names of members to one line for a header or a message. Clients choose some of the names: a character that
+ * no header may contain becomes a question mark, and names beyond the limit are replaced by three dots.
  */
 export function memberList(names: readonly string[]): string {
   let list = "";
@@ -61,7 +61,7 @@ export function memberList(names: readonly string[]): string {
   return list;
 }
 
-/** One name of a {@link memberList}. */
+/** Formats one name for a {@link memberList}. */
 export function memberName(name: string): string {
   const cut = name.length <= nameCharsMax ? name : `${name.slice(0, nameCharsMax - 3)}...`;
   return cut.replaceAll(/[^\x21-\x2b\x2d-\x7e]/g, "?");
@@ -71,7 +71,7 @@ const visible = /^[\x21-\x7e]*$/;
 const headerText = /^[\x20-\x7e]*$/;
 
 /**
- * Checks what a caller of the RPC can get wrong and HTTP would not let through.
+ * Checks what an HTTP parser would refuse, but a caller of the RPC can send.
  *
  * @throws GatewayError INVALID_REQUEST or REQUEST_TOO_LARGE
  */
@@ -94,7 +94,7 @@ function invalid(param: string, message: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }
 
-/** The vendor's own id of a call, under any of the names that vendors use. */
+/** The vendor's id of a call, from any of the headers that vendors use; empty: there is none. */
 export function upstreamRequestId(headers: Headers): string {
   return headers["x-request-id"] ?? headers["request-id"] ?? "";
 }

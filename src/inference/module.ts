@@ -1,4 +1,4 @@
-/** Puts inference together. */
+/** Builds the inference room. */
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
@@ -26,8 +26,8 @@ import type { TokenCounter } from "./tokens/counter.ts";
 import { createUnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** What inference needs of the rest. */
-interface InferenceParts {
+/** Options of {@link createInference}. */
+interface InferenceRoomOptions {
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly ledger: LedgerWriter;
@@ -40,27 +40,27 @@ interface InferenceParts {
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
-  /** Runs responses in the background. */
+  /** Runs background responses. */
   readonly background: BackgroundTasks;
 }
 
-/** Makes the services, and what other rooms need of inference. */
-export function createInference(parts: InferenceParts) {
-  const { config, calls, state, counter, upstream, background: tasks } = parts;
+/** Creates the services, and the parts that other rooms use. */
+export function createInference(options: InferenceRoomOptions) {
+  const { config, calls, state, counter, upstream, background: tasks } = options;
   const catalogue = createCatalogue(config.models);
-  const { pool, url } = parts.database;
-  const { metrics, log } = parts;
+  const { pool, url } = options.database;
+  const { metrics, log } = options;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
-  const exchanging = { ...parts, catalogue, streams: new MonitoredStreams(), unlimitedRoutes };
+  const callDeps = { ...options, catalogue, streams: new MonitoredStreams(), unlimitedRoutes };
   const background = createBackgroundState(tasks, state.responses);
-  const following = { tasks, background, events: state.events };
-  const accept = { ...exchanging, ...following, store: state.background };
-  const handlers = createHandlers(exchanging, createBackground(accept));
+  const followOptions = { tasks, background, events: state.events };
+  const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };
+  const handlers = createHandlers(callDeps, createBackground(backgroundOptions));
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({ catalogue, handlers, countTokens });
   const { responses: store, vendorState } = state;
-  const responses = createResponseService({ store, vendorState, following });
+  const responses = createResponseService({ store, vendorState, followOptions });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
-  const refusedKeys = createRefusedKeys(parts);
+  const refusedKeys = createRefusedKeys(options);
   return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
 }

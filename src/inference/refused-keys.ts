@@ -1,6 +1,6 @@
 /**
- * Calls with keys that are known and no good: each has a record with the true reason, for the key's account and the
- * operator. Their callers learn nothing of it (R-AUTH-2).
+ * Records calls with a recognised key that is disabled, deleted or expired, with the true reason, for the key's account
+ * and the operator. The caller does not learn the reason (R-AUTH-2).
  */
 import type { Logger } from "pino";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
@@ -19,28 +19,28 @@ const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   expired: CallEnding.KEY_EXPIRED,
 };
 
-/** What {@link createRefusedKeys} needs. */
+/** Options of {@link createRefusedKeys}. */
 export interface RefusedKeysOptions {
   readonly ledger: Pick<Ledger, "record">;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
 
-/** Takes calls with such keys. */
+/** Records calls with refused keys. */
 export interface RefusedKeys {
-  /** Records a call, unless its key has had its share of records. */
-  readonly take: OnRefusedKey;
-  /** Tells how many calls of the last minute have no record. */
+  /** Records a call. @returns false where its key has reached the limit of records */
+  readonly record: OnRefusedKey;
+  /** Logs how many calls of the current minute have no record. */
   stop(): Promise<void>;
 }
 
-/** Records them: of each key so many a minute, for a client that hammers with a disabled key must not fill the log.
- * The others are counted, and the log is told their number when the minute is over. */
+/** Creates the recorder. Each key has a limit of records a minute, because a client that retries a disabled key in a
+ * loop must not fill the call log. Further calls are counted, and their number is logged at the end of the minute. */
 export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
   const { ledger, log } = options;
   let counts = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
-  const end = (): void => {
+  const endWindow = (): void => {
     for (const [keyId, count] of counts) {
       const unrecorded = count - refusedKeyRecordsMax;
       if (unrecorded > 0) {
@@ -52,27 +52,27 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
     timer = undefined;
   };
   return {
-    take(key, asked) {
+    record(key, request) {
       const { keyId } = key;
       const count = counts.get(keyId) ?? 0;
       if (count === 0 && counts.size >= refusedKeysMax) return false;
-      timer ??= setTimeout(end, refusedKeyWindowMs).unref();
+      timer ??= setTimeout(endWindow, refusedKeyWindowMs).unref();
       counts.set(keyId, count + 1);
       if (count >= refusedKeyRecordsMax) return false;
-      const call = refusedCall(key, asked);
+      const call = refusedCall(key, request);
       ledger.record(callRecord(call));
       reportCall(call, options);
       return true;
     },
-    stop: async () => end(),
+    stop: async () => endWindow(),
   };
 }
 
 function refusedCall(
   { accountId, keyId, reason }: RefusedKey,
-  asked: Parameters<OnRefusedKey>[1],
+  request: Parameters<OnRefusedKey>[1],
 ): Call {
-  const call = new Call({ ...asked, id: newId(), accountId, keyId, discountBp: 0 });
+  const call = new Call({ ...request, id: newId(), accountId, keyId, discountBp: 0 });
   call.end(endings[reason], invalidKey());
   return call;
 }

@@ -1,58 +1,57 @@
 import { gatewayBusy, gatewayStopping } from "../core/caller.ts";
 
 /**
- * Counts the calls that run: a stopping gateway lets them finish, and an overloaded one refuses more at once rather than
- * have all of them wait for seconds.
+ * Counts the running calls. A stopping gateway lets them finish. An overloaded gateway refuses further calls at once,
+ * because otherwise all calls would wait for seconds.
  */
 export class RunningCalls {
   #count = 0;
   readonly #max: number;
-  readonly #onFull: () => void;
+  readonly #onRefused: () => void;
   #isOpen = true;
   readonly #onIdle = new Set<() => void>();
 
   /**
-   * @param max how many may run at once. Default: no limit
-   * @param onFull told of each call that was refused because of it. Default: nobody
+   * @param max the limit of concurrent calls. Default: no limit
+   * @param onRefused told of each call that was refused because of it. Default: nobody
    */
-  constructor(max = Number.POSITIVE_INFINITY, onFull: () => void = () => {}) {
+  constructor(max = Number.POSITIVE_INFINITY, onRefused: () => void = () => {}) {
     this.#max = max;
-    this.#onFull = onFull;
+    this.#onRefused = onRefused;
   }
 
-  /** How many run. */
+  /** The number of running calls. */
   get count(): number {
     return this.#count;
   }
 
-  /** Whether new calls may begin. */
+  /** Whether new calls are accepted. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** Refuses calls where as many run as may. @throws GatewayError SERVICE_UNAVAILABLE */
-  requireRoom(): void {
+  /** Throws at the limit of concurrent calls. @throws GatewayError SERVICE_UNAVAILABLE */
+  requireCapacity(): void {
     if (this.#count < this.#max) return;
-    this.#onFull();
+    this.#onRefused();
     throw gatewayBusy(this.#max);
   }
 
-  /** A call begins. @throws GatewayError SERVICE_UNAVAILABLE once closed, and where as many run as may */
+  /** Counts a new call. @throws GatewayError SERVICE_UNAVAILABLE while draining and at the limit */
   enter(): void {
     if (!this.#isOpen) throw gatewayStopping();
-    this.requireRoom();
+    this.requireCapacity();
     this.#count++;
   }
 
-  /** A call has ended, settlement included. */
+  /** Removes a call that has ended, settlement included. */
   leave(): void {
     this.#count--;
     if (this.#count > 0) return;
     for (const idle of this.#onIdle) idle();
   }
 
-  /** Lets no new calls begin. Resolves when the running ones have ended, at the latest after
-   * `timeoutMs`. */
+  /** Refuses new calls. Resolves when the running calls have ended, at the latest after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#isOpen = false;
     if (this.#count === 0) return;

@@ -1,4 +1,4 @@
-/** InferenceService over the network: its handlers, their replies as the messages of RPCs. */
+/** Implements InferenceService: calls the handlers and converts their replies to messages of RPCs. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -52,31 +52,32 @@ export function createInferenceService({
           response.head = create(ExchangeHeadSchema, { status, headers });
           response.body = body;
         },
-        head: unexpected,
-        chunk: unexpected,
+        head: refuseStream,
+        chunk: refuseStream,
       });
       await withinSettleWait(settled);
       return response;
     },
 
-    generate: ({ generation }, context) => handlers.generate(asked(generation), contextOf(context)),
+    generate: ({ generation }, context) =>
+      handlers.generate(requireGeneration(generation), contextOf(context)),
 
     streamGenerate({ generation }, rpc) {
       const context = contextOf(rpc);
-      const wanted = asked(generation);
+      const requested = requireGeneration(generation);
       return asMessages(
-        (sink, signal) => handlers.streamGenerate(wanted, { ...context, signal }, sink),
+        (sink, signal) => handlers.streamGenerate(requested, { ...context, signal }, sink),
         typedMessages(),
         rpc.signal,
       );
     },
 
     listModels(request, { values }) {
-      return modelPage(catalogue.list(customer(values.get(callerKey))), request);
+      return modelPage(catalogue.list(admitReader(values.get(callerKey))), request);
     },
 
     getModel({ modelKey }, { values }) {
-      const caller = customer(values.get(callerKey));
+      const caller = admitReader(values.get(callerKey));
       return { model: modelMessage(admitModel(catalogue, caller, modelKey)) };
     },
   };
@@ -88,15 +89,15 @@ function contextOf({ values, signal, requestHeader }: HandlerContext): CallConte
   return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };
 }
 
-function asked(generation: Generation | undefined): Generation {
+function requireGeneration(generation: Generation | undefined): Generation {
   if (generation !== undefined) return generation;
-  throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: say what to generate", {
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, "generation: send the generation request", {
     param: "generation",
   });
 }
 
-/** Whoever may see models: a key those that it may use, others all. @throws GatewayError ACCESS_DENIED */
-function customer(caller: Caller | undefined): Caller {
+/** The caller of the model list: a key sees the models it may use, others see all. @throws GatewayError ACCESS_DENIED */
+function admitReader(caller: Caller | undefined): Caller {
   if (caller === undefined || caller.kind === "key") admitCaller(caller);
   return caller ?? anonymous;
 }
@@ -104,14 +105,14 @@ function customer(caller: Caller | undefined): Caller {
 const wireMessages: Messages<Buffer, ExchangeResponse> = {
   head: ({ status, headers }) =>
     create(ExchangeResponseSchema, { part: { case: "head", value: { status, headers } } }),
-  // As `create` would make it, without going through the schema for each chunk.
+  // A plain object equals the result of `create`, without the schema's work for each chunk.
   of: (value) =>
     value.length === 0
       ? []
       : [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
 };
 
-/** The events of a reply; the first one tells what the vendor's style could not carry of the request. */
+/** Converts events to messages; the first one names the request members that the vendor's style could not carry. */
 function typedMessages(): Messages<GenerateEvent[], StreamGenerateResponse> {
   let dropped: string[] = [];
   return {
@@ -134,7 +135,7 @@ function message(event: GenerateEvent): StreamGenerateResponse {
   return { $typeName: "uas.inference.v1.StreamGenerateResponse", event, dropped: [] };
 }
 
-/** Embeddings are no stream. */
-function unexpected(): never {
-  throw new Error("a streamed reply to a request for embeddings");
+/** Embeddings are never streamed. */
+function refuseStream(): never {
+  throw new Error("a streamed reply to an embeddings request");
 }

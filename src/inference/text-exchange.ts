@@ -1,7 +1,6 @@
 /**
- * One question to one vendor for a text that nobody waits for. As a call it goes through the codecs and refusals
- * of text generation, but it holds nothing and has no record of its own: the task's end settles the task's hold,
- * and writes the record.
+ * Generates the text of a TEXT task with one vendor. It uses the codecs and refusals of text generation, but has
+ * neither a hold nor a call record: the end of the task settles the task's hold and writes the record.
  */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -29,42 +28,42 @@ import type {
   ReadRequest,
   ReplyStream,
 } from "./pipeline/adapter.ts";
-import { readAnswer } from "./pipeline/deliver.ts";
+import { readCompleteBody } from "./pipeline/deliver.ts";
 import { measureRequest } from "./tokens/request-size.ts";
-import { vendorFault } from "./translation.ts";
-import { askInOrder, type OpenReply, type Upstream } from "./upstream.ts";
+import { toVendorError } from "./translation.ts";
+import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
 
-/** What to ask. */
+/** The request of one exchange. */
 interface TextExchange<Out extends Chunk> {
-  /** It asks for a stream: so nothing between the vendor and here takes a long silence for a dead connection. */
+  /** Must ask for a stream: otherwise a proxy may take the long silence for a dead connection. */
   readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
   readonly planned: PlannedRoute;
   readonly signal: AbortSignal;
-  /** Takes what comes, in order. What it throws ends the exchange. */
+  /** Called with each piece, in order. An exception ends the exchange. */
   readonly take: (out: Out) => void;
 }
 
-/** What came of it. */
-export interface MadeText {
+/** The result of an exchange. */
+export interface GeneratedText {
   readonly metered: Metered;
-  /** The vendor's own id of the exchange; empty: it told none. */
+  /** The vendor's id of the exchange; empty: it sent none. */
   readonly upstreamId: string;
-  /** What the vendor's style could not carry of the request. */
+  /** Request members that the vendor's style could not carry. */
   readonly dropped: readonly string[];
 }
 
 /**
- * Asks, once, and for as long as the signal lets: a long text is no vendor that hangs.
+ * Sends the request once and reads the reply. Only the signal limits the time: a long text is not a hanging vendor.
  *
- * @throws TaskRefused where nothing runs at the vendor, or its reply was none; HttpFailure where it is not known
- *   whether anything runs, whose cause tells whether anything was sent
+ * @throws TaskRefused where nothing runs at the vendor, or its reply was invalid; HttpFailure where it is not known
+ *   whether anything runs: its cause says whether the request was sent
  */
 export async function exchangeText<Out extends Chunk>(
   upstream: Upstream,
-  asked: TextExchange<Out>,
-): Promise<MadeText> {
-  const { request, model, planned, signal } = asked;
+  exchange: TextExchange<Out>,
+): Promise<GeneratedText> {
+  const { request, model, planned, signal } = exchange;
   let prepared: PreparedCall;
   let open: OpenReply;
   try {
@@ -79,32 +78,35 @@ export async function exchangeText<Out extends Chunk>(
       isPatient: true,
       signal,
     };
-    open = await askInOrder(upstream, [planned], { callFor: () => call });
+    open = await tryRoutes(upstream, [planned], { callFor: () => call });
   } catch (error) {
-    throw unopenedText(error);
+    throw openFailure(error);
   }
   const progress: Progress = {};
   try {
-    return await read(open, prepared, { ...asked, progress });
+    return await read(open, prepared, { ...exchange, progress });
   } catch (error) {
-    throw signal.aborted ? new TaskStopped(takenBy(progress, prepared), error) : brokenText(error);
+    throw signal.aborted
+      ? new TaskStopped(costSoFar(progress, prepared), error)
+      : streamFailure(error);
   } finally {
     open.close();
   }
 }
 
-/** How far a stream is. */
+/** The stream so far, for the cost of a stopped exchange. */
 interface Progress {
   stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes">;
 }
 
-/** As for a client that leaves (R-MON-8): the input and what came, and nothing where nothing did. */
-function takenBy({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
+/** The cost of a stopped exchange, as for a disconnected client (R-MON-8): the input and the received text, or nothing
+ * where no text came. */
+function costSoFar({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
   const metered = meter({
     reported: stream?.usage,
     inputTokens: stream?.usage === undefined ? estimateInput(prepared) : 0,
     textBytes: stream?.textBytes ?? 0,
-    isWhole: false,
+    isComplete: false,
   });
   return metered.isCharged ? textUsage(metered) : undefined;
 }
@@ -113,11 +115,11 @@ async function read<Out extends Chunk>(
   { reply, refusal }: OpenReply,
   prepared: PreparedCall,
   { request, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
-): Promise<MadeText> {
+): Promise<GeneratedText> {
   if (refusal !== undefined) {
-    throw refusedText(vendorFault({ ...refusal, status: reply.status }, planned.dialect));
+    throw toTaskRefused(toVendorError({ ...refusal, status: reply.status }, planned.dialect));
   }
-  const whole = await readAnswer(reply);
+  const whole = await readCompleteBody(reply);
   const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);
@@ -135,10 +137,10 @@ async function read<Out extends Chunk>(
   const { usage: reported, textBytes = 0 } = answer ?? stream ?? {};
   const metered = meter({
     reported,
-    // Counted only where it is charged by.
+    // Estimating costs a scan: only where the vendor reported nothing.
     inputTokens: reported === undefined ? estimateInput(prepared) : 0,
     textBytes,
-    isWhole: true,
+    isComplete: true,
   });
   return { metered, upstreamId: upstreamRequestId(reply.headers), dropped: prepared.dropped };
 }
@@ -149,29 +151,27 @@ function estimateInput({ body }: PreparedCall): number {
   return estimateTokens(bytes.length - mediaBytes) + mediaTokens;
 }
 
-/* What a text task takes of a reply: its text, why it ended, and what it is charged by. */
-
-/** Gathers a reply from its events. */
+/** Collects the text of a reply from its events, and why it ended. */
 export class TextReply {
-  /** The vendor's id of the reply; empty: it told none. */
+  /** The vendor's id of the reply; empty: it sent none. */
   id = "";
   #stopReason: StopReason = StopReason.UNSPECIFIED;
   #stopDetail = "";
-  /** What was said, by the number of the part, in the order of their beginnings. */
-  readonly #said = new Map<number, string>();
+  /** The texts by the index of their part, in order. */
+  readonly #texts = new Map<number, string>();
 
-  /** Takes the next events. @throws TaskRefused where the vendor failed */
+  /** Adds events. @throws TaskRefused where the vendor failed */
   add(events: readonly GenerateEvent[]): void {
     for (const { kind } of events) {
       if (kind.case === "start") this.id = kind.value.id;
       else if (kind.case === "partStart") {
         const part = kind.value.part?.kind;
-        const isSaid = part?.case === "text" || part?.case === "refusal";
-        if (isSaid) this.#said.set(kind.value.index, part.value.text);
+        const isAnswer = part?.case === "text" || part?.case === "refusal";
+        if (isAnswer) this.#texts.set(kind.value.index, part.value.text);
       } else if (kind.case === "partDelta") {
         const { index, delta } = kind.value;
-        const said = this.#said.get(index);
-        if (said !== undefined && delta.case === "text") this.#said.set(index, said + delta.value);
+        const text = this.#texts.get(index);
+        if (text !== undefined && delta.case === "text") this.#texts.set(index, text + delta.value);
       } else if (kind.case === "end") {
         this.#stopReason = kind.value.stopReason;
         this.#stopDetail = kind.value.stopDetail;
@@ -182,23 +182,22 @@ export class TextReply {
     }
   }
 
-  /** What the model said. @throws TaskRefused where it said nothing */
+  /** The text of the reply. @throws TaskRefused where it is empty */
   text(): string {
-    const text = [...this.#said.values()].join("").toWellFormed();
+    const text = [...this.#texts.values()].join("").toWellFormed();
     if (text !== "") return text;
     const reason = this.#stopReason;
     const isFiltered = reason === StopReason.CONTENT_FILTER || reason === StopReason.REFUSAL;
     if (!isFiltered) {
-      throw new TaskRefused("upstream_error", "The model answered without a text");
+      throw new TaskRefused("upstream_error", "The model's reply has no text; try again");
     }
     const detail = this.#stopDetail === "" ? "" : `: ${this.#stopDetail}`;
-    const message = `The model's vendor does not want this content${detail}`;
+    const message = `The model's vendor rejected this content${detail}`;
     throw new TaskRefused("content_rejected", message);
   }
 }
 
-/** A text that webhooks may be too short for is a file too: that has an address. Half is left for what else they
- * tell. */
+/** A text that takes more than half of a webhook's size limit is also stored as a file, whose URL always fits. */
 export function textFiles(text: string): TaskOutcome["files"] {
   const isShort = Buffer.byteLength(JSON.stringify(text)) <= webhookBodyBytesMax / 2;
   return isShort ? [] : [{ bytes: Buffer.from(text), contentType: "text/plain" }];
@@ -213,9 +212,7 @@ export function textUsage({ usage, source }: Metered): { readonly usage?: TaskTo
   return { usage: { ...tokens, reasoningTokens, isEstimated } };
 }
 
-/* How the making of a text failed, in the words of tasks. */
-
-/** The vendor's codes for content that it does not want. */
+/** The codes with which vendors reject content. */
 const contentCodes = new Set([
   "content_filter",
   "content_policy_violation",
@@ -223,8 +220,8 @@ const contentCodes = new Set([
   "invalid_prompt",
 ]);
 
-/** A vendor's refusal of the request as invalid. */
-function refusedText({ message, details }: GatewayError): TaskRefused {
+/** Converts a vendor's refusal of the request as invalid. */
+function toTaskRefused({ message, details }: GatewayError): TaskRefused {
   const isContent = contentCodes.has(String(details["upstream_code"] ?? ""));
   return new TaskRefused(isContent ? "content_rejected" : "invalid_parameters", message);
 }
@@ -234,38 +231,38 @@ const codes: ReadonlyMap<ErrorCode, TaskFaultCode> = new Map([
   [ErrorCode.REQUEST_TOO_LARGE, "invalid_parameters"],
 ]);
 
-/** What can be accepted later: the vendor has taken nothing. */
-const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Temporary errors: the vendor has not accepted the request and may accept it later. */
+const temporary: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.RATE_LIMIT_EXCEEDED,
   ErrorCode.UPSTREAM_OVERLOADED,
   ErrorCode.SERVICE_UNAVAILABLE,
 ]);
 
-/** A vendor's own failures. Another one may be asked, as for calls; the same one not again: what it did until
- * then is paid for, and would be a second time. */
-const failed: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** A vendor's own failures. Another vendor may be tried, as for calls. The same vendor is not tried again: it charges
+ * for its work so far, and would charge a second time. */
+const vendorFailures: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ErrorCode.UPSTREAM_ERROR,
   ErrorCode.UPSTREAM_TIMEOUT,
 ]);
 
-/** Why there is no reply: the request could not be made, or the vendor did not take it. */
-export function unopenedText(error: unknown): unknown {
+/** Converts the failure of an exchange without a reply: the request was invalid, or the vendor did not accept it. */
+export function openFailure(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   const { code, message, cause, retryAfterSeconds } = error;
   if (cause instanceof HttpFailure) return cause;
-  return new TaskRefused(codes.get(code) ?? "upstream_error", message, passing.has(code), {
+  return new TaskRefused(codes.get(code) ?? "upstream_error", message, temporary.has(code), {
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    canRetryElsewhere: failed.has(code),
+    canRetryElsewhere: vendorFailures.has(code),
   });
 }
 
-/** Why a reply that had begun is none: nobody is asked again. */
-function brokenText(error: unknown): unknown {
+/** Converts the failure of a reply that had begun: no vendor is tried again. */
+function streamFailure(error: unknown): unknown {
   if (error instanceof HttpFailure && error.kind !== "aborted") {
-    return new TaskRefused("upstream_error", "The model's vendor broke off its reply");
+    return new TaskRefused("upstream_error", "The model's vendor broke off its reply; try again");
   }
   if (error instanceof UnreadableReplyError || error instanceof EventTooLongError) {
-    return new TaskRefused("upstream_error", "The model's vendor answered something unusable");
+    return new TaskRefused("upstream_error", "The model's vendor sent an invalid reply; try again");
   }
   if (!(error instanceof GatewayError)) return error;
   const { code, message } = error;

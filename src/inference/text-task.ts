@@ -1,4 +1,4 @@
-/** Texts that nobody waits for: what a TEXT task asks of a vendor, and what comes of it. */
+/** Generates the text of TEXT tasks. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -10,56 +10,60 @@ import { exchangeText, TextReply, textFiles, textUsage } from "./text-exchange.t
 import { TypedRequest } from "./typed-adapter.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** A text to make. */
-export interface TextAsk {
+/** The request of one TEXT task. */
+export interface TextTaskRequest {
   readonly model: ModelConfig;
-  /** The one that is asked: whether another one may be is for the task to say. */
+  /** The route to use. The task decides about further routes. */
   readonly route: RouteConfig;
-  /** As the schema has accepted them, in canonical names. */
+  /** The validated parameters, in canonical names. */
   readonly params: JsonObject;
   /** Ends the generation. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Makes a text; nothing is repeated.
+ * Generates a text, without retries.
  *
- * @throws TaskRefused where nothing runs at the vendor; HttpFailure where that is not known, whose cause tells
- *   whether anything was sent
+ * @throws TaskRefused where nothing runs at the vendor; HttpFailure where that is not known: its cause says whether the
+ *   request was sent
  */
-export type TextRunner = (ask: TextAsk) => Promise<Submitted>;
+export type TextRunner = (request: TextTaskRequest) => Promise<Submitted>;
 
-/** Makes one. */
+/** Creates a runner of TEXT tasks. */
 export function createTextRunner(upstream: Upstream): TextRunner {
   return async ({ model, route, params, signal }) => {
     const planned = plannedRoute(upstream, { model, route, dialect: undefined });
     const request = new TypedRequest({ ...textGeneration(params, model.key), stream: true });
     const reply = new TextReply();
     const take = (events: readonly GenerateEvent[]): void => reply.add(events);
-    const made = await exchangeText(upstream, { request, model, planned, signal, take });
-    const vendorTaskId = made.upstreamId || reply.id;
+    const generated = await exchangeText(upstream, { request, model, planned, signal, take });
+    const vendorTaskId = generated.upstreamId || reply.id;
     const text = reply.text();
     return {
       ...(vendorTaskId !== "" && { vendorTaskId }),
-      done: { text, files: textFiles(text), ...textUsage(made.metered) },
+      done: { text, files: textFiles(text), ...textUsage(generated.metered) },
     };
   };
 }
 
-/** How to ask one route. @throws TaskRefused where its vendor makes no text: another one may */
+/** Plans one route. @throws TaskRefused where its vendor generates no text; another vendor may */
 export function plannedRoute(
   upstream: Upstream,
-  { model, route, dialect }: Pick<TextAsk, "model" | "route"> & { dialect: Dialect | undefined },
+  {
+    model,
+    route,
+    dialect,
+  }: Pick<TextTaskRequest, "model" | "route"> & { dialect: Dialect | undefined },
 ): PlannedRoute {
   const [planned] = upstream.plan({ ...model, routes: [route] }, dialect);
   if (planned?.dialect !== undefined) return planned;
-  throw new TaskRefused("upstream_error", `vendor ${route.vendor} makes no text`, true);
+  throw new TaskRefused("upstream_error", `vendor ${route.vendor} generates no text`, true);
 }
 
 /**
- * What the parameters ask for.
+ * Converts task parameters to a generation.
  *
- * @throws GatewayError INVALID_REQUEST where a part of a message is none, by the names of chat completions
+ * @throws GatewayError INVALID_REQUEST where a message is invalid; it names members as chat completions does
  */
 export function textGeneration(params: JsonObject, model: string): Generation {
   const { maxTokens, topP, responseFormat, seed, temperature, stop } = params;
@@ -71,26 +75,26 @@ export function textGeneration(params: JsonObject, model: string): Generation {
     max_completion_tokens: maxTokens,
     top_p: topP,
     response_format: responseFormat,
-    // -1 is any, as for pictures.
+    // -1 means random, as for images.
     seed: typeof seed === "number" && seed >= 0 ? seed : undefined,
   };
   const bytes = Buffer.from(JSON.stringify(body));
   return chatCompletions.decodeRequest(bytes, { platformAliases: false });
 }
 
-/** The system's words, the conversation, and the prompt with its pictures as the last words of the user. */
+/** The system prompt, the conversation, and the prompt with its images as the last message of the user. */
 function messagesOf({
   systemPrompt,
   messages,
   prompt,
   imageUrls,
 }: JsonObject): readonly JsonValue[] & JsonValue[] {
-  const pictures = Array.isArray(imageUrls) ? imageUrls : [];
+  const images = Array.isArray(imageUrls) ? imageUrls : [];
   const parts: JsonValue[] = [
     ...(prompt === undefined ? [] : [{ type: "text", text: prompt }]),
-    ...pictures.map((url) => ({ type: "image_url", image_url: { url } })),
+    ...images.map((url) => ({ type: "image_url", image_url: { url } })),
   ];
-  const content = pictures.length === 0 && prompt !== undefined ? prompt : parts;
+  const content = images.length === 0 && prompt !== undefined ? prompt : parts;
   return [
     ...(systemPrompt === undefined ? [] : [{ role: "system", content: systemPrompt }]),
     ...(Array.isArray(messages) ? messages : []),

@@ -13,14 +13,14 @@ import { UnreadableReplyError } from "../dialect/codec.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { toolRestorer, vendorDialect, vendorFault } from "./translation.ts";
+import { toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
-  type Refused,
+  type VendorRefusal,
   type ReplyStream,
   type WholeReply,
 } from "./pipeline/adapter.ts";
@@ -29,7 +29,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   readonly #generation: Generation;
   readonly #onReply: ((reply: Reply) => void) | undefined;
 
-  /** @param onReply gets a reply that came whole. Default: its events are enough */
+  /** @param onReply called with a complete reply. Default: only its events are sent */
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
     super();
     this.#generation = generation;
@@ -53,17 +53,17 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
     return new TypedRequest(this.#generation, this.#onReply);
   }
 
-  named(): string {
+  modelName(): string {
     return this.#generation.model;
   }
 }
 
-/** A request in the contract's own messages that has been checked. */
+/** A valid request in the contract's own messages. */
 export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   override readonly dialect = undefined;
   readonly #generation: Generation;
   readonly #onReply: ((reply: Reply) => void) | undefined;
-  #text: AskedText | undefined;
+  #text: RequestSummary | undefined;
 
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
     super();
@@ -71,7 +71,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     this.#onReply = onReply;
   }
 
-  get text(): AskedText {
+  get text(): RequestSummary {
     if (this.#text === undefined) {
       const { model, stream, maxOutputTokens } = this.#generation;
       const bytes = toBinary(GenerationSchema, this.#generation).length;
@@ -89,7 +89,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });
-    // Parts of the vendor's own style pass as they are.
+    // Parts in the vendor's own style are relayed unchanged, so they must be checked.
     codec.guard?.(encoded.body, { isVerified: false, vendorUrl });
     return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
   }
@@ -99,13 +99,13 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
     reply.model = this.#generation.model;
     this.#onReply?.(reply);
-    // Who asked for a whole reply has it already: an event stands for it.
+    // `onReply` has the complete reply already: one empty event stands for it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
     return { body: events, usage: reply.usage, textBytes: replyTextBytes(reply) };
   }
 
   stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
-    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not asked for");
+    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not requested");
     const tools = toolRestorer(this.#generation);
     return new TypedStream(new EventStream(vendorDialect(dialect).decodeStream(), tools), {
       model: this.#generation.model,
@@ -116,8 +116,8 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return {};
   }
 
-  refusal(refused: Refused, { dialect }: PlannedRoute): GatewayError {
-    return vendorFault(refused, dialect);
+  refusal(refused: VendorRefusal, { dialect }: PlannedRoute): GatewayError {
+    return toVendorError(refused, dialect);
   }
 }
 
@@ -125,7 +125,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
 class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   readonly #model: string;
 
-  /** The parts that have begun and not ended. */
+  /** The parts that have not ended. */
   readonly #open = new Set<number>();
 
   constructor(source: EventStream, { model }: { readonly model: string }) {
@@ -141,7 +141,7 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return this.#named(this.source.end());
   }
 
-  /** Nothing: a typed caller gets the error itself. */
+  /** Empty: a typed caller gets the thrown error. */
   errorEvent(): GenerateEvent[] {
     return [];
   }
@@ -153,7 +153,7 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
     return [...ends, lengthEnd(usage)];
   }
 
-  /** The public name of the model in place of the vendor's. */
+  /** Replaces the vendor's model name by the public one. */
   #named(events: GenerateEvent[]): GenerateEvent[] {
     for (const { kind } of events) {
       if (kind.case === "start") kind.value.model = this.#model;
@@ -164,6 +164,6 @@ class TypedStream extends EventReply implements ReplyStream<GenerateEvent[]> {
   }
 }
 
-function invalid(param: string, fix: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${fix}`, { param });
+function invalid(param: string, advice: string): GatewayError {
+  return new GatewayError(ErrorCode.INVALID_REQUEST, `${param}: ${advice}`, { param });
 }

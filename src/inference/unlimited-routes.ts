@@ -1,6 +1,6 @@
 /**
- * The routes whose vendors ignore the output limit of a request (R-MON-12). Calls to them hold for the most that their
- * model can make, in every process: the first process that notices writes a row, and all others hear of it.
+ * The routes whose vendors ignore the output limit of a request (R-MON-12). Calls to them hold for the maximum output
+ * of their model, in every process: the first process that notices writes a row, and the database notifies the others.
  */
 import type { Pool } from "pg";
 import type { Logger } from "pino";
@@ -8,31 +8,31 @@ import type { RouteConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { Listener } from "../db/listener.ts";
 
-/** A reply that was longer than its request allowed. */
-export interface LimitExcess {
-  /** The call, for whoever looks into it. */
+/** A reply that exceeded the output limit of its request. */
+export interface LimitOverrun {
+  /** The call, for the operator. */
   readonly callId: string;
-  /** The tokens of output that the request allowed. */
+  /** The output token limit of the request. */
   readonly limitTokens: number;
-  /** Those of the reply, as the vendor counted them; where it did not, as estimated. */
+  /** The output tokens of the reply, as the vendor reported them, else estimated. */
   readonly outputTokens: number;
 }
 
-/** Knows them. */
+/** The unlimited routes, shared by all processes. */
 export interface UnlimitedRoutes {
-  /** Whether calls to the route must hold for all that the model can make. */
+  /** Whether calls to the route must hold for the maximum output of the model. */
   has(route: RouteConfig): boolean;
-  /** Marks a route, in all processes within a second. Tells the operator once for each route. */
-  add(route: RouteConfig, excess: LimitExcess): void;
-  /** Begins to listen. Resolves when the marks of before are known, or the database could not be asked. */
+  /** Marks a route, in all processes within a second. Logs and counts each route once. */
+  add(route: RouteConfig, overrun: LimitOverrun): void;
+  /** Starts to listen. Resolves when the stored marks are loaded, or the database could not be reached. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What {@link createUnlimitedRoutes} needs. */
+/** Options of {@link createUnlimitedRoutes}. */
 export interface UnlimitedRoutesOptions {
   readonly pool: Pool;
-  /** The database. Contains a password: never logged. */
+  /** The database URL. It contains a password: never log it. */
   readonly url: string;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -40,14 +40,14 @@ export interface UnlimitedRoutesOptions {
 
 const channel = "unlimited_route";
 
-/** A repeated mark changes nothing, and is told to nobody. */
+/** A repeated mark changes nothing and notifies nobody. */
 const addStatement = `
 with added as (
   insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens)
     values ($1, $2, $3, $4, $5) on conflict do nothing returning vendor
 ) select pg_notify('${channel}', vendor) from added`;
 
-/** Opens them. */
+/** Creates the unlimited routes; {@link UnlimitedRoutes.start} loads them. */
 export function createUnlimitedRoutes(options: UnlimitedRoutesOptions): UnlimitedRoutes {
   return new StoredRoutes(options);
 }
@@ -70,19 +70,19 @@ class StoredRoutes implements UnlimitedRoutes {
   }
 
   has({ vendor, model }: RouteConfig): boolean {
-    return this.#marked.size > 0 && this.#marked.has(nameOf(vendor, model));
+    return this.#marked.size > 0 && this.#marked.has(routeKey(vendor, model));
   }
 
-  add(route: RouteConfig, excess: LimitExcess): void {
+  add(route: RouteConfig, overrun: LimitOverrun): void {
     if (this.has(route)) return;
     const { vendor, model } = route;
-    this.#marked.add(nameOf(vendor, model));
+    this.#marked.add(routeKey(vendor, model));
     this.#options.metrics.upstreamAlarms.inc({ vendor, reason: "limit_ignored" });
     this.#options.log.error(
-      { vendor, vendorModel: model, ...excess },
+      { vendor, vendorModel: model, ...overrun },
       "a vendor ignores the output limit: calls to this route hold for the model's max_output_tokens from now on",
     );
-    this.#track(this.#write(route, excess));
+    this.#track(this.#write(route, overrun));
   }
 
   async start(): Promise<void> {
@@ -97,7 +97,7 @@ class StoredRoutes implements UnlimitedRoutes {
 
   async #write(
     { vendor, model }: RouteConfig,
-    { callId, limitTokens, outputTokens }: LimitExcess,
+    { callId, limitTokens, outputTokens }: LimitOverrun,
   ): Promise<void> {
     await this.#options.pool.query(addStatement, [
       vendor,
@@ -112,10 +112,10 @@ class StoredRoutes implements UnlimitedRoutes {
     const { rows } = await this.#options.pool.query<{ vendor: string; model: string }>(
       "select vendor, model from unlimited_route",
     );
-    for (const { vendor, model } of rows) this.#marked.add(nameOf(vendor, model));
+    for (const { vendor, model } of rows) this.#marked.add(routeKey(vendor, model));
   }
 
-  /** What fails is known in this process, and comes again with the next reply of the route. */
+  /** Logs a failure. This process still knows the mark, and the next overrun of the route marks it again elsewhere. */
   #track(work: Promise<void>): void {
     const done = work
       .catch((error: unknown) => {
@@ -126,6 +126,6 @@ class StoredRoutes implements UnlimitedRoutes {
   }
 }
 
-function nameOf(vendor: string, model: string): string {
+function routeKey(vendor: string, model: string): string {
   return `${vendor} ${model}`;
 }

@@ -1,40 +1,41 @@
-/** What a vendor's refusal means for the customer: one table by status, R-ERR-3 and R-ERR-4. */
+/** Converts vendors' refusals to the customer's errors, by status (R-ERR-3, R-ERR-4). */
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { FailureKind } from "../http/failure.ts";
 
-/** What to do with a refusal. */
+/** The handling of a refusal. */
 export interface Refusal {
-  /** Whether the customer gets the vendor's own answer: it is about the customer's request. */
-  readonly pass: boolean;
-  /** What the customer gets otherwise. */
+  /** Whether the customer gets the vendor's own answer, because it concerns the customer's request. */
+  readonly isRelayed: boolean;
+  /** The customer's error otherwise. */
   readonly error: GatewayError;
   /** Whether another route may serve the call. */
-  readonly mayRetry: boolean;
-  /** What the operator must act on; `undefined`: nothing. */
+  readonly canRetry: boolean;
+  /** The cause that the operator must act on; `undefined`: none. */
   readonly alarm: "credential" | "money" | "model" | undefined;
 }
 
-/** What a refusal consists of. */
+/** A refusal as received. */
 export interface RefusedReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** The first part of its body. */
   readonly body: Buffer;
-  /** What the vendor's own words say that its status does not. `undefined`: nothing. */
+  /** The cause that the vendor's body names and its status does not; `undefined`: none. */
   readonly fault: Refusal["alarm"];
-  /** After how many seconds the vendor asks to try again. `undefined`: it does not say. */
+  /** The pause before a retry that the vendor asks for, in seconds; `undefined`: none. */
   readonly retryAfter: number | undefined;
 }
 
-/** Reads a reply with a status outside 200–299. */
+/** Classifies a reply with a status outside 200–299. */
 export function readRefusal(reply: RefusedReply): Refusal {
   const { status, fault, retryAfter } = reply;
-  if (fault === "credential" || fault === "money") return ours(fault);
+  if (fault === "credential" || fault === "money") return outOfService(fault);
   if (fault === "model") return missingModel();
-  if (status === 401 || status === 403) return ours("credential");
-  if (status === 402 || (status === 429 && isOurMoney(reply.body))) return ours("money");
+  if (status === 401 || status === 403) return outOfService("credential");
+  if (status === 402 || (status === 429 && isQuotaExhausted(reply.body)))
+    return outOfService("money");
   if (status === 404) return missingModel();
-  if (status === 400 || status === 413 || status === 422) return passed(reply);
+  if (status === 400 || status === 413 || status === 422) return relayed(reply);
   if (status === 429) {
     const text =
       "The model's vendor asks to slow down; retry after the time in the retry-after header";
@@ -54,7 +55,7 @@ export function readRefusal(reply: RefusedReply): Refusal {
   return refusal(ErrorCode.UPSTREAM_ERROR, "The model's vendor failed; try again");
 }
 
-/** What the customer gets where no reply came. */
+/** The customer's error where no reply came. */
 export function failureError(kind: FailureKind, cause: unknown): GatewayError {
   const isTimeout = kind === "timeout" || kind === "connect_timeout";
   return isTimeout
@@ -73,9 +74,9 @@ export function failureError(kind: FailureKind, cause: unknown): GatewayError {
 function refusal(code: SentErrorCode, message: string, retryAfter?: number): Refusal {
   const options = retryAfter === undefined ? {} : { retryAfterSeconds: retryAfter };
   return {
-    pass: false,
+    isRelayed: false,
     error: new GatewayError(code, message, options),
-    mayRetry: true,
+    canRetry: true,
     alarm: undefined,
   };
 }
@@ -85,31 +86,31 @@ function missingModel(): Refusal {
   return { ...refusal(ErrorCode.UPSTREAM_ERROR, text), alarm: "model" };
 }
 
-/** The vendor refused our credential or our account's money: none of the customer's business. */
-function ours(alarm: "credential" | "money"): Refusal {
+/** The vendor refused the gateway's credential or balance: reported as 503, never as the customer's 401 or 402. */
+function outOfService(alarm: "credential" | "money"): Refusal {
   const text =
-    "The model is out of service for a moment; the operator has been told, try again later";
+    "The model is temporarily out of service; the operator has been notified, try again later";
   return {
-    pass: false,
+    isRelayed: false,
     error: new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 30 }),
-    mayRetry: true,
+    canRetry: true,
     alarm,
   };
 }
 
-function passed({ status, headers, body }: RefusedReply): Refusal {
+function relayed({ status, headers, body }: RefusedReply): Refusal {
   const code = status === 413 ? ErrorCode.REQUEST_TOO_LARGE : ErrorCode.INVALID_REQUEST;
   return {
-    // Something between us and the vendor may answer in HTML; that is no answer in any dialect.
-    pass: (headers["content-type"] ?? "").includes("json") && body.length > 0,
+    // A proxy before the vendor may answer in HTML, which is not an answer in any dialect.
+    isRelayed: (headers["content-type"] ?? "").includes("json") && body.length > 0,
     error: new GatewayError(code, "The model's vendor refused the request as invalid"),
-    mayRetry: false,
+    canRetry: false,
     alarm: undefined,
   };
 }
 
-/** OpenAI answers 429 both for speed and for an empty account; only the code tells them apart. */
-function isOurMoney(body: Buffer): boolean {
+/** Whether the vendor account is empty. OpenAI answers 429 for the rate limit too; only the code differs. */
+function isQuotaExhausted(body: Buffer): boolean {
   return body.includes('"insufficient_quota"') || body.includes('"billing_hard_limit_reached"');
 }
 
@@ -125,7 +126,7 @@ function readNumber(text = ""): number | undefined {
   return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
 }
 
-/** `Date.parse` takes `-5` for a month: only what names a day of the week is a date of HTTP. */
+/** Seconds until an HTTP date. `Date.parse` reads `-5` as a month, so the text must begin with a day of the week. */
 function untilDate(text: string): number {
   return /^[A-Z][a-z]+, /.test(text) ? (Date.parse(text) - Date.now()) / 1000 : Number.NaN;
 }

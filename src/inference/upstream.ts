@@ -1,4 +1,4 @@
-/** Asks vendors: finds the routes of a model, and makes single attempts, each vendor with its limit of calls in flight. */
+/** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
@@ -10,59 +10,59 @@ import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/v
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
 import { failureError, readRefusal, retryAfterSeconds, type Refusal } from "./upstream-refusal.ts";
 
-/** Opens replies. */
+/** Sends requests to vendors. */
 export interface Upstream {
-  /** The model's routes in order, each with the dialect to ask in: the caller's where its vendor speaks it,
-   * else the one that the vendor speaks best. For another operation than text generation only those whose
-   * vendors can be asked for it in the caller's dialect: maybe none.
+  /** The model's routes in order, each with its dialect: the caller's where the vendor speaks it, else the vendor's
+   * preferred one. For an operation other than text generation only the routes whose vendors offer it in the caller's
+   * dialect, possibly none.
    * @param dialect the caller's; `undefined`: it has none */
   plan(
     model: ModelConfig,
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[];
-  /** Asks the vendor of one route, once. Resolves to its answer, or to why there is none. */
-  attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted>;
-  /** What is told where a model has no route that can be asked. */
+  /** Makes one attempt. Resolves to the vendor's answer, or to the error. */
+  attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult>;
+  /** The error for a model without a usable route. */
   unserved(): GatewayError;
-  /** How a vendor did last, as this process sees it. */
-  standingOf(vendor: string): VendorStanding;
-  /** A vendor has failed at something that was not asked here. @param what as operators read it */
-  noteFailure(vendor: string, what: string): void;
+  /** The health of a vendor, as this process sees it. */
+  vendorHealth(vendor: string): VendorHealth;
+  /** Records a failure of a vendor outside these attempts. @param what a text for operators */
+  reportFailure(vendor: string, what: string): void;
 }
 
-/** What to ask. */
-interface Ask {
-  /** What to ask for. Default: a text generation. */
+/** Options of one attempt. */
+interface AttemptOptions {
+  /** The operation. Default: text generation. */
   readonly operation?: OperationName | undefined;
-  /** Makes the request, once the vendor has a place for it. */
-  prepare(): AskedCall;
+  /** Builds the request, once the vendor has a free slot. */
+  prepare(): AttemptRequest;
 }
 
 /** A request for a vendor. */
-interface AskedCall extends VendorCall {
-  /** Sends it. Absent: the vendor is asked in the planned dialect, for the operation. @throws HttpFailure */
+interface AttemptRequest extends VendorCall {
+  /** Sends the request. Absent: it is sent in the planned dialect, for the operation. @throws HttpFailure */
   readonly send?: PreparedCall["send"];
 }
 
-/** What came of an attempt. */
-type Attempted = OpenReply | FailedAttempt;
+/** The result of one attempt. */
+type AttemptResult = OpenReply | FailedAttempt;
 
-/** An attempt without an answer that could go to the customer. */
+/** An attempt without an answer for the customer. */
 interface FailedAttempt {
   readonly error: GatewayError;
-  /** Whether the request may be running, or would fail elsewhere, too: no other route is asked. */
+  /** Whether no other route is tried: the request may be running, or would fail there too. */
   readonly isFinal: boolean;
 }
 
-/** A vendor's answer that goes to the customer. */
+/** A vendor's answer for the customer. */
 export interface OpenReply {
   readonly planned: PlannedRoute;
   readonly reply: VendorReply;
-  /** The vendor refused the request as invalid: this is its whole answer. `undefined`: it accepted. */
+  /** The vendor's whole answer, where it refused the request as invalid; `undefined`: it accepted. */
   readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
   readonly error?: undefined;
-  /** Gives the vendor's place back, and stops it where its reply has not ended. Call it once. */
+  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
   close(): void;
 }
 
@@ -80,7 +80,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 class RoutedUpstream implements Upstream {
   readonly #options: UpstreamOptions;
   readonly #inFlight = new Map<string, number>();
-  readonly #watch = new VendorWatch();
+  readonly #health = new VendorHealthLog();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
@@ -92,10 +92,10 @@ class RoutedUpstream implements Upstream {
     operation?: OperationName,
   ): readonly PlannedRoute[] {
     if (operation !== undefined) {
-      const can = ({ vendor }: RouteConfig): boolean =>
+      const canServe = ({ vendor }: RouteConfig): boolean =>
         dialect !== undefined &&
         this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(can).map((route) => this.#planned(model, route, dialect));
+      return model.routes.filter(canServe).map((route) => this.#planned(model, route, dialect));
     }
     return model.routes.map((route) => {
       const spoken = this.#options.vendors.get(route.vendor)?.dialects;
@@ -107,19 +107,24 @@ class RoutedUpstream implements Upstream {
 
   #planned(model: ModelConfig, route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
     const config = this.#options.configs.get(route.vendor);
-    if (config === undefined) return { route, dialect, readOnMs: 0 };
-    return { route, dialect, vendorUrl: config.baseUrl, readOnMs: readOnMs(config, model) };
+    if (config === undefined) return { route, dialect, detachedReadMs: 0 };
+    return {
+      route,
+      dialect,
+      vendorUrl: config.baseUrl,
+      detachedReadMs: detachedReadMs(config, model),
+    };
   }
 
-  standingOf(vendor: string): VendorStanding {
-    return { ...this.#watch.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
+  vendorHealth(vendor: string): VendorHealth {
+    return { ...this.#health.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
   }
 
-  noteFailure(vendor: string, what: string): void {
-    this.#watch.failed(vendor, what);
+  reportFailure(vendor: string, what: string): void {
+    this.#health.failed(vendor, what);
   }
 
-  async attempt(planned: PlannedRoute, ask: Ask): Promise<Attempted> {
+  async attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult> {
     const vendor = this.#options.vendors.get(planned.route.vendor);
     if (vendor === undefined || planned.dialect === undefined) {
       return { error: unserved(planned.route), isFinal: false };
@@ -131,14 +136,14 @@ class RoutedUpstream implements Upstream {
     let isOpen = false;
     const startMs = performance.now();
     try {
-      const call = ask.prepare();
-      const reply = await send(vendor, ask.operation, call);
+      const call = options.prepare();
+      const reply = await send(vendor, options.operation, call);
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const read = isAccepted ? undefined : await readRefused(reply, vendor);
-      if (read !== undefined && !read.refusal.pass) {
+      if (read !== undefined && !read.refusal.isRelayed) {
         return this.#refused(read.refusal, { vendor: vendor.name, status: reply.status });
       }
-      this.#watch.answered(vendor.name, performance.now() - startMs);
+      this.#health.answered(vendor.name, performance.now() - startMs);
       this.#count(vendor.name, read ? "refused" : "ok");
       isOpen = true;
       const refusal = read && { error: read.refusal.error, body: read.body };
@@ -159,8 +164,8 @@ class RoutedUpstream implements Upstream {
   }
 
   #refused(refusal: Refusal, at: { vendor: string; status: number }): FailedAttempt {
-    const { error, alarm, mayRetry } = refusal;
-    this.#watch.failed(at.vendor, `status ${at.status}`);
+    const { error, alarm, canRetry } = refusal;
+    this.#health.failed(at.vendor, `status ${at.status}`);
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
     this.#count(at.vendor, isLimit ? "rate_limited" : "failed");
     if (alarm !== undefined) {
@@ -171,10 +176,10 @@ class RoutedUpstream implements Upstream {
         "a vendor refuses the gateway itself: act on its account or route",
       );
     }
-    return { error, isFinal: !mayRetry };
+    return { error, isFinal: !canRetry };
   }
 
-  /** @throws what is no failure of HTTP, and what was aborted: neither is the vendor's */
+  /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
   #failed(error: unknown, vendor: string): FailedAttempt {
     const failure = error instanceof GatewayError ? error.cause : error;
     if (!(failure instanceof HttpFailure)) throw error;
@@ -182,12 +187,12 @@ class RoutedUpstream implements Upstream {
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    this.#watch.failed(vendor, kind);
+    this.#health.failed(vendor, kind);
     const fields = { vendor, failure: kind, cause: failure.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
-    const told = error instanceof GatewayError ? error : failureError(kind, failure);
-    // Where the request has been sent it may be running, and another route would run it twice.
-    return { error: told, isFinal: !isConnect };
+    const reported = error instanceof GatewayError ? error : failureError(kind, failure);
+    // A request that was sent may be running: another route would run it twice.
+    return { error: reported, isFinal: !isConnect };
   }
 
   #enter(name: string): boolean {
@@ -210,14 +215,14 @@ class RoutedUpstream implements Upstream {
 function send(
   vendor: Vendor,
   operation: OperationName | undefined,
-  call: AskedCall,
+  call: AttemptRequest,
 ): Promise<VendorReply> {
   if (call.send !== undefined) return call.send(vendor, call.signal);
   const other = operation === undefined ? undefined : vendor[operation];
   return other === undefined ? vendor.exchange(call) : other.send(call);
 }
 
-/** Reads a refusal whole, and what it means. */
+/** Reads the body of a refusal and classifies it. */
 async function readRefused(
   reply: VendorReply,
   vendor: Vendor,
@@ -229,31 +234,31 @@ async function readRefused(
   return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
 
-/** Asks in the order of the routes until one answers. @throws GatewayError */
-export async function askInOrder(
+/** Tries the routes in order until one answers. @throws GatewayError of the last attempt */
+export async function tryRoutes(
   upstream: Upstream,
   routes: readonly PlannedRoute[],
-  ask: Omit<Ask, "prepare"> & {
-    callFor(planned: PlannedRoute): AskedCall;
-    /** Gets each failed attempt after which another route is asked. Default: nobody does. */
+  options: Omit<AttemptOptions, "prepare"> & {
+    callFor(planned: PlannedRoute): AttemptRequest;
+    /** Called with each failed attempt that is not final. Default: nothing. */
     onFailed?(planned: PlannedRoute, error: GatewayError): void;
   },
 ): Promise<OpenReply> {
   let last: GatewayError | undefined;
   for (const planned of routes) {
-    const { operation } = ask;
-    const prepare = (): AskedCall => ask.callFor(planned);
+    const { operation } = options;
+    const prepare = (): AttemptRequest => options.callFor(planned);
     const attempted = await upstream.attempt(planned, { operation, prepare });
     if (attempted.error === undefined) return attempted;
     if (attempted.isFinal) throw attempted.error;
-    ask.onFailed?.(planned, attempted.error);
+    options.onFailed?.(planned, attempted.error);
     last = attempted.error;
   }
   throw last ?? upstream.unserved();
 }
 
-/** How long a reply is read on after its client has disconnected, in milliseconds; Infinity: to its end. */
-export function readOnMs(
+/** How long a reply is read after its client disconnected, in milliseconds; Infinity: to its end. */
+export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
   { isReasoning = false }: ModelConfig,
 ): number {
@@ -264,50 +269,48 @@ export function readOnMs(
 function overloaded(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_OVERLOADED,
-    "The model runs as many calls as it can; retry after the time in the retry-after header",
+    "The model is at its limit of concurrent calls; retry after the time in the retry-after header",
   );
 }
 
 function unserved(route: RouteConfig | undefined): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_ERROR,
-    "The model cannot be served in this style; try another model",
+    "The model does not support this API style; use another model",
     { internal: `no vendor for route ${route?.vendor ?? "(none)"}` },
   );
 }
 
-/** How vendors did last, as one process sees it. */
-
-/** What is known of a vendor since the process began. Times in milliseconds since 1970. */
-interface VendorStanding {
-  /** The calls in flight now. */
+/** The health of a vendor since the process started. Times in milliseconds since 1970. */
+interface VendorHealth {
+  /** The number of calls in flight. */
   readonly inFlight: number;
-  /** Its last failure. */
+  /** The last failure. */
   readonly failure: { readonly atMs: number; readonly what: string } | undefined;
-  /** Its last answer, and how long it took until the head of its reply. */
+  /** The last answer, and the time until the head of its reply. */
   readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
 }
 
-type Known = Omit<VendorStanding, "inFlight">;
+type LastOutcomes = Omit<VendorHealth, "inFlight">;
 
-const nothing: Known = { failure: undefined, success: undefined };
+const nothing: LastOutcomes = { failure: undefined, success: undefined };
 
-/** Notes it. */
-class VendorWatch {
-  readonly #known = new Map<string, Known>();
+/** Records the last outcomes of each vendor. */
+class VendorHealthLog {
+  readonly #byVendor = new Map<string, LastOutcomes>();
 
-  /** What is known of a vendor. */
-  of(vendor: string): Known {
-    return this.#known.get(vendor) ?? nothing;
+  /** The last outcomes of a vendor. */
+  of(vendor: string): LastOutcomes {
+    return this.#byVendor.get(vendor) ?? nothing;
   }
 
-  /** It answered: with a reply, or with its judgement on the request. */
+  /** Records an answer: a reply, or a refusal of the request as invalid. */
   answered(vendor: string, durationMs: number): void {
-    this.#known.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
+    this.#byVendor.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
   }
 
-  /** It did not. @param what in the words of the metrics, without anything that it said */
+  /** Records a failure. @param what the label of the metrics, without any text of the vendor */
   failed(vendor: string, what: string): void {
-    this.#known.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
+    this.#byVendor.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
   }
 }

@@ -1,4 +1,4 @@
-/** Requests and replies in a wire style: passed on as they are, or translated. */
+/** Requests and replies in a wire style: relayed unchanged, or translated. */
 import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -20,48 +20,48 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Outline } from "../dialect/json/outline.ts";
 import { namedModel } from "../dialect/body-members.ts";
 import {
-  inWordsOf,
-  nameIn,
+  withMemberName,
+  memberNameOf,
   refuseDropped,
   toolRestorer,
   vendorDialect,
-  vendorFault,
+  toVendorError,
 } from "./translation.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type CostWriter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
   type Recalled,
-  type Refused,
+  type VendorRefusal,
   type ReplyHead,
   type WholeReply,
 } from "./pipeline/adapter.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import {
-  keepResponse,
-  keptElsewhere,
+  storeResponse,
+  storedElsewhere,
   recallResponses,
   type CallState,
   type RecalledRequest,
 } from "./state/responses-memory.ts";
 import { ReasoningCollector, recallReasoning } from "./state/reasoning.ts";
 
-/** What an adapter needs beside the request. */
+/** Options of {@link WireAdapter}. */
 export interface WireAdapterOptions {
   readonly request: ExchangeRequest;
-  /** Our id of the call, a UUID. */
+  /** The gateway's id of the call, a UUID. */
   readonly callId: string;
   readonly accountId: string;
-  /** What is kept between calls. */
+  /** The state that outlives a call. */
   readonly state: CallState;
 }
 
-/** Members of responses that the gateway itself honours: no vendor needs them. */
-const honoured: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
+/** Members of the responses style that the gateway implements itself: dropping them loses nothing. */
+const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
 
 export class WireAdapter extends CallAdapter<Buffer> {
   readonly #options: WireAdapterOptions;
@@ -82,41 +82,41 @@ export class WireAdapter extends CallAdapter<Buffer> {
     return new WireRequest(this.#options, { body, sent: undefined, previous: undefined });
   }
 
-  named(): string {
+  modelName(): string {
     const { body, platformAliases } = this.#options.request;
     return namedModel(body, platformAliases ? ["model", "modelKey"] : ["model"]);
   }
 }
 
-/** A body, and what is known of the one that the client sent. */
-interface WireBody {
-  /** With what it refers to in its place. */
+/** The body to send, and facts of the body that the client sent. */
+interface RequestBody {
+  /** The body with its references resolved. */
   readonly body: Uint8Array;
-  /** The outline of the body as the client sent it, once another stands in its place. */
+  /** The outline of the client's body; `undefined` while `body` is the client's. */
   readonly sent: Outline | undefined;
-  /** The response that the request continues, once its conversation is in the body. */
+  /** The continued response, once its conversation is in the body; `undefined`: none. */
   readonly previous: string | undefined;
-  /** Bytes that the vendor keeps and its model reads. Default 0. */
-  readonly keptBytes?: number;
+  /** Bytes that the vendor has stored and its model reads. Default 0. */
+  readonly storedBytes?: number;
 }
 
 /** A request in a wire style that has been read. */
 export class WireRequest extends ReadRequest<Buffer> {
-  readonly text: TextRequest & Pick<AskedText, "keptBytes">;
+  readonly text: TextRequest & Pick<RequestSummary, "storedBytes">;
   override readonly dialect: Dialect;
   override readonly query: string;
   override readonly isLimitRequired: boolean;
   override readonly droppedOfReply: string[] = [];
   readonly #options: WireAdapterOptions;
   readonly #style: TextDialect;
-  readonly #read: WireBody;
+  readonly #read: RequestBody;
   readonly #created = Math.floor(Date.now() / 1000);
-  /** Only where a reply is translated for a client that has no place for reasoning. */
+  /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
 
   /** @throws GatewayError INVALID_REQUEST */
-  constructor(options: WireAdapterOptions, read: WireBody) {
+  constructor(options: WireAdapterOptions, read: RequestBody) {
     super();
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;
@@ -126,8 +126,9 @@ export class WireRequest extends ReadRequest<Buffer> {
     this.query = query;
     this.isLimitRequired = this.#style.isLimitRequired === true;
     const text = this.#style.readRequest(read.body, { alwaysStream, platformAliases });
-    const { keptBytes = 0 } = read;
-    this.text = keptBytes === 0 ? text : { ...text, bytes: text.bytes + keptBytes, keptBytes };
+    const { storedBytes = 0 } = read;
+    this.text =
+      storedBytes === 0 ? text : { ...text, bytes: text.bytes + storedBytes, storedBytes };
   }
 
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
@@ -147,7 +148,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   override keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
     const { state, accountId, request } = this.#options;
     if (this.dialect === Dialect.RESPONSES) {
-      return keepResponse(state.responses, {
+      return storeResponse(state.responses, {
         accountId,
         model: this.text.model,
         request: request.body,
@@ -156,9 +157,9 @@ export class WireRequest extends ReadRequest<Buffer> {
         vendor: dialect === this.dialect ? route.vendor : undefined,
       });
     }
-    const kept = this.#collector?.kept();
-    if (kept === undefined) return undefined;
-    return state.reasoning.keep(accountId, kept.callIds, kept.json).then(() => {});
+    const stored = this.#collector?.sealed();
+    if (stored === undefined) return undefined;
+    return state.reasoning.keep(accountId, stored.callIds, stored.json).then(() => {});
   }
 
   prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
@@ -180,10 +181,10 @@ export class WireRequest extends ReadRequest<Buffer> {
       sourceDialect: this.dialect,
     });
     const dropped = encoded.dropped
-      .filter((name) => this.dialect !== Dialect.RESPONSES || !honoured.has(name))
-      .map((name) => nameIn(this.#style.memberNames, name));
+      .filter((name) => this.dialect !== Dialect.RESPONSES || !gatewayMembers.has(name))
+      .map((name) => memberNameOf(this.#style.memberNames, name));
     if (strict) refuseDropped(dropped);
-    // In its own style the client's headers count, as they do where the body is relayed.
+    // The client's headers win in its own style, as in a relayed request.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
     return { headers: sent, body: [encoded.body], size: () => encoded.outline(), dropped };
   }
@@ -200,7 +201,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (planned.dialect === this.dialect) {
       return this.#style.relayStream(this.#relayOptions(planned));
     }
-    if (!this.text.stream) throw new UnreadableReplyError("a stream, not asked for");
+    if (!this.text.stream) throw new UnreadableReplyError("a stream, not requested");
     return new TranslatedStream(this.#translation(planned));
   }
 
@@ -224,8 +225,11 @@ export class WireRequest extends ReadRequest<Buffer> {
     };
   }
 
-  refusal({ status, body, error }: Refused, { dialect }: PlannedRoute): Buffer | GatewayError {
-    return dialect === this.dialect ? body : vendorFault({ status, body, error }, dialect);
+  refusal(
+    { status, body, error }: VendorRefusal,
+    { dialect }: PlannedRoute,
+  ): Buffer | GatewayError {
+    return dialect === this.dialect ? body : toVendorError({ status, body, error }, dialect);
   }
 
   #relayOptions({ route }: PlannedRoute): RelayOptions {
@@ -246,7 +250,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         codec.guard?.(encoded.body, { isVerified: true, vendorUrl, outline: encoded.outline() });
       return encoded;
     } catch (error) {
-      throw inWordsOf(this.#style.memberNames, error);
+      throw withMemberName(this.#style.memberNames, error);
     }
   }
 
@@ -264,9 +268,9 @@ export class WireRequest extends ReadRequest<Buffer> {
         callId: this.#options.callId.replaceAll("-", ""),
         created: this.#created,
         inputTokens: Math.max(1, estimateTokens(text.bytes)),
-        generation: this.#echoed(generation),
+        generation: this.#withPreviousId(generation),
         onDropped: (name) => {
-          // What has no place in a chat client is kept here, where it matters.
+          // The collector stores the seal for the client: it is not lost.
           if (name === "reasoning.seal" && this.#collector !== undefined) return;
           if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
         },
@@ -275,7 +279,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   /** What the reply repeats: the request as the client sent it. */
-  #echoed(asked: Generation): Generation {
+  #withPreviousId(asked: Generation): Generation {
     const { previous } = this.#read;
     const { reportCost } = this.#options.request;
     // The cost is told beside the usage.
@@ -286,7 +290,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     return { ...generation, extras: [...generation.extras, extra] };
   }
 
-  /** The request in full: read once, and only where a vendor speaks another style. */
+  /** The decoded request: decoded once, and only where a vendor speaks another style. */
   #decoded(): Generation {
     const { platformAliases } = this.#options.request;
     const { outline } = this.text;
@@ -295,17 +299,17 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   #recalled(
-    { body, vendor, previous, keptBytes }: RecalledRequest,
+    { body, vendor, previous, storedBytes }: RecalledRequest,
     routes: readonly PlannedRoute[],
   ): Recalled<Buffer> {
     const sent = this.text.outline;
-    const request = new WireRequest(this.#options, { body, sent, previous, keptBytes });
+    const request = new WireRequest(this.#options, { body, sent, previous, storedBytes });
     if (vendor === undefined) return { request, routes };
-    const able = routes.filter(
+    const sameVendor = routes.filter(
       (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
     );
-    if (able.length === 0) throw keptElsewhere(vendor);
-    return { request, routes: able };
+    if (sameVendor.length === 0) throw storedElsewhere(vendor);
+    return { request, routes: sameVendor };
   }
 }
 
@@ -314,6 +318,6 @@ function styleOf(dialect: Dialect): TextDialect {
   if (style !== undefined) return style;
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "dialect: name one that carries text generation",
+    "dialect: send one that supports text generation",
   );
 }

@@ -9,16 +9,16 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { readOnMs } from "../inference/upstream.ts";
+import { detachedReadMs } from "../inference/upstream.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
-  type AskedText,
+  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
   type Recalled,
-  type Refused,
+  type VendorRefusal,
   type ReplyHead,
   type ReplyStream,
   type WholeReply,
@@ -42,7 +42,7 @@ import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 
 /** A native call for the pipeline. Reads the request as its vendor's route declares it. */
 export class NativeAdapter extends CallAdapter<Buffer> {
-  override readonly takesAnyModel = true;
+  override readonly acceptsAnyModel = true;
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   #named: NamedModel | undefined;
@@ -67,7 +67,7 @@ export class NativeAdapter extends CallAdapter<Buffer> {
     return new NativeRequest(this.#exchange, this.#context, { named, found });
   }
 
-  named(): string {
+  modelName(): string {
     return this.#named?.name ?? "";
   }
 }
@@ -82,7 +82,7 @@ interface Found {
 /** A native request that has been read. */
 class NativeRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
-  readonly text: AskedText;
+  readonly text: RequestSummary;
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
@@ -114,7 +114,7 @@ class NativeRequest extends ReadRequest<Buffer> {
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#exchange.mount;
     const { route, model } = this.#found;
-    return [{ route, dialect: this.dialect, readOnMs: readOnMs(config, model) }];
+    return [{ route, dialect: this.dialect, detachedReadMs: detachedReadMs(config, model) }];
   }
 
   /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
@@ -193,7 +193,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     });
   }
 
-  refusal({ body }: Refused): Buffer {
+  refusal({ body }: VendorRefusal): Buffer {
     return rewriteAddresses(body, this.#addresses());
   }
 

@@ -38,7 +38,7 @@ export interface NativeContext {
   readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;
   readonly catalogue: Catalogue;
-  readonly handlers: Pick<InferenceHandlers, "through">;
+  readonly handlers: Pick<InferenceHandlers, "runAdapter">;
   readonly calls: RunningCalls;
   readonly ledger: Pick<Ledger, "record">;
   readonly pool: Pool;

@@ -5,7 +5,7 @@ import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts"
 import { createHttpClient } from "../http/client.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
-import { unusable } from "../inference/pipeline/failures.ts";
+import { unusableReply } from "../inference/pipeline/failures.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/vendor.ts";
@@ -81,7 +81,7 @@ function requireIdentity(reply: VendorReply): VendorReply {
   const { "content-encoding": encoding = "identity" } = reply.headers;
   if (encoding === "identity") return reply;
   reply.body.cancel();
-  throw unusable(`content-encoding ${encoding}, not asked for`);
+  throw unusableReply(`content-encoding ${encoding}, not requested`);
 }
 
 /** Maps a failed vendor request to its error for the customer. @throws GatewayError; other errors unchanged */
@@ -138,7 +138,7 @@ export async function relay(
       isJobFailure,
       isModels,
     });
-    if (!refusal.pass) throw refusal.error;
+    if (!refusal.isRelayed) throw refusal.error;
     const told = rewriteAddresses(body, addresses);
     const shown = customerHeaders(exchange, publicUrl, { headers, length: told.length });
     sink.whole({ status, headers: shown }, told);

@@ -45,7 +45,7 @@ export async function classifyRefusal(
     (ownStatuses.has(status) && !isModel) || (isJobFailure && isJobFailureStatus(status));
   if (fault === undefined && isOwn) return { refusal: passed(status), body };
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
-  metrics.countAttempt(config.name, refusal.pass ? "refused" : "failed");
+  metrics.countAttempt(config.name, refusal.isRelayed ? "refused" : "failed");
   if (refusal.alarm !== undefined) {
     metrics.upstreamAlarms.inc({ vendor: config.name, reason: refusal.alarm });
     const fields = { vendor: config.name, status, alarm: refusal.alarm };
@@ -57,5 +57,5 @@ export async function classifyRefusal(
 function passed(status: number): Refusal {
   const code = status === 404 ? ErrorCode.NOT_FOUND : ErrorCode.INVALID_REQUEST;
   const error = new GatewayError(code, "The vendor refused the request", { status });
-  return { pass: true, error, mayRetry: false, alarm: undefined };
+  return { isRelayed: true, error, canRetry: false, alarm: undefined };
 }

@@ -95,7 +95,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
   if (route.kind === "call") {
     const { caller, requestId, signal, sink } = exchange;
     const adapter = new NativeAdapter({ ...exchange, route }, context);
-    return context.handlers.through(adapter, { caller, requestId, signal }, sink);
+    return context.handlers.runAdapter(adapter, { caller, requestId, signal }, sink);
   }
   requireActive(exchange.caller);
   await counted(context, () => answerFree(exchange, context));

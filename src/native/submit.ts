@@ -183,7 +183,7 @@ async function refused(
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
   await context.external.refuse(task, refusal.error);
   context.metrics.taskSubmits.inc({ vendor: exchange.mount.config.name, outcome: "refused" });
-  if (!refusal.pass) throw refusal.error;
+  if (!refusal.isRelayed) throw refusal.error;
   return { status, headers, body };
 }
 

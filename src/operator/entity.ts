@@ -1,7 +1,7 @@
-/** What operators did. */
+/** The audit log of operators. */
 import { defineEntity, p } from "@mikro-orm/core";
 
-/** An action of an operator. Append-only. `before` and `after`: what it changed, without secrets. */
+/** An action of an operator. Append-only. `before` and `after`: the changed values, without secrets. */
 export const AuditEntryEntity = defineEntity({
   name: "AuditEntryEntity",
   tableName: "audit_entry",
@@ -26,5 +26,5 @@ export const AuditEntryEntity = defineEntity({
   ],
 });
 
-/** The tables of the operator's room. */
+/** The tables of the operator room. */
 export const operatorEntities = [AuditEntryEntity] as const;

@@ -1,4 +1,4 @@
-/** The operator's room, put together with what it needs of the others. */
+/** Builds the operator room. */
 import packageFacts from "../../package.json" with { type: "json" };
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config } from "../config/config.ts";
@@ -6,37 +6,37 @@ import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/upstream.ts";
 import { createOperatorService } from "./service.ts";
-import type { Tested, VendorRpcOptions } from "./vendor-rpcs.ts";
+import type { VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
 import { type Service, serve } from "../core/service.ts";
 
-/** What it needs. */
+/** Options of {@link createOperatorRoom}. */
 export interface OperatorRoomOptions {
   readonly database: Database;
   readonly config: Config;
   readonly upstream: Upstream;
 }
 
-/** How long a vendor may take to answer a test, in milliseconds. */
+/** Timeout of a vendor test, in milliseconds. */
 const testMs = 30_000;
 
-/** What a vendor is asked: little, and an answer that needs no thought. */
+/** The prompt of a vendor test: short, with a short answer that needs no reasoning. */
 const testParams = { prompt: "Reply with the single word OK.", maxTokens: 64 };
 
-/** Makes it. */
+/** Creates the operator service. */
 export function createOperatorRoom({ database, config, upstream }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const { version } = packageFacts;
-  const standingOf = (vendor: string) => upstream.standingOf(vendor);
+  const vendorHealth = (vendor: string) => upstream.vendorHealth(vendor);
   const test = createTest(upstream);
   return serve(
     OperatorService,
-    createOperatorService({ pool, orm, config, version, standingOf, test }),
+    createOperatorService({ pool, orm, config, version, vendorHealth, test }),
   );
 }
 
 function createTest(upstream: Upstream): VendorRpcOptions["test"] {
   const run = createTextRunner(upstream);
-  return async (model, vendor): Promise<Tested> => {
+  return async (model, vendor): Promise<VendorTestResult> => {
     const route = model.routes.find((each) => each.vendor === vendor);
     if (route === undefined) return { text: undefined, error: `no route to ${vendor}` };
     try {

@@ -1,4 +1,4 @@
-/** The RPCs of operators: what was done, how it is set up, how it does. */
+/** The RPCs of operators: audit log, system information, and those of vendor-rpcs.ts. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -10,19 +10,19 @@ import type {
   OperatorService,
   ListAuditEntriesRequest,
 } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import { noSuchAccount } from "../core/access.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 
-/** What {@link createOperatorService} needs. */
+/** Options of {@link createOperatorService}. */
 interface OperatorServiceOptions extends SystemRpcOptions, VendorRpcOptions {
   readonly orm: MikroORM;
 }
 
-/** Makes the implementation of `uas.operator.v1.OperatorService`. */
+/** Creates the implementation of `uas.operator.v1.OperatorService`. */
 export function createOperatorService(
   options: OperatorServiceOptions,
 ): ServiceImpl<typeof OperatorService> {
@@ -33,9 +33,7 @@ export function createOperatorService(
   };
 }
 
-/* The RPC that shows what operators did. */
-
-/** Makes it. */
+/** Creates the RPC that lists the audit log. */
 function createAuditRpcs(
   orm: MikroORM,
 ): Pick<ServiceImpl<typeof OperatorService>, "listAuditEntries"> {
@@ -65,7 +63,7 @@ function conditionsOf({
   return [
     ...(accountId === "" ? [] : [{ accountId }]),
     ...(who === "" ? [] : [{ actor: who }]),
-    // No name of a room has a dot: a room's actions begin with it and one.
+    // A room's name also selects all its actions: `<room>.<action>`. Room names have no dots.
     ...(wanted === ""
       ? []
       : [{ $or: [{ action: wanted }, { action: { $like: roomOf(wanted) } }] }]),
@@ -76,11 +74,6 @@ function conditionsOf({
 
 function roomOf(action: string): string {
   return `${action.replaceAll(/[\\%_]/g, "\\$&")}.%`;
-}
-
-function noSuchAccount(): GatewayError {
-  const text = "there is no such account: check account_id";
-  return new GatewayError(ErrorCode.NOT_FOUND, text, { param: "account_id" });
 }
 
 function entryMessage(row: InferEntity<typeof AuditEntryEntity>): AuditEntry {
@@ -98,9 +91,7 @@ function entryMessage(row: InferEntity<typeof AuditEntryEntity>): AuditEntry {
   });
 }
 
-/* The RPC that shows what runs and what waits. */
-
-/** What the RPC needs. */
+/** Options of {@link createSystemRpcs}. */
 interface SystemRpcOptions {
   readonly pool: Pick<Pool, "query">;
   /** The version of this program. */
@@ -144,7 +135,7 @@ interface NodeRow {
   readonly ended: Date | null;
 }
 
-/** Makes it. */
+/** Creates the RPC that shows versions, processes and queue depths. */
 function createSystemRpcs({
   pool,
   version,

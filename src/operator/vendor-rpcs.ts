@@ -1,4 +1,4 @@
-/** The RPCs that show how the vendors and models are set up, and how the vendors do. */
+/** The RPCs that show and test vendors and models. */
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
@@ -13,35 +13,35 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
-export interface Standing {
+export interface VendorHealth {
   readonly inFlight: number;
   readonly failure: { readonly atMs: number; readonly what: string } | undefined;
   readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
 }
 
-/** What came of a test. */
-export interface Tested {
-  /** The text that the vendor made; `undefined`: it failed. */
+/** The result of a vendor test. */
+export interface VendorTestResult {
+  /** The generated text; `undefined`: the test failed. */
   readonly text: string | undefined;
-  /** What went wrong; empty: nothing. */
+  /** The error; empty: the test succeeded. */
   readonly error: string;
 }
 
-/** What the RPCs need. */
+/** Options of {@link createVendorRpcs}. */
 export interface VendorRpcOptions {
   readonly pool: Pick<Pool, "query">;
   readonly config: Config;
-  /** How a vendor did last. */
-  readonly standingOf: (vendor: string) => Standing;
-  /** Asks a vendor for a few words. Never rejects. */
-  readonly test: (model: ModelConfig, vendor: string) => Promise<Tested>;
+  /** The health of a vendor. */
+  readonly vendorHealth: (vendor: string) => VendorHealth;
+  /** Asks a vendor for a short text. Never rejects. */
+  readonly test: (model: ModelConfig, vendor: string) => Promise<VendorTestResult>;
 }
 
-/** How far back calls count as recent, in milliseconds, and how many are looked at. */
+/** Recent calls: their maximum age in milliseconds, and the number of calls read. */
 const recentMs = 15 * 60_000;
 const recentRows = 10_000;
 
-/** How much of a test's text is shown, in characters. */
+/** Characters shown of a test's text. */
 const shownChars = 200;
 
 interface RecentRow {
@@ -52,7 +52,7 @@ interface RecentRow {
   readonly failed_request_id: string | null;
 }
 
-/** The newest calls, whatever their account: ids begin with the time. */
+/** Statistics of the newest calls of all accounts. Ids begin with the time, so no index on time is needed. */
 const recentSql = `
   select vendor, count(*)::int as calls, count(*) filter (where ending = 4)::int as failed,
       percentile_cont(0.5) within group (order by first_byte_ms) filter (where first_byte_ms > 0)
@@ -76,7 +76,7 @@ const unlimitedSql =
 
 type Rpcs = ServiceImpl<typeof OperatorService>;
 
-/** Makes them. */
+/** Creates the RPCs for vendors and models. */
 export function createVendorRpcs(
   options: VendorRpcOptions,
 ): Pick<Rpcs, "listVendors" | "testVendor" | "listConfiguredModels"> {
@@ -150,7 +150,7 @@ function servedBy(models: readonly ModelConfig[], vendor: string): readonly Mode
   return models.filter(({ routes }) => routes.some((route) => route.vendor === vendor));
 }
 
-/** The smallest id of the time from which calls are recent. */
+/** The smallest id of a recent call. */
 function recentFrom(): string {
   const hex = (Date.now() - recentMs).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
@@ -158,10 +158,10 @@ function recentFrom(): string {
 
 function stateOf(
   { name, kind, baseUrl, apiKey, maxInFlight }: VendorConfig,
-  { config, standingOf }: VendorRpcOptions,
+  { config, vendorHealth }: VendorRpcOptions,
   recent: RecentRow | undefined,
 ) {
-  const { inFlight, failure, success } = standingOf(name);
+  const { inFlight, failure, success } = vendorHealth(name);
   return create(VendorStateSchema, {
     vendor: name,
     kind,
@@ -210,18 +210,18 @@ function typeWord({ type }: ModelConfig): string {
   return ModelTypeSchema.value[type]?.name.replace(/^MODEL_TYPE_/, "") ?? "";
 }
 
-/** @throws GatewayError NOT_FOUND where there is none */
+/** Picks the model for a test. @throws GatewayError NOT_FOUND where the vendor serves none */
 function modelToTest(
   served: readonly ModelConfig[],
   { vendor, modelKey }: { readonly vendor: string; readonly modelKey: string },
 ): ModelConfig {
   if (served.length === 0) {
-    const text = `no model is served by a vendor of the name ${JSON.stringify(vendor.slice(0, 100))}`;
+    const text = `no model has a route to a vendor named ${JSON.stringify(vendor.slice(0, 100))}`;
     throw new GatewayError(ErrorCode.NOT_FOUND, text, { param: "vendor" });
   }
   const texts = served.filter((model) => typeWord(model) === "TEXT");
   const found = modelKey === "" ? texts[0] : texts.find(({ key }) => key === modelKey);
   if (found !== undefined) return found;
-  const text = `vendor ${vendor} serves no such model that makes text: only those can be tested`;
+  const text = `vendor ${vendor} serves no such TEXT model: only TEXT models can be tested`;
   throw new GatewayError(ErrorCode.NOT_FOUND, text, { param: "model_key" });
 }

@@ -1,5 +1,5 @@
 /** Runs background responses as TEXT tasks: starts, finds and cancels them for the inference room. */
-import type { BackgroundStanding, BackgroundTasks } from "../inference/background/tasks.ts";
+import type { BackgroundStatus, BackgroundTasks } from "../inference/background/tasks.ts";
 import type { Cancel } from "./cancel.ts";
 import { noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
@@ -25,9 +25,24 @@ const cancelWaitMs = 5_000;
 export function createBackgroundTasks(options: BackgroundTasksOptions): BackgroundTasks {
   const { submit, cancel, store, feed, waitSlots } = options;
   return {
-    async start({ id, caller, requestId, model, units, params, asked, within, ...given }) {
+    async start({
+      id,
+      caller,
+      requestId,
+      model,
+      units,
+      params,
+      fingerprinted,
+      writeAlongside,
+      ...given
+    }) {
       const callbackId = checkIdempotencyKey(given.idempotencyKey ?? null);
-      const what = { modelKey: model.key, callbackUrl: "", field: "response", params: asked };
+      const what = {
+        modelKey: model.key,
+        callbackUrl: "",
+        field: "response",
+        params: fingerprinted,
+      };
       const read = {
         taskModel: { model, units: () => units },
         params,
@@ -36,7 +51,7 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
         callbackUrl: null,
         fingerprint: fingerprint(what),
       };
-      const { task, replayed } = await submit(read, { caller, requestId }, { id, within });
+      const { task, replayed } = await submit(read, { caller, requestId }, { id, writeAlongside });
       return { taskId: task.id, replayed };
     },
 
@@ -44,12 +59,12 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
 
     async find(accountId, taskId) {
       const task = await store.find(taskId, accountId);
-      return task && standingOf(task);
+      return task && statusOf(task);
     },
 
     async cancel(accountId, taskId) {
       const task = await cancel(taskId, accountId);
-      if (isEnded(task.state)) return standingOf(task);
+      if (isEnded(task.state)) return statusOf(task);
       const ended = await poll(
         {
           accountId,
@@ -62,12 +77,12 @@ export function createBackgroundTasks(options: BackgroundTasksOptions): Backgrou
         { feed, waitSlots },
       );
       if (ended === undefined) throw noSuchTask();
-      return standingOf(ended);
+      return statusOf(ended);
     },
   };
 }
 
-const statuses: Readonly<Record<TaskState, BackgroundStanding["status"]>> = {
+const statuses: Readonly<Record<TaskState, BackgroundStatus["status"]>> = {
   queued: "queued",
   submitting: "in_progress",
   submit_unknown: "in_progress",
@@ -78,7 +93,7 @@ const statuses: Readonly<Record<TaskState, BackgroundStanding["status"]>> = {
   cancelled: "cancelled",
 };
 
-function standingOf({ state, error_code: code, error: message }: TaskSummary): BackgroundStanding {
+function statusOf({ state, error_code: code, error: message }: TaskSummary): BackgroundStatus {
   const status = statuses[state];
   return code === null ? { status } : { status, error: { code, message: message ?? "" } };
 }

@@ -309,11 +309,11 @@ function reports({
   return {
     onSilent(vendor, error) {
       const what = error instanceof Error ? error.message : String(error);
-      upstream.noteFailure(vendor, `tasks: ${what}`.slice(0, shownChars).toWellFormed());
+      upstream.reportFailure(vendor, `tasks: ${what}`.slice(0, shownChars).toWellFormed());
     },
     onAlarm({ vendor, model, fault, isNew }) {
       metrics.upstreamAlarms.inc({ vendor, reason: fault });
-      upstream.noteFailure(vendor, `tasks: refuses the gateway's own ${fault}`);
+      upstream.reportFailure(vendor, `tasks: refuses the gateway's own ${fault}`);
       if (!isNew) return;
       log.error(
         { vendor, model, alarm: fault },

@@ -66,7 +66,7 @@ export interface SubmitOverrides {
   /** The task's id, a UUIDv7. Default: a new one. */
   readonly id?: string;
   /** Writes further rows in the transaction that accepts the task. Default: nothing. */
-  readonly within?: (transaction: PoolClient) => Promise<void>;
+  readonly writeAlongside?: (transaction: PoolClient) => Promise<void>;
 }
 
 /** The number of parameters of the task; those of the hold follow. */
@@ -121,20 +121,20 @@ export function openSubmitPool(url: string): Pool {
 /** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, failpoint = ignore } = options;
-  return async (read, submitter, { id = newId(), within } = {}) => {
+  return async (read, submitter, { id = newId(), writeAlongside } = {}) => {
     const { caller } = submitter;
     const made = newTask(read, { ...submitter, id }, options.pricing);
     const asked = { made, caller, failpoint };
     const work = async (transaction: PoolClient): Promise<TaskSummary> => {
       const task = await accept(transaction, asked);
-      await within?.(transaction);
+      await writeAlongside?.(transaction);
       failpoint("submit.held");
       return task;
     };
     let accepted: TaskSummary;
     try {
       const accepting =
-        within === undefined
+        writeAlongside === undefined
           ? accept(pool, asked)
           : inTransaction(pool, work, { isPipelined: true });
       accepted = await mapDatabaseLoss(accepting);

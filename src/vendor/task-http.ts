@@ -120,7 +120,7 @@ export function isOk({ status }: TaskReply): boolean {
 }
 
 const outOfService =
-  "The model is out of service for a moment; the operator has been told, try again later";
+  "The model is temporarily out of service; the operator has been notified, try again later";
 const noModel = "The model is not available at its vendor now; try another model or try later";
 const busy = "The model's vendor has no capacity now; try again later";
 
@@ -154,7 +154,7 @@ function refused(code: TaskFaultCode, message: string | undefined): TaskRefused 
 }
 
 const faultTexts: Readonly<Record<TaskFaultCode, string>> = {
-  content_rejected: "The model's vendor does not want this content",
+  content_rejected: "The model's vendor rejected this content",
   invalid_parameters: "The model's vendor refused the parameters",
   upstream_error: "The model's vendor failed; try again",
 };

@@ -14,7 +14,7 @@ function usage(inputTokens: number, outputTokens: number): Usage {
 describe("R-MON-8", () => {
   it("takes the vendor's figures where it reported any", () => {
     const reported = usage(11, 7);
-    expect(meter({ reported, inputTokens: 1_000, textBytes: 4_000, isWhole: true })).toEqual({
+    expect(meter({ reported, inputTokens: 1_000, textBytes: 4_000, isComplete: true })).toEqual({
       usage: reported,
       source: UsageSource.UPSTREAM,
       isCharged: true,
@@ -22,46 +22,61 @@ describe("R-MON-8", () => {
   });
 
   it("charges output that the vendor reported although no text came: a tool call, say", () => {
-    const metered = meter({ reported: usage(11, 7), inputTokens: 3, textBytes: 0, isWhole: true });
+    const metered = meter({
+      reported: usage(11, 7),
+      inputTokens: 3,
+      textBytes: 0,
+      isComplete: true,
+    });
     expect(metered.isCharged).toBe(true);
   });
 
   it("charges text that came although the vendor reported none", () => {
-    const metered = meter({ reported: usage(11, 0), inputTokens: 3, textBytes: 5, isWhole: true });
+    const metered = meter({
+      reported: usage(11, 0),
+      inputTokens: 3,
+      textBytes: 5,
+      isComplete: true,
+    });
     expect(metered).toMatchObject({ isCharged: true, source: UsageSource.ESTIMATED });
     expect(metered.usage).toMatchObject({ inputTokens: 11, outputTokens: 2 });
   });
 
   it("charges what was read where no text was asked for: that warms the vendor's cache", () => {
     const warmed = { reported: usage(11, 0), inputTokens: 3, textBytes: 0, wantsText: false };
-    expect(meter({ ...warmed, isWhole: true }).isCharged).toBe(true);
-    expect(meter({ ...warmed, isWhole: false }).isCharged).toBe(false);
+    expect(meter({ ...warmed, isComplete: true }).isCharged).toBe(true);
+    expect(meter({ ...warmed, isComplete: false }).isCharged).toBe(false);
   });
 
   it("charges nothing for an empty reply, but tells what was read", () => {
     const reported = usage(11, 0);
-    const metered = meter({ reported, inputTokens: 3, textBytes: 0, isWhole: true });
+    const metered = meter({ reported, inputTokens: 3, textBytes: 0, isComplete: true });
     expect(metered).toEqual({ usage: reported, source: UsageSource.UPSTREAM, isCharged: false });
   });
 
   it("charges nothing where the vendor failed before its first content", () => {
-    expect(meter({ reported: undefined, inputTokens: 1_000, textBytes: 0, isWhole: true })).toEqual(
-      {
-        usage: undefined,
-        source: UsageSource.UNSPECIFIED,
-        isCharged: false,
-      },
-    );
+    expect(
+      meter({ reported: undefined, inputTokens: 1_000, textBytes: 0, isComplete: true }),
+    ).toEqual({
+      usage: undefined,
+      source: UsageSource.UNSPECIFIED,
+      isCharged: false,
+    });
   });
 
   it("estimates a cut reply: the request as it was counted, one token for each four bytes begun of the answer", () => {
-    const metered = meter({ reported: undefined, inputTokens: 101, textBytes: 9, isWhole: true });
+    const metered = meter({
+      reported: undefined,
+      inputTokens: 101,
+      textBytes: 9,
+      isComplete: true,
+    });
     expect(metered).toMatchObject({ source: UsageSource.ESTIMATED, isCharged: true });
     expect(metered.usage).toMatchObject({ inputTokens: 101, outputTokens: 3 });
   });
 
   it("takes the count of the delivered text where there is one", () => {
-    const delivered = { reported: undefined, inputTokens: 5, textBytes: 9, isWhole: true };
+    const delivered = { reported: undefined, inputTokens: 5, textBytes: 9, isComplete: true };
     expect(meter({ ...delivered, outputTokens: 7 }).usage).toMatchObject({ outputTokens: 7 });
   });
 
@@ -81,7 +96,7 @@ describe("R-MON-8", () => {
     fc.assert(
       fc.property(reported, count, bytes, (counts, inputTokens, textBytes) => {
         const known = counts && usage(...counts);
-        const metered = meter({ reported: known, inputTokens, textBytes, isWhole: true });
+        const metered = meter({ reported: known, inputTokens, textBytes, isComplete: true });
         expect(metered.isCharged).toBe(textBytes > 0 || (known?.outputTokens ?? 0) > 0);
         if (metered.isCharged) expect(metered.usage).toBeDefined();
         const isCounted = known !== undefined && (known.outputTokens > 0 || textBytes === 0);
@@ -91,7 +106,7 @@ describe("R-MON-8", () => {
           reported: known,
           inputTokens,
           textBytes: textBytes + 1,
-          isWhole: true,
+          isComplete: true,
         });
         const cost = callCost(priceDefault, metered.usage);
         expect(more.usage && callCost(priceDefault, more.usage)).toBeGreaterThanOrEqual(cost);
@@ -102,8 +117,8 @@ describe("R-MON-8", () => {
 
 describe("embeddings", () => {
   it("are charged by what the vendor read, delivered whole or not", () => {
-    for (const isWhole of [true, false]) {
-      const delivered = { reported: usage(5, 0), inputTokens: 100, textBytes: 0, isWhole };
+    for (const isComplete of [true, false]) {
+      const delivered = { reported: usage(5, 0), inputTokens: 100, textBytes: 0, isComplete };
       expect(meterInput(delivered)).toMatchObject({
         usage: { inputTokens: 5, outputTokens: 0 },
         source: UsageSource.UPSTREAM,
@@ -114,11 +129,11 @@ describe("embeddings", () => {
 
   it("are estimated where they came and nothing was reported, and free where they did not come", () => {
     const delivered = { reported: undefined, inputTokens: 3, textBytes: 0 };
-    expect(meterInput({ ...delivered, isWhole: true })).toMatchObject({
+    expect(meterInput({ ...delivered, isComplete: true })).toMatchObject({
       usage: { inputTokens: 3, outputTokens: 0 },
       source: UsageSource.ESTIMATED,
       isCharged: true,
     });
-    expect(meterInput({ ...delivered, isWhole: false })).toMatchObject({ isCharged: false });
+    expect(meterInput({ ...delivered, isComplete: false })).toMatchObject({ isCharged: false });
   });
 });

@@ -29,13 +29,13 @@ function createRig() {
 test("the log is told how many calls have no record, when their minute is over", async () => {
   const { rows, refused, unrecorded } = createRig();
   const [many, few] = [key(), key("expired")];
-  const took = Array.from({ length: refusedKeyRecordsMax + 3 }, () => refused.take(many, asked));
+  const took = Array.from({ length: refusedKeyRecordsMax + 3 }, () => refused.record(many, asked));
   expect(took.filter(Boolean)).toHaveLength(refusedKeyRecordsMax);
-  expect(refused.take(few, asked)).toBe(true);
+  expect(refused.record(few, asked)).toBe(true);
   expect(unrecorded()).toEqual([]);
   vi.advanceTimersByTime(refusedKeyWindowMs);
   expect(unrecorded()).toMatchObject([{ keyId: many.keyId, unrecorded: 3 }]);
-  expect(refused.take(many, asked)).toBe(true);
+  expect(refused.record(many, asked)).toBe(true);
   expect(rows).toHaveLength(refusedKeyRecordsMax + 2);
   await refused.stop();
   expect(unrecorded()).toHaveLength(1);
@@ -45,7 +45,7 @@ test("the log is told how many calls have no record, when their minute is over",
 test("who stops the gateway is told of the minute that has begun", async () => {
   const { refused, unrecorded } = createRig();
   const one = key("deleted");
-  for (let count = 0; count <= refusedKeyRecordsMax; count++) refused.take(one, asked);
+  for (let count = 0; count <= refusedKeyRecordsMax; count++) refused.record(one, asked);
   await refused.stop();
   expect(unrecorded()).toMatchObject([{ keyId: one.keyId, unrecorded: 1 }]);
 });

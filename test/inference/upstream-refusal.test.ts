@@ -57,7 +57,7 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     const refusal = read(status, body);
     const { meaning } = refusal.error;
     expect(`${meaning.status} ${meaning.word}`).toBe(says);
-    expect(refusal).toMatchObject({ pass: false, mayRetry: true, alarm });
+    expect(refusal).toMatchObject({ isRelayed: false, canRetry: true, alarm });
   });
 
   it.each([
@@ -65,8 +65,12 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     [413, "413 request_too_large"],
     [422, "400 invalid_request"],
   ])("%i in JSON is passed on as it is, and recorded as %s", (status, says) => {
-    const { pass, error, mayRetry, alarm } = read(status);
-    expect({ pass, mayRetry, alarm }).toEqual({ pass: true, mayRetry: false, alarm: undefined });
+    const { isRelayed, error, canRetry, alarm } = read(status);
+    expect({ isRelayed, canRetry, alarm }).toEqual({
+      isRelayed: true,
+      canRetry: false,
+      alarm: undefined,
+    });
     expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
   });
 
@@ -75,16 +79,16 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     ["no content type", "{}", {}],
     ["no body", "", json],
   ])("400 with %s is no answer in the dialect: told in our words", (_what, body, headers) => {
-    expect(read(400, body, headers)).toMatchObject({ pass: false, mayRetry: false });
+    expect(read(400, body, headers)).toMatchObject({ isRelayed: false, canRetry: false });
   });
 
   it("never lets the vendor's judgement of our account reach the customer, nor its words", () => {
     const secret = "sk-operators-own";
     fc.assert(
       fc.property(fc.integer({ min: 300, max: 599 }), fc.string(), (status, text) => {
-        const { pass, error } = read(status, `${text}${secret}`);
+        const { isRelayed, error } = read(status, `${text}${secret}`);
         expect([401, 402, 403]).not.toContain(error.meaning.status);
-        if (pass) expect([400, 413, 422]).toContain(status);
+        if (isRelayed) expect([400, 413, 422]).toContain(status);
         expect(`${error.message}${error.internal}`).not.toContain(secret);
         if ([429, 503].includes(error.meaning.status)) {
           expect(error.retryAfterSeconds).toBeGreaterThanOrEqual(1);
@@ -161,8 +165,12 @@ describe("R-ERR-3: what a vendor says in its own words counts before its status"
     ["money", "503 service_unavailable"],
     ["model", "502 upstream_error"],
   ] as const)("a 400 that means %s", (fault, says) => {
-    const { pass, error, alarm, mayRetry } = read(400, "{}", json, fault);
+    const { isRelayed, error, alarm, canRetry } = read(400, "{}", json, fault);
     expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
-    expect({ pass, alarm, mayRetry }).toEqual({ pass: false, alarm: fault, mayRetry: true });
+    expect({ isRelayed, alarm, canRetry }).toEqual({
+      isRelayed: false,
+      alarm: fault,
+      canRetry: true,
+    });
   });
 });

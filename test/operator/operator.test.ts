@@ -171,7 +171,7 @@ describe("the vendors", () => {
     const tested = await client().testVendor({ vendor: "demo" });
     expect(tested).toMatchObject({ ok: true, modelKey: demoModel, error: "" });
     expect(tested.text).not.toBe("");
-    await expect(client().testVendor({ vendor: "nobody" })).rejects.toThrow(/no model is served/);
+    await expect(client().testVendor({ vendor: "nobody" })).rejects.toThrow(/no model has a route/);
     const wrong = client().testVendor({ vendor: "demo", modelKey: publicModel });
     await expect(wrong).rejects.toThrow(/only those can be tested/);
     const { rows } = await pool.query("select from call where vendor = 'demo'");

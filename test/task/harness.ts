@@ -130,7 +130,7 @@ export async function openTasks() {
     metrics,
     log,
     isOpen: () => true,
-    requireRoom: () => {},
+    requireCapacity: () => {},
     stopping: stopping.signal,
     isReady: async () => true,
     findFile: async () => undefined,

@@ -6,4 +6,8 @@ const { submit } = openSubmit(url, (reached) => {
   if (reached === point) process.kill(process.pid, "SIGKILL");
 });
 // Only with something that belongs to the task is there a moment before the commit.
-await submit(accountId, callbackId, point === "submit.held" ? { within: async () => {} } : {});
+await submit(
+  accountId,
+  callbackId,
+  point === "submit.held" ? { writeAlongside: async () => {} } : {},
+);

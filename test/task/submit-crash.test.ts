@@ -60,7 +60,7 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
 
   test("repetitions with and without something that belongs to the task wait for each other, never in a circle", async () => {
     const accountId = await tasks.account(100_000n);
-    const beside = { within: async () => {} };
+    const beside = { writeAlongside: async () => {} };
     for (let round = 0; round < 20; round++) {
       const callbackId = `mixed-${round}`;
       const both = await Promise.all(
@@ -77,10 +77,12 @@ describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
 
   test("a failed write beside the task leaves neither task nor hold", async () => {
     const accountId = await tasks.account(500n);
-    const within = async (): Promise<void> => {
+    const writeAlongside = async (): Promise<void> => {
       throw new Error("beside");
     };
-    await expect(gateway.submit(accountId, "order-11", { within })).rejects.toThrow("beside");
+    await expect(gateway.submit(accountId, "order-11", { writeAlongside })).rejects.toThrow(
+      "beside",
+    );
     expect(await tasks.balance(accountId)).toEqual({ available: 500n, held: 0n });
     expect(await gateway.submit(accountId, "order-11")).toMatchObject({ replayed: false });
     expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 100n });

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { TextAsk, TextRunner } from "../../src/inference/text-task.ts";
+import type { TextTaskRequest, TextRunner } from "../../src/inference/text-task.ts";
 import { TaskRefused, TaskStopped } from "../../src/vendor/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { model, type TestWorkerOptions } from "./worker-setup.ts";
@@ -53,7 +53,7 @@ const usage = { inputTokens: 10, outputTokens: 4 };
 
 test("R-TSK-9: a TEXT task is generated, charged by its tokens, and notified", async () => {
   const { accountId, id } = await submit("https://receiver.test/hook");
-  const asked: TextAsk[] = [];
+  const asked: TextTaskRequest[] = [];
   const run: TextRunner = (ask) => {
     asked.push(ask);
     return Promise.resolve({ vendorTaskId: "req_1", done: { files: [], text: "Hi", usage } });

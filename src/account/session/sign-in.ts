@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { visitMs } from "../../config/limits.ts";
+import { browserSessionMs } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { requireBrowserSession, type BrowserSession } from "../../core/browser-session.ts";
 import { CodePurpose } from "../code/limits.ts";
@@ -104,7 +104,7 @@ function signInCode(phone: string, binding: string) {
 /** Identifies the browser by its token, and gives it one where it has none. */
 function browserOf(visit: BrowserSession): string {
   const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
-  if (token !== visit.token) visit.keep(token, visitMs);
+  if (token !== visit.token) visit.keep(token, browserSessionMs);
   return digestToken(token).toString("hex");
 }
 

@@ -31,7 +31,7 @@ import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import { tailMs, tailPauseMs, tailQuietMs } from "../../config/limits.ts";
 import { readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
-import { answering, type Queryable } from "../../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
 import { parseScope } from "../scope.ts";
@@ -57,7 +57,7 @@ const barLimits = { usual: 60, most: 200 };
 
 /** Creates the implementation of `uas.billing.v1.CallService`. */
 export function createCallService(options: CallServiceOptions): ServiceImpl<typeof CallService> {
-  const pool = answering(options.pool);
+  const pool = withLossMapping(options.pool);
   return {
     async listCalls(request, context) {
       const query = parseFilter(parseScope(request.accountId, context), request.filter);

@@ -16,7 +16,7 @@ import {
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { isOperator as isOperatorCall } from "../../core/access.ts";
 import { money } from "../../core/money.ts";
-import { answering, type Queryable } from "../../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { parseScope } from "../scope.ts";
 import { bucketStarts, parseTimeZone } from "./buckets.ts";
 import { limitOf, parseRange, summedUntilMs } from "./range.ts";
@@ -32,7 +32,7 @@ const groupLimits = { usual: 10, most: 100 };
 
 /** Creates the implementation of `uas.billing.v1.UsageService`. */
 export function createUsageService(options: UsageServiceOptions): ServiceImpl<typeof UsageService> {
-  const pool = answering(options.pool);
+  const pool = withLossMapping(options.pool);
   return {
     async getUsageSeries(request, context) {
       const accountId = parseScope(request.accountId, context);

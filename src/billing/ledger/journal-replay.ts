@@ -21,7 +21,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { journalLookMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
+import { journalScanMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
 import { isMissingFile } from "../../core/files.ts";
 import type { WorkerName } from "../../core/worker-name.ts";
 import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
@@ -75,7 +75,7 @@ export class JournalReplay {
 
   constructor(options: ReplayOptions) {
     this.#options = {
-      scanMs: journalLookMs,
+      scanMs: journalScanMs,
       silentMs: journalSilentMs,
       touch: async () => {},
       alarm: () => {},

@@ -1,7 +1,7 @@
 /** The ledger's interface: hold, extend, settle, release. ledger-writer.ts implements it. */
 import {
   holdRenewMs,
-  holdSweepMs,
+  holdRecoveryMs,
   holdTtlMs,
   holdWaitMs,
   nodeHeartbeatMs,
@@ -172,7 +172,7 @@ export function ledgerTimings(given: Partial<LedgerTimings>): LedgerTimings {
     silentMs: given.silentMs ?? nodeSilentMs,
     holdTtlMs: given.holdTtlMs ?? holdTtlMs,
     renewMs: given.renewMs ?? holdRenewMs,
-    recoveryMs: given.recoveryMs ?? holdSweepMs,
+    recoveryMs: given.recoveryMs ?? holdRecoveryMs,
     holdWaitMs: given.holdWaitMs ?? holdWaitMs,
   };
 }

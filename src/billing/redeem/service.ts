@@ -23,7 +23,7 @@ import { actionValues, recordAction, withAction } from "../../core/operator-log.
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid, newId } from "../../core/uuid.ts";
 import { invalid, present } from "../../core/validation.ts";
-import { answering as answeringPool, type Queryable } from "../../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { RedeemCodeEntity } from "../entity.ts";
 import { kindOf, sourceOf } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
@@ -131,7 +131,7 @@ interface RedeemedRow {
 }
 
 function redeemRpc({ pool, accountExists }: RedeemServiceOptions): Rpcs["redeem"] {
-  const answered = answeringPool(pool);
+  const answered = withLossMapping(pool);
   return async (request, context) => {
     const accountId = parseAccount(request.accountId, context);
     const code = readRedeemCode(request.code);

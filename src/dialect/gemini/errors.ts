@@ -33,7 +33,7 @@ function errorOf(error: JsonRecord): ReplyError {
     case 402:
     case 403:
       // About the operator's account: none of the caller's business.
-      return replyError(ErrorCode.SERVICE_UNAVAILABLE, "The model is out of service for a moment");
+      return replyError(ErrorCode.SERVICE_UNAVAILABLE, "The model is temporarily out of service");
     case 429:
       return replyError(ErrorCode.RATE_LIMIT_EXCEEDED, message);
     case 503:

@@ -1,5 +1,5 @@
-/** The events of responses in the background, for those who read them as streams: written while a response is made,
- * and read from any place on. Several stand in one row. */
+/** Stores the events of streamed background responses, several to a row, so that a client can read them from any event
+ * on, while the response is generated and after. */
 import type { Pool } from "pg";
 import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
@@ -11,13 +11,13 @@ import { noSuchResponse, notStreamed } from "../state/failures.ts";
 import type { BackgroundState } from "./store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
 
-/** Whose events. */
+/** The response that events belong to. */
 export interface LoggedResponse {
   readonly accountId: string;
   readonly responseId: string;
 }
 
-/** Events as they are written, with the number of the last one. */
+/** Consecutive events, with the number of the last one. */
 export interface EventBatch {
   readonly last: number;
   readonly events: readonly string[];
@@ -29,15 +29,15 @@ interface LoggedEvent {
   readonly text: string;
 }
 
-/** Keeps them. */
+/** Writes and reads the events of background responses. */
 export interface EventLog {
-  /** The number of the last one; -1: there are none, so the response is not read as a stream, or not any more. */
+  /** The number of the last event; -1: there are none, so the response is not streamed, or its events have expired. */
   last(of: LoggedResponse): Promise<number>;
-  /** Those after a number, in order. */
+  /** Reads the events after a number, in order. */
   read(of: LoggedResponse, after: number): Promise<readonly LoggedEvent[]>;
-  /** Writes some, and wakes who reads them. Of a response that was deleted nothing is written. */
+  /** Writes events and wakes their readers. Writes nothing where the response was deleted. */
   write(of: LoggedResponse & { readonly taskId: string }, batch: EventBatch): Promise<void>;
-  /** Writes some in a transaction; its commit wakes nobody. */
+  /** Writes events in a transaction; its commit wakes no reader. */
   writeIn(transaction: Transaction, of: LoggedResponse, batch: EventBatch): Promise<void>;
 }
 
@@ -52,13 +52,12 @@ insert into response_event (account_id, response_id, last, events)
   select $1, $2, $3, $4 where exists (select from stored_response where account_id = $1 and id = $2)
   on conflict do nothing`;
 
-/** What a crash of the database loses of these is lost with the process that makes the response: nobody waits for
- * the disk. */
+/** Without waiting for the disk: a crash of the database that loses these events also ends the response. */
 const writeSql = `
 with loose as (select set_config('synchronous_commit', 'off', true)), written as (${insertSql} returning 1)
 select pg_notify('task_changed', $5) from loose`;
 
-/** Makes it. */
+/** Creates the event log. */
 export function createEventLog(pool: Pick<Pool, "query">): EventLog {
   return {
     async last({ accountId, responseId }) {
@@ -71,8 +70,8 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
     async read({ accountId, responseId }, after) {
       const found = pool.query<Row>(readSql, [accountId, responseId, after]);
       const { rows } = await mapDatabaseLoss(found);
-      // A batch that was written again after a lost answer has some that an earlier one has, too.
-      const seen = new Map(rows.flatMap(numbered));
+      // A batch that was written again after a lost answer repeats events of an earlier one.
+      const seen = new Map(rows.flatMap(numberedEvents));
       return [...seen]
         .filter(([number]) => number > after)
         .toSorted(([a], [b]) => a - b)
@@ -93,50 +92,48 @@ export function createEventLog(pool: Pick<Pool, "query">): EventLog {
 
 type Row = RowOf<typeof ResponseEventEntity, "last" | "events">;
 
-/** Each event ends with an empty line, and has no other: its JSON has no line breaks. */
-function numbered({ last, events }: Row): Array<[number, string]> {
+/** Splits a row into events. Each ends with its only empty line, because its JSON has no line breaks. */
+function numberedEvents({ last, events }: Row): Array<[number, string]> {
   const texts = events.toString("utf8").split("\n\n").slice(0, -1);
   return texts.map((text, at) => [last - texts.length + 1 + at, `${text}\n\n`]);
 }
 
-/** The first events of a response that waits for its turn. */
-export function begunEvents(response: JsonRecord): EventBatch {
+/** The first events of a queued response. */
+export function initialEvents(response: JsonRecord): EventBatch {
   const types = ["response.created", "response.queued"];
   const events = types.map((type, number) => eventText(number, { type, response }));
   return { last: events.length - 1, events };
 }
 
-/** An event as text. */
+/** Formats an event of the stream. */
 export function eventText(number: number, event: JsonRecord & { readonly type: string }): string {
   const { type, sequence_number: _vendors, ...members } = event;
   const json = JSON.stringify({ type, sequence_number: number, ...members });
   return `event: ${type}\ndata: ${json}\n\n`;
 }
 
-/* Reads a response in the background as a stream, from any place on, while it is made and after. */
-
-/** What {@link follow} needs. */
+/** Options of {@link followEvents}. */
 export interface FollowOptions {
   readonly events: EventLog;
   readonly tasks: Pick<BackgroundTasks, "find" | "changes">;
   readonly background: BackgroundState;
 }
 
-/** What to follow. */
-export interface Followed {
+/** The events to follow. */
+export interface FollowRequest {
   readonly accountId: string;
   readonly responseId: string;
   readonly taskId: string;
-  /** The number of the last event that is known; -1: none. */
+  /** The number of the last event that the client has; -1: none. */
   readonly after: number;
-  /** Aborted when the client leaves or the gateway stops: the response is made all the same. */
+  /** Aborted when the client disconnects or the gateway stops. The response continues in either case. */
   readonly signal: AbortSignal;
 }
 
-/** How long is waited without looking, in milliseconds: what nobody told of is seen then. */
-const lookMs = 15_000;
+/** Recheck interval, in milliseconds: finds changes whose notification was lost. */
+const recheckMs = 15_000;
 
-/** @throws GatewayError INVALID_REQUEST where a response's events are not kept */
+/** Checks that a response has events. @throws GatewayError INVALID_REQUEST where it has none */
 export async function requireStreamed(of: LoggedResponse, log: EventLog): Promise<void> {
   if ((await log.last(of)) < 0) throw notStreamed(of.responseId);
 }
@@ -146,27 +143,27 @@ export async function requireStreamed(of: LoggedResponse, log: EventLog): Promis
  *
  * @throws GatewayError SERVICE_UNAVAILABLE where the gateway stops
  */
-export async function* follow(
-  { after, signal, ...of }: Followed,
+export async function* followEvents(
+  { after, signal, ...of }: FollowRequest,
   { events: log, tasks, background }: FollowOptions,
 ): AsyncGenerator<Buffer, undefined> {
   using changes = tasks.changes(of.taskId);
   let known = after;
   for (;;) {
-    // Asked first: an end that is seen here has all of its events before it.
-    const standing = await tasks.find(of.accountId, of.taskId);
-    if (standing === undefined) throw noSuchResponse(of.responseId);
+    // Status first: when it says that the response has ended, all events are written.
+    const status = await tasks.find(of.accountId, of.taskId);
+    if (status === undefined) throw noSuchResponse(of.responseId);
     const events = await log.read(of, known);
     if (events.length > 0) yield Buffer.from(events.map(({ text }) => text).join(""));
     known = events.at(-1)?.number ?? known;
-    if (standing.status === "completed") return;
-    if (standing.status === "failed" || standing.status === "cancelled") {
-      const json = await background.standing(of.accountId, of.responseId);
+    if (status.status === "completed") return;
+    if (status.status === "failed" || status.status === "cancelled") {
+      const json = await background.status(of.accountId, of.responseId);
       const response = parseRecord(json.toString()) ?? {};
       yield Buffer.from(eventText(known + 1, { type: "response.failed", response }));
       return;
     }
-    await changes.next(lookMs, signal);
+    await changes.next(recheckMs, signal);
     if (signal.reason instanceof GatewayStopping) throw gatewayStopping();
     if (signal.aborted) return;
   }

@@ -1,4 +1,4 @@
-/** Requests of the responses style that ask to be answered in the background. */
+/** Reads requests of the responses style with `background: true`, and the parameters of their tasks. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -13,42 +13,42 @@ import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
 import { parseRecord, textAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { responses } from "../../dialect/responses/dialect.ts";
 
-const reading = { alwaysStream: false, platformAliases: false } as const;
+const readOptions = { alwaysStream: false, platformAliases: false } as const;
 
-/** Whether a request asks for it. What is wrong with one is told elsewhere. */
+/** Whether a request asks for a background response; false for an invalid request, which is refused later. */
 export function asksForBackground({ dialect, body }: ExchangeRequest): boolean {
   if (dialect !== Dialect.RESPONSES) return false;
   const bytes = asBuffer(body);
-  // Seldom there: one native search tells.
+  // One native search excludes nearly all requests.
   if (!bytes.includes('"background"') && !hasEscapedAscii(bytes)) return false;
   try {
-    return responses.readRequest(bytes, reading).isBackground === true;
+    return responses.readRequest(bytes, readOptions).isBackground === true;
   } catch {
     return false;
   }
 }
 
-/** What a request in the background comes to. */
+/** A background request that has been read. */
 interface BackgroundRequest {
-  /** The exchange that makes the response later: streamed, and not in the background of its vendor, which could
-   * not be stopped there and would run on unpaid. */
+  /** The exchange that generates the response later: streamed, and without `background`, because a background response
+   * at the vendor could not be stopped and would run on unpaid. */
   readonly exchange: ExchangeRequest;
-  /** The body as it came. */
+  /** The client's body. */
   readonly record: JsonRecord;
   /** Whether the client reads the response as a stream. */
   readonly isStreamed: boolean;
 }
 
-/** Reads one. @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE */
+/** Reads a background request. @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE */
 export function readBackground(request: ExchangeRequest): BackgroundRequest {
   const bytes = asBuffer(request.body);
   if (bytes.length > storedResponseBytesMax) throw tooLong();
-  const { outline, stream } = responses.readRequest(bytes, reading);
+  const { outline, stream } = responses.readRequest(bytes, readOptions);
   const record = parseRecord(bytes.toString("utf8")) ?? {};
   if (record["store"] === false) {
     throw new GatewayError(
       ErrorCode.INVALID_REQUEST,
-      "store: a response in the background is kept, or nobody could ask for it: leave it out",
+      "store: a background response is always stored, so that it can be retrieved: leave `store` out",
       { param: "store" },
     );
   }
@@ -63,34 +63,32 @@ export function readBackground(request: ExchangeRequest): BackgroundRequest {
 function tooLong(): GatewayError {
   return new GatewayError(
     ErrorCode.REQUEST_TOO_LARGE,
-    `A request in the background has at most ${storedResponseBytesMax} bytes; refer to large files by URL, or wait for the reply`,
+    `A background request has at most ${storedResponseBytesMax} bytes; refer to large files by URL, or send it without \`background\``,
   );
 }
 
-/* What the task of a response in the background carries: where its request is, and what its record says. */
-
-/** See {@link backgroundOf}. */
+/** The task parameters of a background response. */
 export interface BackgroundParams {
   readonly accountId: string;
   /** The id of the response. */
   readonly responseId: string;
-  /** Our id of the call, which the response's is made of. */
+  /** The gateway's id of the call; the response's id is derived from it. */
   readonly callId: string;
-  /** The path that was called. */
+  /** The path of the request, for the call record. */
   readonly path: string;
-  /** Whether its events are kept, for those who want to read it as a stream. */
+  /** Whether the events are stored, so that the response can be streamed. */
   readonly isStreamed: boolean;
 }
 
-/** Parameters of tasks that callers submit have closed schemas, none of which knows this name. */
+/** No task schema has a member of this name, so callers cannot submit it. */
 const member = "response";
 
-/** As the parameters of a task. */
+/** Converts to the parameters of a task. */
 export function backgroundParams(params: BackgroundParams): JsonObject {
   return { [member]: { ...params } };
 }
 
-/** What is in the parameters of a task; `undefined`: it makes no response in the background. */
+/** Reads the parameters of a task; `undefined`: the task generates no background response. */
 export function backgroundOf(params: JsonObject): BackgroundParams | undefined {
   const found = params[member];
   if (typeof found !== "object" || found === null || Array.isArray(found)) return undefined;

@@ -1,4 +1,4 @@
-/** Makes responses in the background, for whoever runs their tasks. */
+/** Generates background responses, as a runner of their tasks. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import { ErrorCode } from "../../core/errors.ts";
@@ -9,12 +9,12 @@ import { EventSplitter } from "../../dialect/sse/event-stream.ts";
 import { TaskRefused, type TaskOutcome, type Transaction } from "../../vendor/task.ts";
 import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
 import { contextBytes, type CallState } from "../state/responses-memory.ts";
-import { exchangeText, unopenedText, textUsage, type MadeText } from "../text-exchange.ts";
-import { plannedRoute, type TextAsk, type TextRunner } from "../text-task.ts";
+import { exchangeText, openFailure, textUsage, type GeneratedText } from "../text-exchange.ts";
+import { plannedRoute, type TextTaskRequest, type TextRunner } from "../text-task.ts";
 import type { Upstream } from "../upstream.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import {
-  begunEvents,
+  initialEvents,
   eventText,
   type EventLog,
   type EventBatch,
@@ -23,37 +23,38 @@ import {
 import { backgroundOf, type BackgroundParams } from "./request.ts";
 import type { BackgroundStore, FoundBackground } from "./store.ts";
 
-/** What {@link createBackgroundRunner} needs. */
+/** Options of {@link createBackgroundRunner}. */
 interface BackgroundRunnerOptions {
   readonly upstream: Upstream;
   readonly store: BackgroundStore;
-  /** What is kept between calls. */
+  /** The state that outlives a call. */
   readonly state: CallState;
-  /** Keeps the events of responses that are read as streams. */
+  /** Stores the events of streamed responses. */
   readonly log: EventLog;
   readonly warn: (message: string, fields: object) => void;
 }
 
-/** Makes a runner of tasks whose parameters are of a response in the background. */
+/** Creates a runner of tasks that generate background responses. */
 export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRunner {
   const { upstream, store, state } = options;
-  return async (ask) => {
-    const params = backgroundOf(ask.params);
-    if (params === undefined) throw new Error("no response in the background");
+  return async (task) => {
+    const params = backgroundOf(task.params);
+    if (params === undefined) throw new Error("the task generates no background response");
     const { accountId, responseId, callId } = params;
     const found = await store.find(accountId, responseId);
-    if (found === undefined) throw new TaskRefused("invalid_parameters", "It was deleted");
+    if (found === undefined)
+      throw new TaskRefused("invalid_parameters", "The response was deleted");
     const adapter = new WireAdapter({ request: found.request, callId, accountId, state });
-    const { request, planned } = await planOf(upstream, adapter, ask);
+    const { request, planned } = await planOf(upstream, adapter, task);
     const recorder = await recorderOf(params, options);
-    recorder?.begin(found.begun);
+    recorder?.begin(found.pending);
     const events = new ResponseEvents((event) => recorder?.add(event));
-    const { model, signal } = ask;
+    const { model, signal } = task;
     const take = (bytes: Buffer): void => events.add(bytes);
     try {
-      const made = await exchangeText(upstream, { request, model, planned, signal, take });
-      const done = outcomeOf({ params, found, planned, events, made, store, recorder });
-      const vendorTaskId = made.upstreamId || events.id;
+      const generated = await exchangeText(upstream, { request, model, planned, signal, take });
+      const done = outcomeOf({ params, found, planned, events, generated, store, recorder });
+      const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
     } finally {
       await recorder?.close();
@@ -61,7 +62,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
   };
 }
 
-/** `undefined`: nobody reads the response as a stream. */
+/** Creates the recorder of a streamed response; `undefined`: the response is not streamed. */
 async function recorderOf(
   { isStreamed, accountId, responseId, callId: taskId }: BackgroundParams,
   { log, warn }: BackgroundRunnerOptions,
@@ -76,9 +77,13 @@ interface Plan {
   readonly planned: PlannedRoute;
 }
 
-/** Reads the request again, and finds whether this route can serve it. @throws TaskRefused */
-async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): Promise<Plan> {
-  const { model, route } = ask;
+/** Reads the stored request, and checks that this route can serve it. @throws TaskRefused */
+async function planOf(
+  upstream: Upstream,
+  adapter: WireAdapter,
+  task: TextTaskRequest,
+): Promise<Plan> {
+  const { model, route } = task;
   const planned = plannedRoute(upstream, { model, route, dialect: Dialect.RESPONSES });
   try {
     const request = adapter.read();
@@ -87,35 +92,43 @@ async function planOf(upstream: Upstream, adapter: WireAdapter, ask: TextAsk): P
     const isAble = recalled.routes.some((each) => each.route === route);
     if (isAble) return { request: recalled.request, planned };
   } catch (error) {
-    throw unopenedText(error);
+    throw openFailure(error);
   }
-  // What it goes on from is kept by another of the model's vendors.
+  // Another of the model's vendors has stored the conversation.
   throw new TaskRefused("upstream_error", `vendor ${route.vendor} cannot continue it`, true);
 }
 
-interface Made {
+interface OutcomeInput {
   readonly params: BackgroundParams;
   readonly found: FoundBackground;
   readonly planned: PlannedRoute;
   readonly events: ResponseEvents;
-  readonly made: MadeText;
+  readonly generated: GeneratedText;
   readonly store: BackgroundStore;
   readonly recorder: Recorder | undefined;
 }
 
-function outcomeOf({ params, found, planned, events, made, store, recorder }: Made): TaskOutcome {
+function outcomeOf({
+  params,
+  found,
+  planned,
+  events,
+  generated,
+  store,
+  recorder,
+}: OutcomeInput): TaskOutcome {
   const ended = events.ended();
   const { accountId, responseId } = params;
   const { vendor } = planned.route;
-  const isKept = planned.dialect === Dialect.RESPONSES && events.id !== "";
+  const isStoredByVendor = planned.dialect === Dialect.RESPONSES && events.id !== "";
   const bytes = contextBytes(ended);
-  const keeper = isKept ? { vendor, responseId: events.id, bytes } : undefined;
-  const response = finishedResponse(found.begun, ended);
-  const finished = { accountId, responseId, response, input: found.input, keeper };
+  const vendorCopy = isStoredByVendor ? { vendor, responseId: events.id, bytes } : undefined;
+  const response = finishedResponse(found.pending, ended);
+  const finished = { accountId, responseId, response, input: found.input, vendorCopy };
   return {
     files: [],
-    ...textUsage(made.metered),
-    dropped: made.dropped,
+    ...textUsage(generated.metered),
+    dropped: generated.dropped,
     async inSameTransaction(transaction) {
       await store.finish(transaction, finished);
       await recorder?.finish(transaction, response);
@@ -123,14 +136,12 @@ function outcomeOf({ params, found, planned, events, made, store, recorder }: Ma
   };
 }
 
-/* Writes the events of a response down while it is made, a few times a second. */
+/** How long events are batched, in milliseconds: each write is a commit and wakes readers. */
+const batchDelayMs = 100;
 
-/** How long events wait for others, in milliseconds: each writing is a commit, and wakes readers. */
-const gatherMs = 100;
-
-/** Those that begin a response: it has begun long before its vendor says so. Those that end it are told with what
- * is kept of it. */
-const own = new Set([
+/** The vendor's events that the gateway writes itself: the response began before its vendor's stream, and its last
+ * event is written with the stored response. */
+const replacedEvents = new Set([
   "response.created",
   "response.queued",
   "response.in_progress",
@@ -140,43 +151,43 @@ const own = new Set([
   "error",
 ]);
 
-/** What a {@link Recorder} needs. */
+/** Options of {@link Recorder}. */
 interface RecorderOptions {
   readonly log: EventLog;
   readonly of: LoggedResponse & { readonly taskId: string };
-  /** Told where events could not be written: they are tried again with the next. */
+  /** Called where events could not be written; they are written again with the next ones. */
   readonly warn: (message: string, fields: object) => void;
 }
 
-/** Numbers events and writes them. {@link close} it. */
+/** Numbers the events of a response and writes them in batches. {@link close} it. */
 export class Recorder {
   readonly #options: RecorderOptions;
   #next: number;
-  /** What is not written yet. */
+  /** The events that are not written yet. */
   #pending: string[] = [];
   #writing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param last the number of the last event that is written */
+  /** @param last the number of the last written event */
   constructor(options: RecorderOptions, last: number) {
     this.#options = options;
     this.#next = last + 1;
   }
 
-  /** The response is being made; told once, however many vendors are asked. */
-  begin(begun: JsonRecord): void {
-    if (this.#next > begunEvents(begun).last + 1) return;
-    const response = { ...begun, status: "in_progress" };
+  /** Records the start of the generation, once for all attempts. */
+  begin(pending: JsonRecord): void {
+    if (this.#next > initialEvents(pending).last + 1) return;
+    const response = { ...pending, status: "in_progress" };
     this.#add({ type: "response.in_progress", response });
   }
 
-  /** Takes an event of the vendor's. */
+  /** Records an event of the vendor. */
   add(event: JsonRecord): void {
     const type = textAt(event, "type");
-    if (type !== "" && !own.has(type)) this.#add({ ...event, type });
+    if (type !== "" && !replacedEvents.has(type)) this.#add({ ...event, type });
   }
 
-  /** Writes what is left, and the end, in the transaction that ends the response; it may be repeated. */
+  /** Writes pending events and the last one, in the transaction that ends the response. May be repeated. */
   async finish(transaction: Transaction, response: JsonRecord): Promise<void> {
     await this.#written();
     const type = `response.${textAt(response, "status")}`;
@@ -185,7 +196,7 @@ export class Recorder {
     await log.writeIn(transaction, of, { last: this.#next, events });
   }
 
-  /** Writes what is left. Never fails. */
+  /** Writes pending events. Never rejects. */
   async close(): Promise<void> {
     await this.#written();
     await this.#write();
@@ -196,7 +207,7 @@ export class Recorder {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#writing = this.#writing.then(() => this.#write());
-    }, gatherMs).unref();
+    }, batchDelayMs).unref();
   }
 
   async #written(): Promise<void> {
@@ -219,44 +230,42 @@ export class Recorder {
   }
 }
 
-/* The events of a response in the background, as its vendor or its translation sends them. */
-
 const endings = new Set(["response.completed", "response.incomplete"]);
 const failures = new Set(["response.failed", "error"]);
 
-/** Gathers what becomes of a response. */
+/** Splits a reply into events, and keeps the final response. */
 class ResponseEvents {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #onEvent: (event: JsonRecord) => void;
   #ended: JsonRecord | undefined;
 
-  /** @param onEvent told of each event, in order */
+  /** @param onEvent called with each event, in order */
   constructor(onEvent: (event: JsonRecord) => void) {
     this.#onEvent = onEvent;
   }
 
-  /** Takes whole events, or a whole response. @throws TaskRefused where the vendor failed */
+  /** Adds complete events, or a complete response. @throws TaskRefused where the vendor failed */
   add(bytes: Buffer): void {
-    // A vendor that was asked for a stream and does not know how.
+    // Some vendors ignore `stream` and send a complete response.
     if (bytes[0] === 0x7b) return this.#end(parseRecord(bytes.toString("utf8")) ?? {});
     const source = this.#splitter.begin([bytes]);
-    let at = 0;
-    for (let place = this.#splitter.next(at); place; place = this.#splitter.next(at)) {
-      at = place.end;
-      this.#event(parseRecord(source.toString("utf8", place.dataStart, place.dataEnd)) ?? {});
+    let offset = 0;
+    for (let event = this.#splitter.next(offset); event; event = this.#splitter.next(offset)) {
+      offset = event.end;
+      this.#event(parseRecord(source.toString("utf8", event.dataStart, event.dataEnd)) ?? {});
     }
-    this.#splitter.finish(at, bytes);
+    this.#splitter.finish(offset, bytes);
   }
 
-  /** The vendor's own id of the response; empty: it told none, or it has not ended. */
+  /** The vendor's id of the response; empty: it sent none, or the response has not ended. */
   get id(): string {
     return this.#ended === undefined ? "" : textAt(this.#ended, "id");
   }
 
-  /** The response. @throws TaskRefused where none came */
+  /** The final response. @throws TaskRefused where there is none */
   ended(): JsonRecord {
     if (this.#ended !== undefined) return this.#ended;
-    throw new TaskRefused("upstream_error", "The model's vendor answered something unusable");
+    throw new TaskRefused("upstream_error", "The model's vendor sent an invalid reply; try again");
   }
 
   #event(event: JsonRecord): void {

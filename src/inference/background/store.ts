@@ -1,4 +1,4 @@
-/** Responses in the background, in the table of those that are kept: what to make, and what was made. */
+/** Stores background responses: first the request, then the response. They share the table of stored responses. */
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
 import {
@@ -12,22 +12,22 @@ import { parseRecord, recordsAt, textAt, type JsonRecord } from "../../dialect/j
 import { withStatus } from "../../dialect/responses/response-json.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import { noSuchResponse } from "../state/failures.ts";
-import { inputItems, listedItems, keptItemIds } from "../state/input-items.ts";
+import { inputItems, listedItems, storedItemIds } from "../state/input-items.ts";
 import { finishSql, rememberSql, requestSql, saveSql } from "../state/response-sql.ts";
 import type { ResponseStore } from "../state/response-store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
 
-/** Keeps them. */
+/** Stores background responses. */
 export interface BackgroundStore {
-  /** Writes down what is to be made. */
-  begin(transaction: Transaction, begun: NewBackground): Promise<void>;
-  /** What is to be made; `undefined`: it was deleted, or is made. */
+  /** Stores a new background response. */
+  begin(transaction: Transaction, pending: NewBackground): Promise<void>;
+  /** Finds a pending response; `undefined`: it was deleted, or is complete. */
   find(accountId: string, responseId: string): Promise<FoundBackground | undefined>;
-  /** Puts what was made in its place. Of a response that was deleted meanwhile nothing is kept. */
+  /** Stores the complete response. Stores nothing where it was deleted meanwhile. */
   finish(transaction: Transaction, finished: FinishedBackground): Promise<void>;
 }
 
-/** A response to make. */
+/** A new background response. */
 interface NewBackground {
   readonly accountId: string;
   readonly responseId: string;
@@ -36,52 +36,52 @@ interface NewBackground {
   readonly model: string;
   /** The response that it continues; `undefined`: none. */
   readonly previousResponseId: string | undefined;
-  /** What is told of it until it is made. */
-  readonly begun: JsonRecord;
-  /** The request's own `input`, parsed: a text or items. */
+  /** The response as clients see it until it is complete. */
+  readonly pending: JsonRecord;
+  /** The request's `input`, parsed: a text or items. */
   readonly input: unknown;
-  /** The exchange to make it with. */
+  /** The exchange that generates the response. */
   readonly request: ExchangeRequest;
 }
 
-/** A response that is to be made. */
+/** A pending background response. */
 export interface FoundBackground {
-  readonly begun: JsonRecord;
+  readonly pending: JsonRecord;
   readonly request: ExchangeRequest;
   /** The request's own items. */
   readonly input: readonly JsonRecord[];
 }
 
-/** A response that was made. */
+/** A complete background response. */
 interface FinishedBackground {
   readonly accountId: string;
   readonly responseId: string;
   readonly response: JsonRecord;
   /** The request's own items. */
   readonly input: readonly JsonRecord[];
-  /** The vendor that keeps it too, what that calls it, and what going on from it makes it read, in bytes.
-   * `undefined`: none does. */
-  readonly keeper:
+  /** The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a request continues
+   * the response. `undefined`: the vendor has none. */
+  readonly vendorCopy:
     | { readonly vendor: string; readonly responseId: string; readonly bytes: number }
     | undefined;
 }
 
-/** Makes it over the same database as the responses that are kept. */
+/** Creates the store, over the same database as `responses`. */
 export function createBackgroundStore(
   pool: Pick<Pool, "query">,
-  responses: Pick<ResponseStore, "noteWritten">,
+  responses: Pick<ResponseStore, "countWritten">,
 ): BackgroundStore {
   return {
-    async begin(transaction, { accountId, responseId, model, taskId, ...begun }) {
-      const items = inputItems(begun.input);
-      const [response, input] = [jsonBytes(begun.begun), jsonBytes(items)];
-      const request = toBinary(ExchangeRequestSchema, begun.request);
-      const ids = keptItemIds(listedItems(items, responseId));
+    async begin(transaction, { accountId, responseId, model, taskId, ...pending }) {
+      const items = inputItems(pending.input);
+      const [response, input] = [toJsonBytes(pending.pending), toJsonBytes(items)];
+      const request = toBinary(ExchangeRequestSchema, pending.request);
+      const ids = storedItemIds(listedItems(items, responseId));
       const bytes = response.length + input.length + request.length;
-      const { previousResponseId: previous = null } = begun;
+      const { previousResponseId: previous = null } = pending;
       const values = [accountId, responseId, model, previous, response, input, ids, bytes];
       await transaction.query(saveSql, [...values, storedResponseTtlMs, taskId, request]);
-      responses.noteWritten(accountId, bytes);
+      responses.countWritten(accountId, bytes);
     },
 
     async find(accountId, responseId) {
@@ -89,29 +89,29 @@ export function createBackgroundStore(
       const [row] = rows;
       if (row === undefined) return undefined;
       return {
-        begun: parseRecord(row.response.toString()) ?? {},
+        pending: parseRecord(row.response.toString()) ?? {},
         request: fromBinary(ExchangeRequestSchema, row.request),
         input: inputItems(JSON.parse(row.input.toString())),
       };
     },
 
-    async finish(transaction, { accountId, responseId, response: made, input, keeper }) {
-      const output = recordsAt(made, "output");
-      // What its vendor keeps is found there, by the ids that came with it.
-      const items = keeper === undefined ? listedItems(input, responseId) : input;
-      const ids = keptItemIds([...items, ...output]);
-      const response = jsonBytes(made);
-      const bytes = keeper?.bytes ?? response.length + jsonBytes(input).length;
+    async finish(transaction, { accountId, responseId, response, input, vendorCopy }) {
+      const output = recordsAt(response, "output");
+      // Items that the vendor stores are found by the vendor's ids.
+      const items = vendorCopy === undefined ? listedItems(input, responseId) : input;
+      const ids = storedItemIds([...items, ...output]);
+      const json = toJsonBytes(response);
+      const bytes = vendorCopy?.bytes ?? json.length + toJsonBytes(input).length;
       const size = Math.min(Math.ceil(bytes), 2 ** 31 - 1);
-      const kept = [keeper?.vendor ?? "", keeper?.responseId ?? null];
-      const values = [accountId, responseId, response, ids, size, storedResponseTtlMs, ...kept];
+      const copy = [vendorCopy?.vendor ?? "", vendorCopy?.responseId ?? null];
+      const values = [accountId, responseId, json, ids, size, storedResponseTtlMs, ...copy];
       const { rowCount } = await transaction.query(finishSql, values);
-      if (keeper === undefined) return responses.noteWritten(accountId, size);
+      if (vendorCopy === undefined) return responses.countWritten(accountId, size);
       if (rowCount === 0) return;
-      // Replies that go on from it name it as its vendor does: that is an id of the account's, too.
-      const { vendor, responseId: vendorsId } = keeper;
-      const model = textAt(made, "model");
-      const alias = [accountId, vendorsId, model, vendor, ids, size, storedResponseTtlMs];
+      // Replies that continue it name the vendor's id: the account owns that id too.
+      const { vendor, responseId: vendorResponseId } = vendorCopy;
+      const model = textAt(response, "model");
+      const alias = [accountId, vendorResponseId, model, vendor, ids, size, storedResponseTtlMs];
       await transaction.query(rememberSql, alias);
     },
   };
@@ -123,45 +123,43 @@ interface Row {
   readonly input: Buffer;
 }
 
-function jsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
+function toJsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
-/* How responses in the background stand. */
-
-/** See {@link createBackgroundState}. */
+/** Reads and cancels background responses. */
 export interface BackgroundState {
-  /** The response as it stands, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
-  standing(accountId: string, responseId: string): Promise<Buffer>;
-  /** Asks to end one that is being made, and waits a moment for its end. One that has ended otherwise, or ends
-   * soon, stays as it is. */
+  /** The response with its current status, as JSON in UTF-8. @throws GatewayError NOT_FOUND */
+  status(accountId: string, responseId: string): Promise<Buffer>;
+  /** Requests the cancel of a response, and waits briefly for its end. A response that has ended otherwise stays as
+   * it is. */
   cancel(accountId: string, taskId: string): Promise<void>;
 }
 
-/** Makes it. */
+/** Creates the state of background responses. */
 export function createBackgroundState(
   tasks: Pick<BackgroundTasks, "find" | "cancel">,
   responses: Pick<ResponseStore, "find">,
 ): BackgroundState {
   return {
-    async standing(accountId, responseId) {
+    async status(accountId, responseId) {
       const found = await responses.find(accountId, responseId);
       if (found?.kind !== "here") throw noSuchResponse(responseId);
       const { response, background } = found;
       if (background?.isPending !== true) return response;
-      const standing = await tasks.find(accountId, background.taskId);
-      if (standing === undefined) throw noSuchResponse(responseId);
-      // Its end and its response are one transaction: it came between the two questions.
-      if (standing.status === "completed") return this.standing(accountId, responseId);
-      const begun = parseRecord(response.toString()) ?? {};
-      return Buffer.from(JSON.stringify(withStatus(begun, standing)));
+      const status = await tasks.find(accountId, background.taskId);
+      if (status === undefined) throw noSuchResponse(responseId);
+      // The task ended between the two reads. One transaction wrote its end and the response, so read again.
+      if (status.status === "completed") return this.status(accountId, responseId);
+      const pending = parseRecord(response.toString()) ?? {};
+      return Buffer.from(JSON.stringify(withStatus(pending, status)));
     },
 
     async cancel(accountId, taskId) {
       try {
         await tasks.cancel(accountId, taskId);
       } catch (error) {
-        // What was made is being written down, or its task is older than tasks are kept.
+        // The result is being stored, or the task has expired.
         const { code } = error instanceof GatewayError ? error : { code: undefined };
         const isOver = code === ErrorCode.TASK_NOT_CANCELLABLE || code === ErrorCode.TASK_NOT_FOUND;
         if (!isOver) throw error;

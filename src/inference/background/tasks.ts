@@ -1,64 +1,64 @@
-/** What responses in the background need of whoever runs tasks: app.ts hands it in. */
+/** The interface between background responses and the room that runs tasks; app.ts connects them. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import type { Transaction } from "../../vendor/task.ts";
 
-/** Runs responses as TEXT tasks. */
+/** Runs background responses as TEXT tasks. */
 export interface BackgroundTasks {
   /**
-   * Accepts one, durably: the row, its money and what `within` writes are one transaction.
+   * Accepts a response, durably: one transaction writes the task, its hold and the writes of `writeAlongside`.
    *
    * @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED
    */
   start(start: BackgroundStart): Promise<BackgroundStarted>;
-  /** How one stands; `undefined`: the account has none by that id. */
-  find(accountId: string, taskId: string): Promise<BackgroundStanding | undefined>;
+  /** The status of a response; `undefined`: the account has none with this id. */
+  find(accountId: string, taskId: string): Promise<BackgroundStatus | undefined>;
   /**
-   * Asks to end one, and waits a moment for its end. One that has ended stays as it is.
+   * Requests the cancel of a response, and waits briefly for its end. A response that has ended stays as it is.
    *
    * @throws GatewayError TASK_NOT_FOUND
    */
-  cancel(accountId: string, taskId: string): Promise<BackgroundStanding>;
-  /** Begins to wait for changes of one: those from now on are not missed. */
+  cancel(accountId: string, taskId: string): Promise<BackgroundStatus>;
+  /** Subscribes to the changes of a response from now on. */
   changes(taskId: string): BackgroundChanges;
 }
 
-/** Waits for changes of one response. */
+/** A subscription to the changes of one response. */
 export interface BackgroundChanges extends Disposable {
-  /** Resolves at the next change since it was made or last resolved, after `ms`, or when `signal` is aborted. */
+  /** Resolves at the first change since the last call, after `ms`, or when `signal` is aborted. */
   next(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** What to run. */
+/** A response to run. */
 export interface BackgroundStart {
-  /** Our id of the call, a UUIDv7: the task has it too. */
+  /** The id of the call and of the task, a UUIDv7. */
   readonly id: string;
   readonly caller: KeyCaller;
   readonly requestId: string;
   readonly model: ModelConfig;
-  /** The most that it can be charged for. */
+  /** The maximum usage, for the hold. */
   readonly units: { readonly inputTokens: number; readonly outputTokens: number };
-  /** Whoever runs it gets this. */
+  /** The task parameters, for the runner. */
   readonly params: JsonObject;
-  /** By which repetitions are known; `undefined`: each one counts. */
+  /** Requests with the same key start one response; `undefined`: each request starts one. */
   readonly idempotencyKey: string | undefined;
-  /** What tells another request under the same key. */
-  readonly asked: JsonObject;
-  /** Writes what belongs to it, in the transaction that accepts it. */
-  readonly within: (transaction: Transaction) => Promise<void>;
+  /** The request; a different one under the same key is refused. */
+  readonly fingerprinted: JsonObject;
+  /** Called in the transaction that accepts the response, to write further rows. */
+  readonly writeAlongside: (transaction: Transaction) => Promise<void>;
 }
 
-/** One that was accepted. */
+/** An accepted response. */
 export interface BackgroundStarted {
   readonly taskId: string;
-  /** Whether it had been accepted before: nothing was written. */
+  /** Whether an earlier request started it: nothing was written. */
   readonly replayed: boolean;
 }
 
-/** How one stands. */
-export interface BackgroundStanding {
+/** The status of a background response. */
+export interface BackgroundStatus {
   readonly status: "queued" | "in_progress" | "completed" | "failed" | "cancelled";
-  /** Why it failed: a documented code, and a text for its customer. Absent: it has not. */
+  /** The error: a documented code and a text for the customer. Absent: it has not failed. */
   readonly error?: { readonly code: string; readonly message: string };
 }

@@ -1,4 +1,4 @@
-/** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's own form. */
+/** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's native form. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
@@ -9,56 +9,56 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
 
-/** What routing and billing need of a request. */
-export interface AskedText {
-  /** The model as the customer named it. */
+/** The facts of a request that routing and billing use. */
+export interface RequestSummary {
+  /** The public name of the model. */
   readonly model: string;
   /** Whether the reply is streamed. */
   readonly stream: boolean;
-  /** The most tokens that one choice may have; `undefined`: no limit. */
+  /** Output token limit of one choice; `undefined` means no limit. */
   readonly maxOutputTokens: number | undefined;
-  /** How many choices are asked for. At least 1. */
+  /** Number of choices requested, at least 1. */
   readonly choices: number;
   /** The size of the request in bytes. */
   readonly bytes: number;
-  /** How many of them are kept by the vendor and read by its model, but are not in the body. Default 0. */
-  readonly keptBytes?: number;
+  /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
+  readonly storedBytes?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
 }
 
-/** A route, and the style in which its vendor is asked. */
+/** A route, and the style of the request to its vendor. */
 export interface PlannedRoute {
   readonly route: RouteConfig;
-  /** The dialect that its vendor is asked in; `undefined`: it has none, or is not configured. */
+  /** The dialect of the request; `undefined`: the vendor speaks none, or is not configured. */
   readonly dialect: Dialect | undefined;
-  /** How long the reply is read on after the client has disconnected, to learn its usage, in milliseconds (R-MON-11):
+  /** How long the reply is read after the client disconnected, to learn its usage, in milliseconds (R-MON-11):
    * 0 stops the vendor at once, Infinity reads to the end. */
-  readonly readOnMs: number;
-  /** Its vendor's configured address. Absent: it has none. */
+  readonly detachedReadMs: number;
+  /** The vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
 }
 
-/** What a vendor is sent. */
+/** A request as it is sent to a vendor. */
 export interface PreparedCall {
   readonly headers: Readonly<Record<string, string>>;
-  /** In pieces, to be sent one after the other. */
+  /** The body in pieces, to be sent in order. */
   readonly body: readonly Buffer[];
-  /** The whole body in one piece, where `body` differs from it by a few members only: it can be measured without
-   * joining the pieces. Default: they are joined. */
+  /** The body in one piece, where `body` differs from it by a few members only: measuring it avoids joining the
+   * pieces. Default: the pieces are joined. */
   readonly source?: Buffer;
-  /** What the body has for a model to read, where it was scanned as it was made. Absent: it is scanned once more. */
+  /** The size of the body for a model, where building it scanned it. Absent: it is scanned again. */
   readonly size?: () => BodySize;
   /** Members that the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
-  /** Sends it. Absent: the vendor is asked in the planned dialect. @throws HttpFailure */
+  /** Sends the request. Absent: it is sent in the planned dialect. @throws HttpFailure */
   readonly send?: (vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>;
 }
 
-/** What goes to a caller at once: bytes, or events. Empty: nothing yet. */
+/** A piece of a reply for the caller: bytes or events. Empty: nothing yet. */
 export type Chunk = { readonly length: number };
 
-/** A complete reply, as it goes to the caller. */
+/** A complete reply for the caller. */
 export interface WholeReply<Out> {
   readonly body: Out;
   readonly usage: Usage | undefined;
@@ -67,13 +67,13 @@ export interface WholeReply<Out> {
   readonly units?: UnitUsage | undefined;
 }
 
-/** A streamed reply on its way to the caller: what `StreamRelay` is for bytes. */
+/** Converts a streamed reply for the caller. `StreamRelay` is the same for bytes. */
 export interface ReplyStream<Out> {
   push(pieces: readonly Buffer[]): Out;
   end(): Out;
-  /** The event that ends a stream which failed; empty: the failure itself is thrown. */
+  /** The event that ends a failed stream; empty where the failure is thrown instead. */
   errorEvent(error: GatewayError): Out;
-  /** Ends an unfinished reply as one that reached its token limit. */
+  /** Ends an unfinished reply as if it had reached its token limit. */
   stop(usage: Usage | undefined): Out;
   readonly usage: Usage | undefined;
   readonly textBytes: number;
@@ -98,72 +98,72 @@ export interface CostWriter<Out> {
 export interface ReplyHead {
   /** The vendor's headers, by lower-case name. */
   readonly upstream: Readonly<Record<string, string>>;
-  /** The length of a complete reply in bytes; `undefined`: it is streamed. */
+  /** Length of a complete reply in bytes; `undefined` for a streamed one. */
   readonly length: number | undefined;
   /** Members of the request that the vendor's style could not carry. */
   readonly dropped: readonly string[];
-  /** Whether the vendor was asked in the caller's own style. */
+  /** Whether the vendor answered in the caller's own style. */
   readonly isRelayed: boolean;
 }
 
 /** A vendor's refusal of a request as invalid. */
-export interface Refused {
+export interface VendorRefusal {
   readonly status: number;
   readonly body: Buffer;
-  /** What it means. */
+  /** The error for the caller, where the body is not passed on. */
   readonly error: GatewayError;
 }
 
-/** A request of a caller that has not been read yet. */
+/** A caller's request before it is read. */
 export abstract class CallAdapter<Out extends Chunk> {
-  /** For the call log. */
+  /** The path for the call log. */
   abstract readonly path: string;
-  /** Whether models that make no text can be asked, too. */
-  readonly takesAnyModel: boolean = false;
+  /** Whether the request may name a model that generates no text. Default false. */
+  readonly acceptsAnyModel: boolean = false;
 
   /** Reads the request. @throws GatewayError INVALID_REQUEST */
   abstract read(): ReadRequest<Out>;
 
-  /** The model named by a request that {@link read} refused, for its record; empty: none that can be read. */
-  abstract named(): string;
+  /** The model of a request that {@link read} refused, for its call record; empty where none can be read. */
+  abstract modelName(): string;
 }
 
-/** A request with what it refers to in its place. */
+/** A request whose references are resolved. */
 export interface Recalled<Out extends Chunk> {
   readonly request: ReadRequest<Out>;
   /** The routes that can serve it. */
   readonly routes: readonly PlannedRoute[];
 }
 
-/** A request that has been read: asks vendors, and passes their replies on. */
+/** A request that has been read: it is encoded for vendors, and their replies are converted for the caller. */
 export abstract class ReadRequest<Out extends Chunk> {
-  abstract readonly text: AskedText;
-  /** The dialect that vendors are asked in where they speak it; `undefined`: any. */
+  abstract readonly text: RequestSummary;
+  /** The preferred dialect for vendors; `undefined`: any. */
   abstract readonly dialect: Dialect | undefined;
-  /** What vendors are asked for; `undefined`: a text generation. */
+  /** The operation of the vendor; `undefined`: text generation. */
   readonly operation: OperationName | undefined = undefined;
   /** The query to pass on, without its question mark. */
   readonly query: string = "";
-  /** Whether every request of the style must limit its reply, so that the limit does not tell how long the client
-   * expects it to be. */
+  /** Whether every request of the style must name an output limit. The limit then says nothing about the expected
+   * length. Default false. */
   readonly isLimitRequired: boolean = false;
   /** Members of the reply that the caller's style could not carry. */
   readonly droppedOfReply: readonly string[] = [];
 
-  /** The routes that can serve it; `undefined`: those whose vendors can be asked in a dialect. */
+  /** The routes that can serve the request; `undefined`: all whose vendors speak a dialect. */
   plan(): readonly PlannedRoute[] | undefined {
     return undefined;
   }
 
-  /** Puts what the request refers to in its place, before a vendor is asked; `undefined`: it refers to nothing. */
+  /** Resolves references to stored responses, items or reasoning; `undefined`: the request has none. */
   recall(_routes: readonly PlannedRoute[]): Promise<Recalled<Out>> | undefined {
     return undefined;
   }
 
-  /** Makes the request for a vendor. @throws GatewayError INVALID_REQUEST where it cannot be carried */
+  /** Encodes the request for a vendor. @throws GatewayError INVALID_REQUEST where the vendor's style cannot carry it */
   abstract prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall;
 
-  /** Whether a reply is passed on while it comes. */
+  /** Whether a reply is streamed. */
   isStreamed({ headers }: VendorReply): boolean {
     return (headers["content-type"] ?? "").startsWith("text/event-stream");
   }
@@ -174,16 +174,16 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Reads a streamed reply. */
   abstract stream(planned: PlannedRoute, reply: VendorReply): ReplyStream<Out>;
 
-  /** The headers of a reply, by lower-case name. */
+  /** The headers for the caller, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;
 
-  /** A vendor's refusal of the request as invalid: what to pass on as it is, or the error to tell. */
-  abstract refusal(refused: Refused, planned: PlannedRoute): Out | GatewayError;
+  /** Converts a vendor's refusal of the request as invalid: a body to pass on, or the error to report. */
+  abstract refusal(refused: VendorRefusal, planned: PlannedRoute): Out | GatewayError;
 
   /**
-   * Keeps what a later request may refer to, before the caller gets the end of the reply; `undefined`: nothing.
+   * Stores what a later request may refer to, before the caller gets the end of the reply; `undefined`: nothing.
    *
-   * @param last what goes to the caller with the end
+   * @param last the last piece for the caller
    */
   keep(_last: Out, _planned: PlannedRoute): Promise<void> | undefined {
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * The only place that decides whether a caller may call: account state, key, model access, and whether the gateway
- * takes calls at all. Limits of rate, concurrency and budget belong here.
+ * The only place that decides whether a caller may call: account state, API key, model access, and whether the gateway
+ * accepts calls at all. Limits of rate, concurrency and budget belong here.
  */
 import type { Caller, KeyCaller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -10,7 +10,7 @@ import type { CallAdapter, Chunk } from "./adapter.ts";
 import { Call } from "./call.ts";
 import type { CallContext, PipelineDeps } from "./context.ts";
 
-/** A call that has begun: it counts as running until it is settled. */
+/** An admitted call: it counts as running until it is settled. */
 export interface Admitted<Out extends Chunk> {
   readonly call: Call;
   readonly adapter: CallAdapter<Out>;
@@ -18,7 +18,7 @@ export interface Admitted<Out extends Chunk> {
   readonly deps: PipelineDeps;
 }
 
-/** Admits a call that vendors are asked for at once. @throws GatewayError SERVICE_UNAVAILABLE, before it counts */
+/** Admits a call, which then counts as running. @throws GatewayError SERVICE_UNAVAILABLE where it does not */
 export function admit<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   { callId, context, deps }: CallToAdmit,
@@ -31,36 +31,38 @@ export function admit<Out extends Chunk>(
   return { call: new Call(start), adapter, context, deps };
 }
 
-/** Who calls, and our id of the call. */
+/** A call to admit. */
 export interface CallToAdmit {
-  /** A UUIDv7. */
+  /** The gateway's id of the call, a UUIDv7. */
   readonly callId: string;
   readonly context: CallContext;
   readonly deps: PipelineDeps;
 }
 
 /**
- * Who is charged: the access option of an RPC lets keys through, and an operator calling in process has no account.
+ * Returns the caller with an API key, whose account is charged. The access option of an RPC admits keys only, but an
+ * operator that calls in process has no account.
  *
  * @throws GatewayError ACCESS_DENIED
  */
 export function keyCallerOf(
   caller: Caller | undefined,
-  told = "Calls to models need an API key: send one",
+  message = "Calls to models need an API key: send one",
 ): KeyCaller {
   if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
+  throw new GatewayError(ErrorCode.ACCESS_DENIED, message);
 }
 
-/** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
-export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
-  const found = keyCallerOf(caller, told);
+/** Admits a caller to a method without call records: {@link keyCallerOf} and {@link requireActive}.
+ * @throws GatewayError ACCESS_DENIED */
+export function admitCaller(caller: Caller | undefined, message?: string): KeyCaller {
+  const found = keyCallerOf(caller, message);
   requireActive(found);
   return found;
 }
 
 /**
- * Refuses the keys of a suspended account (R-KEY-4). Not asked by the edges, so that a refused call is recorded like
+ * Refuses the keys of a suspended account (R-KEY-4). Not called by the edges, so that a refused call is recorded like
  * any other (R-MON-10).
  *
  * @throws GatewayError ACCESS_DENIED
@@ -74,7 +76,7 @@ export function requireActive({ isSuspended }: KeyCaller): void {
 }
 
 /**
- * The model that the caller asks for.
+ * Finds the model that the caller named.
  *
  * @throws GatewayError MODEL_NOT_FOUND where there is none, ACCESS_DENIED where the key may not use it
  */
@@ -82,7 +84,7 @@ export function admitModel(catalogue: Catalogue, caller: Caller, key: string): M
   return catalogue.authorize(caller, key);
 }
 
-/** As {@link admitModel}, for text generation. @throws GatewayError INVALID_REQUEST where the model makes no text */
+/** As {@link admitModel}, for text generation. @throws GatewayError INVALID_REQUEST where the model generates no text */
 export function admitTextModel(catalogue: Catalogue, caller: Caller, key: string): ModelConfig {
   return catalogue.authorizeText(caller, key);
 }

@@ -5,21 +5,21 @@ import type { AttemptRow } from "../../billing/calls/call-row.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 
-/** What is known of a call from its first moment. */
+/** The facts of a call that are known when it starts. */
 export interface CallStart {
-  /** Our own UUIDv7. */
+  /** The gateway's id of the call, a UUIDv7. */
   readonly id: string;
   readonly requestId: string;
   readonly accountId: string;
   readonly keyId: string;
   /** The account's discount in hundredths of a percent, 0 to 10,000: the same from hold to charge. */
   readonly discountBp: number;
-  /** What the key may spend in its life, in nano-USD. Default: no limit. */
+  /** The key's total spend limit, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint | undefined;
   readonly path: string;
 }
 
-/** One call while it runs: what is known of it so far. Its record is made of it by `callRecord`. */
+/** The state of a running call. `callRecord` builds its record from it. */
 export class Call implements CallFacts {
   readonly start: CallStart;
   readonly startedAt = new Date();
@@ -30,66 +30,66 @@ export class Call implements CallFacts {
   errorCode = "";
   ending: CallEnding = CallEnding.UNSPECIFIED;
   usage: Usage | undefined;
-  /** What was made beside text; `undefined`: nothing. */
+  /** Billable units other than tokens; `undefined`: none. */
   units: UnitUsage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
   /** Whether the usage is charged. */
   isCharged = false;
-  /** What the vendor takes of the operator; `undefined`: not known. */
+  /** What the vendor charges the operator; `undefined`: not known. */
   vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
   priceVersion = "";
   upstreamRequestId = "";
-  /** What could not be carried between two styles. */
+  /** Request members that the vendor's style could not carry, and reply members that the caller's could not. */
   dropped: readonly string[] = [];
 
   readonly #startMs = performance.now();
   #firstByteMs = 0;
-  #askedMs = 0;
-  /** The vendors that could not take it; `undefined`, as for nearly every call: none. */
+  #attemptMs = 0;
+  /** Failed attempts; `undefined`, as for nearly every call: none. */
   #attempts: AttemptRow[] | undefined;
   #failedMs = 0;
   #answeredMs = 0;
-  #passedMs = 0;
+  #relayedMs = 0;
 
   constructor(start: CallStart) {
     this.start = start;
   }
 
-  /** The vendor is being asked; with several routes, the last time counts. */
-  asked(vendor: string): void {
+  /** Records the start of an attempt; with several routes, the last one counts. */
+  attempting(vendor: string): void {
     this.vendor = vendor;
-    this.#askedMs = performance.now();
+    this.#attemptMs = performance.now();
   }
 
-  /** A vendor could not take it, whether it was asked or not. */
+  /** Records a failed attempt, whether a request was sent or not. */
   failed(vendor: string, error: GatewayError): void {
     const nowMs = performance.now();
-    const wasAsked = this.#askedMs > this.#failedMs;
+    const wasSent = this.#attemptMs > this.#failedMs;
     this.#attempts ??= [];
     this.#attempts.push({
       vendor,
       error_code: error.meaning.word,
-      duration_ms: wasAsked ? Math.max(1, Math.round(nowMs - this.#askedMs)) : 0,
+      duration_ms: wasSent ? Math.max(1, Math.round(nowMs - this.#attemptMs)) : 0,
     });
     this.#failedMs = nowMs;
   }
 
-  /** The vendor's first content is here. */
+  /** Records the arrival of the first content. */
   answered(): void {
     if (this.#firstByteMs !== 0) return;
     this.#answeredMs = performance.now();
     this.#firstByteMs = this.#answeredMs - this.#startMs;
   }
 
-  /** The first content has been passed on. */
-  passed(): void {
-    if (this.#passedMs === 0) this.#passedMs = performance.now();
+  /** Records that the first content was sent to the caller. */
+  relayed(): void {
+    if (this.#relayedMs === 0) this.#relayedMs = performance.now();
   }
 
-  /** The call ended, whoever is to blame. The first ending counts. */
+  /** Records the ending of the call. The first ending counts. */
   end(ending: CallEnding, error?: GatewayError): void {
     if (this.ending !== CallEnding.UNSPECIFIED) return;
     this.ending = ending;
@@ -98,17 +98,17 @@ export class Call implements CallFacts {
     if (this.status === 0) this.status = error.status;
   }
 
-  /** The call failed, and its client is still there to be told. */
-  endFailed(told: GatewayError): void {
+  /** Records a failure that is reported to a client that is still connected. */
+  endFailed(error: GatewayError): void {
     if (this.heldNanos === undefined) {
-      this.end(CallEnding.REFUSED, told);
+      this.end(CallEnding.REFUSED, error);
       return;
     }
-    const isOurs = told.code === ErrorCode.INTERNAL_ERROR;
-    this.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, told);
+    const isOurs = error.code === ErrorCode.INTERNAL_ERROR;
+    this.end(isOurs ? CallEnding.GATEWAY_FAILED : CallEnding.UPSTREAM_FAILED, error);
   }
 
-  /** When it started, in milliseconds since 1970: its price is the one that counted then. */
+  /** Start in milliseconds since 1970: the price in force then applies. */
   get startMs(): number {
     return this.startedAt.getTime();
   }
@@ -118,16 +118,16 @@ export class Call implements CallFacts {
     return performance.now() - this.#startMs;
   }
 
-  /** Milliseconds from start to the first content; 0 where none came. */
+  /** Milliseconds from start to the first content; 0: none came. */
   get firstByteMs(): number {
     return this.#firstByteMs;
   }
 
-  /** The gateway's own milliseconds before the vendor was asked and after it had answered. */
+  /** Milliseconds spent in the gateway: before the last attempt, and between the first content's arrival and sending. */
   get overheadMs(): number {
-    if (this.#askedMs === 0) return this.durationMs;
-    const after = this.#passedMs === 0 ? 0 : this.#passedMs - this.#answeredMs;
-    return this.#askedMs - this.#startMs + after;
+    if (this.#attemptMs === 0) return this.durationMs;
+    const after = this.#relayedMs === 0 ? 0 : this.#relayedMs - this.#answeredMs;
+    return this.#attemptMs - this.#startMs + after;
   }
 
   /** Attempts that failed; `undefined`, as for nearly every call: none. */

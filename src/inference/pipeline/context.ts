@@ -1,4 +1,4 @@
-/** What every phase of a call can reach: who calls, and the parts of the gateway that calls share. */
+/** The context of every phase of a call: the caller, and the parts of the gateway that calls share. */
 import type { Logger } from "pino";
 import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Pricing } from "../../billing/prices/pricing.ts";
@@ -13,17 +13,17 @@ import type { Upstream } from "../upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
 
-/** Who calls, and until when. */
+/** The caller of one call, and the signal that ends it. */
 export interface CallContext {
   readonly caller: KeyCaller;
   readonly requestId: string;
-  /** Makes repetitions of a background response one response. Absent: each request counts. */
+  /** Background requests with the same key return the same response. Absent: each request creates one. */
   readonly idempotencyKey?: string | undefined;
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly signal: CancelSignal;
 }
 
-/** What calls share in a process. */
+/** The parts of a process that all calls share. */
 export interface PipelineDeps {
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;

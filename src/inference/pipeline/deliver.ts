@@ -1,4 +1,4 @@
-/** Passes a reply on to its caller: relayed or translated, metered, and monitored against its hold. */
+/** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
@@ -11,18 +11,18 @@ import type { VendorBody, VendorReply } from "../../vendor/vendor.ts";
 import { failureError } from "../upstream-refusal.ts";
 import type { Chunk, ReplyStream } from "./adapter.ts";
 import type { Call } from "./call.ts";
-import { toldOf, unusable } from "./failures.ts";
+import { toGatewayError, unusableReply } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
 import { ToldCost } from "./told-cost.ts";
-import { explainFailure, explainUnkept, chargeToDate } from "./settle.ts";
+import { chargeToDate, logFailure, logStoreFailure } from "./settle.ts";
 
-/** How far the delivery of a reply is: what its settlement needs to know. */
+/** The progress of a delivery, for the settlement. */
 export interface Delivery {
   /** Whether the client has the whole reply. */
   isDone: boolean;
-  /** Whether a whole reply is kept back because it cannot be paid for: nothing is charged. */
+  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
   isWithheld: boolean;
   /** Whether the caller has been told the cost: it is final. */
   isCostTold: boolean;
@@ -31,7 +31,8 @@ export interface Delivery {
 }
 
 /**
- * Delivers. A failure of a stream is told by its error event, where its style has one; else it is thrown.
+ * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
+ * thrown.
  *
  * @throws GatewayError
  */
@@ -51,7 +52,7 @@ export async function deliver<Out extends Chunk>(
     try {
       if (!client.isDetached) {
         sink.head(head);
-        await pass(opened, stream, { sink, monitor: delivery.monitor, connection, told });
+        await relay(opened, stream, { sink, monitor: delivery.monitor, connection, told });
       }
       if (client.isDetached) await drain(stream, delivery.monitor);
     } catch (error) {
@@ -66,22 +67,22 @@ export async function deliver<Out extends Chunk>(
   if (client.isDetached) return;
   if (reply.kind === "whole") {
     await cover(opened, reply.whole.usage, delivery);
-    await keep(opened, out);
+    await store(opened, out);
     if (told !== undefined) ({ body: out, cost } = await told.whole(out));
   }
   const head = headOf(opened, { length: out.length, dropped, isDetached: false, cost });
   sink.whole(head, out);
-  call.passed();
+  call.relayed();
   delivery.isDone = true;
 }
 
-/** A reply within its limit is covered by its hold; one that is longer must be before it goes out (R-MON-12). */
+/** Covers a complete reply that exceeds its output limit before it is sent; the hold covers any other (R-MON-12). */
 async function cover<Out extends Chunk>(
   opened: Opened<Out>,
   usage: Usage | undefined,
   delivery: Delivery,
 ): Promise<void> {
-  if (usage === undefined || usage.outputTokens <= opened.plan.mostTokens) return;
+  if (usage === undefined || usage.outputTokens <= opened.plan.maxTokens) return;
   chargeToDate(opened);
   delivery.isWithheld = true;
   await coverReply(opened, opened.call.costNanos);
@@ -103,7 +104,7 @@ function monitored<Out extends Chunk>(opened: Opened<Out>, reply: StreamReply<Ou
   return monitor;
 }
 
-interface Passing<Out extends Chunk> {
+interface RelayContext<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
@@ -111,11 +112,11 @@ interface Passing<Out extends Chunk> {
   readonly told: ToldCost<Out> | undefined;
 }
 
-/** Passes the stream on until its end, or until its client has disconnected. */
-async function pass<Out extends Chunk>(
+/** Sends the stream to the caller until it ends or the client disconnects. */
+async function relay<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
-  { sink, monitor, connection: { client }, told }: Passing<Out>,
+  { sink, monitor, connection: { client }, told }: RelayContext<Out>,
 ): Promise<void> {
   const { call } = opened;
   for (;;) {
@@ -124,14 +125,14 @@ async function pass<Out extends Chunk>(
         const out = reply.take();
         monitor.onRead();
         if (out.length === 0) continue;
-        call.passed();
-        if (isLast(opened, reply)) await keep(opened, out);
+        call.relayed();
+        if (isLast(opened, reply)) await store(opened, out);
         const full = told ? send(sink, await told.pass(out, reply.isDone)) : sink.chunk(out);
         if (full !== undefined) await full;
         if (client.isDetached) return;
       }
     } catch (error) {
-      // The vendor broke off because it was told to.
+      // A stopped vendor breaks off its connection.
       if (!reply.isStopped) throw error;
     }
     if (client.isDetached) return;
@@ -141,7 +142,7 @@ async function pass<Out extends Chunk>(
       call.end(CallEnding.COMPLETED);
       return;
     }
-    if (isLast(opened, reply)) await keep(opened, rest);
+    if (isLast(opened, reply)) await store(opened, rest);
     const full = told ? send(sink, await told.pass(rest, reply.isDone)) : sink.chunk(rest);
     if (full !== undefined) await full;
   }
@@ -152,7 +153,7 @@ function send<Out extends Chunk>(sink: Sink<Out>, out: Out): Promise<void> | und
   return out.length === 0 ? undefined : sink.chunk(out);
 }
 
-/** Whether the client has the whole reply now. A vendor that was stopped has kept nothing that could be referred to. */
+/** Whether the client has the whole reply now. A stopped vendor has stored nothing that a request could refer to. */
 function isLast<Out extends Chunk>(
   { planned, request }: Opened<Out>,
   reply: StreamReply<Out>,
@@ -160,7 +161,7 @@ function isLast<Out extends Chunk>(
   return reply.isDone || (reply.isStopped && planned.dialect !== request.dialect);
 }
 
-/** Reads what is still to come, for its usage. */
+/** Reads the rest of the stream, for its usage. */
 async function drain<Out extends Chunk>(
   reply: StreamReply<Out>,
   monitor: HoldMonitor,
@@ -172,24 +173,24 @@ async function drain<Out extends Chunk>(
     }
     reply.rest();
   } catch {
-    // What came until then is known, and there is nobody to be told.
+    // The usage so far is known, and there is no client to report a failure to.
   }
 }
 
-/** Keeps what a later request may refer to. A reply is not worth less for it: a failure goes to the log. */
-async function keep<Out extends Chunk>(
+/** Stores what a later request may refer to. A failure is only logged: the reply itself is complete. */
+async function store<Out extends Chunk>(
   { call, request, planned, deps }: Opened<Out>,
   last: Out,
 ): Promise<void> {
   try {
-    const kept = request.keep(last, planned);
-    if (kept !== undefined) await withTimeout(stateWaitMs, kept);
+    const stored = request.keep(last, planned);
+    if (stored !== undefined) await withTimeout(stateWaitMs, stored);
   } catch (error) {
-    explainUnkept(call, error, deps.log);
+    logStoreFailure(call, error, deps.log);
   }
 }
 
-interface Failing<Out extends Chunk> extends Omit<Passing<Out>, "monitor"> {
+interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "monitor"> {
   readonly error: unknown;
 }
 
@@ -197,15 +198,15 @@ interface Failing<Out extends Chunk> extends Omit<Passing<Out>, "monitor"> {
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
-  { error, sink, connection, told: toldCost }: Failing<Out>,
+  { error, sink, connection, told }: FailureContext<Out>,
 ): Promise<void> {
-  const told = reply.failure ?? toldOf(error, context.signal);
-  const event = reply.isDone ? undefined : reply.errorEvent(told);
-  if (event?.length === 0) throw told;
-  connection.client.endFailed(told, reply.isDone);
-  explainFailure(call, told, deps.log);
+  const reported = reply.failure ?? toGatewayError(error, context.signal);
+  const event = reply.isDone ? undefined : reply.errorEvent(reported);
+  if (event?.length === 0) throw reported;
+  connection.client.endFailed(reported, reply.isDone);
+  logFailure(call, reported, deps.log);
   if (event === undefined || call.ending === CallEnding.COMPLETED) return;
-  if (toldCost !== undefined) await send(sink, toldCost.abandon());
+  if (told !== undefined) await send(sink, told.abandon());
   await sink.chunk(event);
 }
 
@@ -229,20 +230,18 @@ function headOf<Out extends Chunk>(
   return { status, headers, dropped };
 }
 
-/* A vendor's streamed reply on its way to the caller. */
-
-/** What a {@link StreamReply} needs. */
+/** Options of {@link StreamReply}. */
 interface StreamReplyOptions<Out> {
   readonly call: Call;
   readonly stream: ReplyStream<Out>;
   readonly body: VendorBody;
 }
 
-/** How the gateway ended a reply: with which usage, or with which failure. */
+/** How the gateway ended a reply: at its limit with a usage, or with a failure. */
 type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayError };
 
 /**
- * Reads the vendor, and ends the reply before its vendor does where it must. Read as
+ * A vendor's streamed reply, which the gateway can end early. Read it as
  * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
  */
 export class StreamReply<Out extends Chunk> {
@@ -250,7 +249,7 @@ export class StreamReply<Out extends Chunk> {
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
   #cut: Cut | undefined;
-  #isStopTold = false;
+  #isStopSent = false;
 
   constructor({ call, stream, body }: StreamReplyOptions<Out>) {
     this.#call = call;
@@ -258,7 +257,7 @@ export class StreamReply<Out extends Chunk> {
     this.#body = body;
   }
 
-  /** What the vendor reported so far. */
+  /** The usage that the vendor reported so far. */
   get usage(): Usage | undefined {
     return this.#stream.usage;
   }
@@ -273,42 +272,42 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.units;
   }
 
-  /** Whether its terminal event is out: nothing can be missing any more. */
+  /** Whether the terminal event was sent: the client has the whole reply. */
   get isDone(): boolean {
     return this.#stream.done;
   }
 
-  /** Whether the vendor ended the reply itself, well or not. */
+  /** Whether the vendor ended the reply itself, completely or with a failure. */
   get isOver(): boolean {
     return this.#stream.finished || this.#stream.failed;
   }
 
-  /** Whether all of it has come from the vendor. */
+  /** Whether the vendor sent the whole reply. */
   get isComplete(): boolean {
     return this.#stream.finished;
   }
 
-  /** Whether the gateway ended it as one that reached its limit. */
+  /** Whether the gateway ended the reply at its limit. */
   get isStopped(): boolean {
     return this.#cut !== undefined && "usage" in this.#cut;
   }
 
-  /** Why the gateway broke it off; `undefined`: it did not. */
+  /** The failure with which the gateway ended the reply; `undefined`: it did not. */
   get failure(): GatewayError | undefined {
     return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
   }
 
-  /** Ends it as one that reached its token limit: the vendor is stopped, {@link rest} ends the reply. */
+  /** Ends the reply as if it had reached its token limit: the vendor is stopped, {@link rest} returns the end. */
   stop(usage: Usage | undefined): void {
     this.#end({ usage });
   }
 
-  /** Ends it as one that failed: {@link ready} rejects. */
+  /** Ends the reply with a failure: {@link ready} rejects. */
   fail(failure: GatewayError): void {
     this.#end({ failure });
   }
 
-  /** Resolves to whether there is something to {@link take}; false at the end. */
+  /** Resolves to true when there is something to {@link take}, to false at the end. */
   ready(): Promise<boolean> {
     if (this.#cut !== undefined) {
       return this.failure ? Promise.reject(this.failure) : Promise.resolve(false);
@@ -320,63 +319,63 @@ export class StreamReply<Out extends Chunk> {
     return this.#body.ready();
   }
 
-  /** What has come for the client; empty where no event is complete yet. */
+  /** Returns the received piece for the client; empty where no event is complete yet. */
   take(): Out {
-    const passed = this.#stream.push(this.#body.take());
-    if (passed.length > 0) this.#call.answered();
-    return passed;
+    const chunk = this.#stream.push(this.#body.take());
+    if (chunk.length > 0) this.#call.answered();
+    return chunk;
   }
 
-  /** What is left for the client once {@link ready} has said no; `undefined`: nothing. Throws where the
-   * stream was cut. */
+  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing.
+   * @throws HttpFailure where the stream was cut */
   rest(): Out | undefined {
     const stream = this.#stream;
     if (this.#cut !== undefined && "usage" in this.#cut) {
-      if (this.#isStopTold) return undefined;
-      this.#isStopTold = true;
+      if (this.#isStopSent) return undefined;
+      this.#isStopSent = true;
       return stream.stop(this.#cut.usage);
     }
     if (stream.failed) return undefined;
     const last = stream.end();
     if (last.length > 0) return last;
-    // The connection closed in good order, but had the vendor said that it was done?
+    // The connection closed cleanly, but without a terminal event the reply is incomplete.
     if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
     return undefined;
   }
 
-  /** The event that ends a stream which failed; empty: the caller is told by the failure itself. */
-  errorEvent(told: GatewayError): Out {
-    return this.#stream.errorEvent(told);
+  /** The event that ends a failed stream; empty where the failure is thrown instead. */
+  errorEvent(reported: GatewayError): Out {
+    return this.#stream.errorEvent(reported);
   }
 
   #end(cut: Cut): void {
     if (this.#cut !== undefined || this.isOver) return;
     this.#cut = cut;
-    // Wakes whoever waits for the vendor.
+    // Wakes the pending read.
     this.#body.cancel();
   }
 }
 
 /**
- * The body of a vendor's complete reply; `undefined`: it is streamed. A complete one is read before its head is passed
- * on, so that a broken one is still an error and not half a reply.
+ * Reads the body of a vendor's complete reply; `undefined`: the reply is streamed. The body is read before its head is
+ * sent, so that a cut body becomes an error and not half a reply.
  *
- * @param isStreamed default: where its content type is that of a stream of events
- * @throws GatewayError UPSTREAM_ERROR where it is neither JSON nor a stream of events
- * @throws HttpFailure where it was cut
+ * @param isStreamed default: whether the content type is `text/event-stream`
+ * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
+ * @throws HttpFailure where the body was cut
  */
-export async function readAnswer(
+export async function readCompleteBody(
   { headers, body }: VendorReply,
   isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
 ): Promise<Buffer | undefined> {
   const type = headers["content-type"] ?? "";
   const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") throw unusable(`content-encoding ${encoding}, not asked for`);
+  if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not requested`);
   if (isStreamed) return undefined;
-  if (!type.includes("json")) throw unusable(`content-type ${type || "(none)"}`);
+  if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
   const whole = await body.whole(replyBytesMax);
   if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
-    throw unusable("a body that is no JSON object");
+    throw unusableReply("a body that is no JSON object");
   }
   return whole;
 }

@@ -1,16 +1,16 @@
 /**
- * What a client's disconnect means for the vendor's reply and for its charge (R-TXT-9, R-MON-11): decided here and
- * nowhere else.
+ * Decides what a client's disconnect means for the vendor's reply and for the charge (R-TXT-9, R-MON-11). No other file
+ * decides this.
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
  * | before the whole request was sent | is stopped | nothing |
- * | after that, before content | is stopped; read to its end where it is drained or its model reasons | the input, estimated; or what it reports |
- * | after the first content | is read on for the grace, or to its end where it is drained or its model reasons | what it reports; else the input and what came, estimated |
+ * | after that, before content | is stopped; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
+ * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
- * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. At most
- * {@link detachedRepliesMax} replies of a process are read for clients that have disconnected; the vendors of more are
- * stopped. Where the gateway stops, vendors are stopped, and the call ends as `gateway_stopped`.
+ * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process reads at most
+ * {@link detachedRepliesMax} replies after their clients disconnected; further vendors are stopped. When the gateway
+ * stops, it stops the vendors, and the call ends as `gateway_stopped`.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
@@ -19,47 +19,47 @@ import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 
-/** What {@link ClientLink} needs. */
-export interface ClientLinkOptions {
+/** Options of {@link DisconnectHandler}. */
+export interface DisconnectHandlerOptions {
   /** Cancelled when the client disconnects or the gateway stops. */
   readonly client: CancelSignal;
   readonly detached: DetachedReplies;
   readonly call: Call;
 }
 
-/** Between a client and the vendors that are asked for it. */
-export class ClientLink {
-  readonly #options: ClientLinkOptions;
-  /** Stops vendors whose replies are read on after a disconnect; made only where there is one. */
+/** Handles the disconnect of one call's client: stops the vendor or detaches its reply, and names the ending. */
+export class DisconnectHandler {
+  readonly #options: DisconnectHandlerOptions;
+  /** Stops the vendor; separate from the client's signal, so that the reply can outlive the client. */
   #vendor: CancelSource | undefined;
-  #readOnMs = 0;
+  #detachedReadMs = 0;
   #isDetached = false;
 
-  constructor(options: ClientLinkOptions) {
+  constructor(options: DisconnectHandlerOptions) {
     this.#options = options;
   }
 
-  /** Whether the client has disconnected while its vendor continues. */
+  /** Whether the client disconnected while the vendor continues. */
   get isDetached(): boolean {
     return this.#isDetached;
   }
 
-  /** Whether the client has disconnected, or the gateway stops. */
+  /** Whether the client disconnected or the gateway is stopping. */
   get isCancelled(): boolean {
     return this.#options.client.aborted;
   }
 
-  /** Whether it is the gateway that stops. */
+  /** Whether the gateway is stopping. */
   get isStopping(): boolean {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** What stops a vendor. @param readOnMs how long its reply is read on after a disconnect, see {@link PlannedRoute} */
-  signalFor(readOnMs: number): CancelSignal {
+  /** Returns the signal that stops a vendor. @param detachedReadMs see {@link PlannedRoute} */
+  signalFor(detachedReadMs: number): CancelSignal {
     const { client } = this.#options;
-    // Nobody waits any more: a vendor that was not asked yet is not asked.
-    if (client.aborted || readOnMs === 0) return client;
-    this.#readOnMs = readOnMs;
+    // Without a client no further attempt is made.
+    if (client.aborted || detachedReadMs === 0) return client;
+    this.#detachedReadMs = detachedReadMs;
     if (this.#vendor === undefined) {
       this.#vendor = new CancelSource();
       client.addEventListener("abort", this.#onDisconnect);
@@ -67,32 +67,32 @@ export class ClientLink {
     return this.#vendor;
   }
 
-  /** The vendor's reply has ended. */
+  /** Releases the listener and the timer. Call it when the vendor's reply has ended. */
   end(): void {
     if (this.#vendor === undefined) return;
     this.#options.client.removeEventListener("abort", this.#onDisconnect);
     this.#options.detached.end(this.#vendor);
   }
 
-  /** Names the ending of a call that failed with `told`. @param isDone whether the client has the whole reply */
-  endFailed(told: GatewayError, isDone: boolean): void {
+  /** Names the ending of a failed call. @param isDone whether the client has the whole reply */
+  endFailed(error: GatewayError, isDone: boolean): void {
     const { call } = this.#options;
     if (isDone) call.end(CallEnding.COMPLETED);
-    else if (this.isCancelled) this.#endCancelled(told);
-    else call.endFailed(told);
+    else if (this.isCancelled) this.#endCancelled(error);
+    else call.endFailed(error);
   }
 
-  /** Names the ending of a call whose reply was delivered as far as its client took it. */
+  /** Names the ending of a call whose delivery did not fail. @param isDone whether the client has the whole reply */
   endDelivered(isDone: boolean): void {
-    // The client went away between two writes, or did not read while the gateway stopped: nobody threw.
+    // The client disconnected between two writes, or did not read while the gateway stopped: nothing was thrown.
     const unread = this.isStopping ? CallEnding.GATEWAY_STOPPED : CallEnding.CLIENT_GONE;
     this.#options.call.end(isDone ? CallEnding.COMPLETED : unread);
   }
 
-  #endCancelled(told: GatewayError): void {
+  #endCancelled(error: GatewayError): void {
     const { call } = this.#options;
     if (this.isStopping) {
-      call.end(CallEnding.GATEWAY_STOPPED, told);
+      call.end(CallEnding.GATEWAY_STOPPED, error);
       return;
     }
     if (call.status === 0) call.status = 499;
@@ -103,8 +103,8 @@ export class ClientLink {
     const { client, detached, call } = this.#options;
     const vendor = this.#vendor;
     if (vendor === undefined) return;
-    const isWanted = this.#readOnMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
-    if (this.isStopping || !isWanted || !detached.begin(vendor, this.#readOnMs)) {
+    const isRead = this.#detachedReadMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
+    if (this.isStopping || !isRead || !detached.begin(vendor, this.#detachedReadMs)) {
       vendor.cancel(client.reason);
       return;
     }
@@ -114,37 +114,37 @@ export class ClientLink {
   };
 }
 
-/** Replies consumed after their clients disconnected: bounded in time and in number. */
+/** Replies that are read after their clients disconnected: limited in time and in number. */
 export class DetachedReplies {
-  /** How each of them is stopped. */
+  /** The timer that stops each vendor. */
   readonly #running = new Map<CancelSource, NodeJS.Timeout>();
   #isOpen = true;
 
-  /** How many run. */
+  /** Number of detached replies. */
   get count(): number {
     return this.#running.size;
   }
 
   /**
-   * Begins one: `vendor` is stopped after `readOnMs` milliseconds, at the latest after {@link detachedReplyMs}.
+   * Detaches a reply: its vendor is stopped after `detachedReadMs`, at the latest after {@link detachedReplyMs}.
    *
-   * @returns false where there are too many, or the gateway stops
+   * @returns false where there are too many, or the gateway is stopping
    */
-  begin(vendor: CancelSource, readOnMs: number): boolean {
+  begin(vendor: CancelSource, detachedReadMs: number): boolean {
     if (!this.#isOpen || this.#running.size >= detachedRepliesMax) return false;
-    const limitMs = Math.min(readOnMs, detachedReplyMs);
+    const limitMs = Math.min(detachedReadMs, detachedReplyMs);
     const timer = setTimeout(() => vendor.cancel(), limitMs).unref();
     this.#running.set(vendor, timer);
     return true;
   }
 
-  /** One has ended, or never began. */
+  /** Removes a reply that has ended; harmless where it was never detached. */
   end(vendor: CancelSource): void {
     clearTimeout(this.#running.get(vendor));
     this.#running.delete(vendor);
   }
 
-  /** Stops all of them, and lets none begin. */
+  /** Stops all vendors, and detaches no further replies. */
   stop(): void {
     this.#isOpen = false;
     for (const vendor of this.#running.keys()) vendor.cancel();

@@ -1,4 +1,4 @@
-/** What callers are told where a call cannot be made. */
+/** The errors that callers get where a call cannot be served. */
 import type { HoldVerdict } from "../../billing/ledger/ledger.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { UnreadableReplyError } from "../../dialect/codec.ts";
@@ -9,18 +9,7 @@ import { HttpFailure } from "../../http/failure.ts";
 import { formatUsd } from "../../core/money.ts";
 import { failureError } from "../upstream-refusal.ts";
 
-/** The balance does not cover the call. */
-function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
-  const needed = formatUsd(neededNanos);
-  const available = formatUsd(availableNanos);
-  return new GatewayError(
-    ErrorCode.INSUFFICIENT_BALANCE,
-    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
-    { metadata: { needed, available } },
-  );
-}
-
-/** Why a hold was refused. @param limitNanos what the key may spend in its life; `undefined`: no limit */
+/** The error for a refused hold. @param limitNanos the key's total spend limit; `undefined`: no limit */
 export function holdRefused(
   { availableNanos, keyRemainingNanos }: Refused,
   neededNanos: bigint,
@@ -34,7 +23,18 @@ export function holdRefused(
 
 type Refused = Extract<HoldVerdict, { admitted: false }>;
 
-/** The call could exceed what its key may spend in its life (R-KEY-4). */
+/** The balance does not cover the call. */
+function insufficient(neededNanos: bigint, availableNanos: bigint): GatewayError {
+  const needed = formatUsd(neededNanos);
+  const available = formatUsd(availableNanos);
+  return new GatewayError(
+    ErrorCode.INSUFFICIENT_BALANCE,
+    `Insufficient balance: this call needs ${needed} USD, ${available} USD is available; top up the account or ask for fewer tokens (max_tokens)`,
+    { metadata: { needed, available } },
+  );
+}
+
+/** The call could exceed the key's total spend limit (R-KEY-4). */
 function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {
   const needed = formatUsd(neededNanos);
   const spendLimit = formatUsd(limit.limitNanos);
@@ -46,13 +46,13 @@ function keyLimitReached(neededNanos: bigint, limit: KeyLimit): GatewayError {
   );
 }
 
-/** What a key may spend in its life, and what is left of it, in nano-USD. */
+/** A key's total spend limit and the rest of it, in nano-USD. */
 interface KeyLimit {
   readonly limitNanos: bigint;
   readonly remainingNanos: bigint;
 }
 
-/** The balance does not cover the call any more: for its record. */
+/** The hold is used up and cannot grow: the error in the call's record. */
 export function outOfBalance(heldNanos: bigint): GatewayError {
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
@@ -60,33 +60,33 @@ export function outOfBalance(heldNanos: bigint): GatewayError {
   );
 }
 
-/** The vendor answered, but nothing that could be passed on. `internal` says what, for the log. */
-export function unusable(internal: string): GatewayError {
+/** The vendor's reply cannot be passed on. @param internal what is wrong with it, for the log */
+export function unusableReply(internal: string): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_ERROR,
-    "The model's vendor answered something unusable; try again",
+    "The model's vendor sent an invalid reply; try again",
     { internal },
   );
 }
 
-/** None of the model's vendors has what was asked for. */
-export function incapable(model: string): GatewayError {
+/** None of the model's vendors supports the request. */
+export function unsupportedByModel(model: string): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    `The model \`${model}\` cannot do this: name another one of those that GET /v1/models lists`,
+    `The model \`${model}\` does not support this request: use another model that GET /v1/models lists`,
     { param: "model" },
   );
 }
 
-/** What the caller is told of a failure of any kind. @param signal of the call */
-export function toldOf(error: unknown, signal: CancelSignal): GatewayError {
+/** Converts a failure of any kind to the caller's error. @param signal the call's */
+export function toGatewayError(error: unknown, signal: CancelSignal): GatewayError {
   if (error instanceof GatewayError) return error;
   if (signal.reason instanceof GatewayStopping) {
     return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "The gateway is stopping; try again");
   }
   if (error instanceof HttpFailure) return failureError(error.kind, error);
   if (error instanceof EventTooLongError || error instanceof UnreadableReplyError) {
-    return unusable(error.message);
+    return unusableReply(error.message);
   }
   return internalError(error);
 }

@@ -1,6 +1,6 @@
 /**
  * Monitors a stream against its hold, whatever output limit its request named (R-MON-5, R-MON-12): the hold grows ahead
- * of what is generated, or the stream ends. From time to time it tells the ledger what the call would cost if it ended now.
+ * of the generated text, or the stream ends. Checkpoints tell the ledger what the call would cost if it ended now.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -10,7 +10,7 @@ import {
   bytesPerToken,
   checkpointFirstMs,
   checkpointMs,
-  streamLookMs,
+  streamCheckMs,
   streamOutageMs,
 } from "../../config/limits.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
@@ -27,15 +27,15 @@ interface MonitoredReply {
   fail(error: GatewayError): void;
 }
 
-/** What a {@link HoldMonitor} needs. */
+/** Options of {@link HoldMonitor}. */
 interface HoldMonitorOptions {
   readonly call: Call;
   readonly reply: MonitoredReply;
   readonly plan: HoldPlan;
   readonly ledger: Pick<Ledger, "extend">;
-  /** Writes on the call what it consumed so far, and what that costs. */
+  /** Updates usage and cost of the call to what it consumed so far. */
   readonly charge: () => void;
-  /** What a usage costs. */
+  /** Computes the cost of a usage. */
   readonly costOf: (usage: Usage) => bigint;
   /** When the stream began, on the clock of `performance.now()`. Default: now. */
   readonly nowMs?: number;
@@ -44,15 +44,15 @@ interface HoldMonitorOptions {
 export class HoldMonitor {
   readonly #options: HoldMonitorOptions;
   readonly #growth: HoldGrowth;
-  /** At how many bytes of text there is something to decide. */
+  /** The number of text bytes at which the next decision is due. */
   #checkAtBytes = Number.POSITIVE_INFINITY;
   #dueMs: number;
-  /** When the ledger was asked that has not answered yet. */
-  #askedMs: number | undefined;
+  /** The time of the extend request that the ledger has not answered yet. */
+  #requestedMs: number | undefined;
   #nowMs: number;
   #isEnded = false;
   #isUsedUp = false;
-  /** The hold was ended by others: this process had been taken for dead. */
+  /** Another process has ended the hold, because it took this process for dead. */
   #isClosed = false;
 
   constructor(options: HoldMonitorOptions) {
@@ -68,43 +68,43 @@ export class HoldMonitor {
     return this.#isUsedUp;
   }
 
-  /** More of the reply has come. A comparison for each read is all that it costs while there is nothing to decide. */
+  /** Call it after each read. It costs one comparison while no decision is due. */
   onRead(): void {
     if (this.#options.reply.textBytes >= this.#checkAtBytes) this.#onText();
   }
 
-  /** Does what is due. @param nowMs on the clock of `performance.now()` */
-  look(nowMs: number): void {
+  /** Sends a due checkpoint, and ends a stream whose ledger is silent. @param nowMs on the clock of `performance.now()` */
+  check(nowMs: number): void {
     this.#nowMs = nowMs;
-    if (this.#growth.mayRunOut) this.#onText();
+    if (this.#growth.canRunOut) this.#onText();
     if (this.#isEnded) return;
-    if (this.#askedMs === undefined) {
-      if (nowMs >= this.#dueMs) this.#tell();
-    } else if (nowMs - this.#askedMs >= streamOutageMs) this.#giveUp();
+    if (this.#requestedMs === undefined) {
+      if (nowMs >= this.#dueMs) this.#checkpoint();
+    } else if (nowMs - this.#requestedMs >= streamOutageMs) this.#giveUp();
   }
 
-  /** The reply has ended: nothing is decided any more. */
+  /** Ends the monitoring. Call it when the reply has ended. */
   end(): void {
     this.#isEnded = true;
   }
 
-  /** So much text has come that there is something to decide. */
+  /** Decides whether the hold grows or the reply stops. */
   #onText(): void {
     if (this.#isEnded) return;
     const costNanos = this.#cost();
-    const step = this.#askedMs === undefined ? this.#growth.step(costNanos) : "go";
-    if (step === "stop") return this.#stop();
-    if (step === "ask") this.#ask(this.#growth.ask(costNanos));
+    const decision = this.#requestedMs === undefined ? this.#growth.step(costNanos) : "go";
+    if (decision === "stop") return this.#stop();
+    if (decision === "extend") this.#extend(this.#growth.requestExtension(costNanos));
     this.#checkAgain(costNanos);
   }
 
-  /** Tells how far the call is. */
-  #tell(): void {
+  /** Sends the current cost to the ledger. */
+  #checkpoint(): void {
     this.#cost();
-    this.#ask(this.#growth.heldNanos);
+    this.#extend(this.#growth.heldNanos);
   }
 
-  /** What the call costs so far. Before anything has come, what is held for the input. */
+  /** The cost so far; before any content, the amount held for the input. */
   #cost(): bigint {
     const { call, charge } = this.#options;
     charge();
@@ -116,37 +116,37 @@ export class HoldMonitor {
     this.#checkAtBytes = reply.textBytes + this.#growth.tokensAhead(costNanos) * bytesPerToken;
   }
 
-  /** @param amountNanos what is to be held in all */
-  #ask(amountNanos: bigint): void {
+  /** Asks the ledger to hold `amountNanos` in all; the request carries a checkpoint. */
+  #extend(amountNanos: bigint): void {
     const { call, ledger } = this.#options;
     const { id, accountId } = call.start;
-    this.#askedMs = this.#nowMs;
+    this.#requestedMs = this.#nowMs;
     this.#dueMs = this.#nowMs + checkpointMs;
-    // Whoever finds it finds a call that was lost on its way.
+    // The record that recovery writes where this process dies.
     const record = { ...callRecord(call), ending: CallEnding.GATEWAY_LOST };
     const checkpointNanos = call.costNanos;
     ledger.extend({ id, accountId, amountNanos, checkpointNanos, record }).then(
       (verdict) => this.#onVerdict(amountNanos, verdict),
-      // The ledger is closed: the process ends, and the settlement with it.
+      // The ledger is closed: the process is ending.
       () => {},
     );
   }
 
-  #onVerdict(askedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
-    this.#askedMs = undefined;
+  #onVerdict(requestedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
+    this.#requestedMs = undefined;
     this.#isClosed = closed === true;
     if (this.#isEnded) return;
     const costNanos = this.#cost();
-    this.#growth.answered(askedNanos, heldNanos, costNanos);
+    this.#growth.extended(requestedNanos, heldNanos, costNanos);
     this.#options.call.heldNanos = this.#growth.heldNanos;
     this.#onText();
   }
 
-  /** The hold is used up. What came beyond it since the last look is not charged: nobody could have paid. */
+  /** Stops a reply whose hold is used up. Output beyond the hold is not charged: no balance covers it. */
   #stop(): void {
     const { call, reply, costOf } = this.#options;
     if (reply.isOver) return;
-    // Not for want of money: whether there is more, nobody could be asked.
+    // The balance is unknown, so the cause is not the balance.
     if (this.#isClosed) return this.#fail();
     this.#isEnded = this.#isUsedUp = true;
     if (call.usage !== undefined) {
@@ -157,7 +157,7 @@ export class HoldMonitor {
     reply.stop(call.usage);
   }
 
-  /** The database is away for too long to go on without knowing who pays. */
+  /** The ledger has been silent for too long: fails a stream whose hold is used up. */
   #giveUp(): void {
     if (!this.#growth.isUsedUp(this.#cost())) return;
     this.#fail();
@@ -172,35 +172,34 @@ export class HoldMonitor {
   }
 }
 
-/** The monitors of a process's streams: one timer for all of them, which runs only while there are any. */
+/** The monitors of all streams of a process. One timer serves them, and runs only while there are any. */
 export class MonitoredStreams {
   readonly #monitors = new Set<HoldMonitor>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** A stream begins. */
+  /** Adds the monitor of a new stream. */
   add(monitor: HoldMonitor): void {
     this.#monitors.add(monitor);
-    this.#timer ??= setInterval(() => this.look(performance.now()), streamLookMs).unref();
+    this.#timer ??= setInterval(() => this.check(performance.now()), streamCheckMs).unref();
   }
 
-  /** A stream has ended, or never began. */
+  /** Removes the monitor of an ended stream; harmless where it was never added. */
   delete(monitor: HoldMonitor): void {
     if (!this.#monitors.delete(monitor) || this.#monitors.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  /** Has all of them do what is due. @param nowMs on the clock of `performance.now()` */
-  look(nowMs: number): void {
-    for (const monitor of this.#monitors) monitor.look(nowMs);
+  /** Checks all streams. @param nowMs on the clock of `performance.now()` */
+  check(nowMs: number): void {
+    for (const monitor of this.#monitors) monitor.check(nowMs);
   }
 }
 
 /**
- * The usage as far as `nanos` pay for it: with fewer tokens of output where it costs more. What was read is
- * never less.
+ * Reduces the output tokens of a usage until it costs at most `nanos`. Input tokens are never reduced.
  *
- * @param cost what a usage costs: more tokens never cost less
+ * @param cost computes the cost of a usage; must not decrease with more tokens
  */
 export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
   const withOutput = (outputTokens: number): Usage => ({
@@ -210,11 +209,11 @@ export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage)
   });
   if (cost(usage) <= nanos) return usage;
   let paid = 0;
-  let dear = usage.outputTokens;
-  while (dear - paid > 1) {
-    const middle = Math.floor((paid + dear) / 2);
+  let tooMany = usage.outputTokens;
+  while (tooMany - paid > 1) {
+    const middle = Math.floor((paid + tooMany) / 2);
     if (cost(withOutput(middle)) <= nanos) paid = middle;
-    else dear = middle;
+    else tooMany = middle;
   }
   return withOutput(paid);
 }

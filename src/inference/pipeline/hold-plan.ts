@@ -1,152 +1,151 @@
 /**
- * How much a call holds, when its hold must grow, and when its reply must stop (R-MON-5, R-MON-12). Pure: it knows
- * neither the ledger nor a clock. All amounts are nano-USD.
+ * Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12). Pure: without
+ * ledger and clock. All amounts are nano-USD.
  */
 
-/** What a call holds at first, and how it grows. */
+/** The first hold of a call, and how it grows. */
 export interface HoldPlan {
-  /** Before a vendor is asked. */
+  /** The hold before the first attempt. */
   readonly firstNanos: bigint;
-  /** The most that the call can cost at a vendor that honours its output limit. */
-  readonly mostNanos: bigint;
-  /** The most tokens of output that the call can have within its limit, in all its choices. */
-  readonly mostTokens: number;
+  /** The maximum cost at a vendor that honours the output limit. */
+  readonly maxNanos: bigint;
+  /** The output token limit of all choices together. */
+  readonly maxTokens: number;
   /** The cost of the input alone. */
   readonly inputNanos: bigint;
-  /** By how much it grows at a time: what `stepTokens` of output cost. */
+  /** The amount of one extension: the cost of `stepTokens` output tokens. */
   readonly stepNanos: bigint;
   readonly stepTokens: number;
-  /** How far the estimated cost may pass a hold of `mostNanos` that cannot grow: the delivered text only estimates the
-   * tokens, and a reply that keeps its limit must not be cut because its words are long. */
+  /** How far the estimated cost may exceed a hold of `maxNanos` that cannot grow. The delivered text only estimates the
+   * tokens, and a reply within its limit must not be cut because its words are long. */
   readonly slackNanos: bigint;
 }
 
-/** What a plan is made from. */
+/** The inputs of a plan. */
 export interface HoldLimits {
-  /** The most tokens of output that the call can have, in all its choices. */
-  readonly mostTokens: number;
-  /** How many of them are held for in advance; more than `mostTokens`: all of them. */
-  readonly aheadTokens: number;
-  /** The most that the call can cost with so many tokens of output. */
+  /** The output token limit of all choices together. */
+  readonly maxTokens: number;
+  /** The output tokens that the first hold covers; at most `maxTokens` count. */
+  readonly firstTokens: number;
+  /** The maximum cost of the call with this many output tokens. */
   readonly priceOf: (outputTokens: number) => bigint;
 }
 
-/** The fewest tokens of a step and of the slack: a step for each of a few tokens would be a question for each word. */
-const tokensMin = 64;
+/** The minimum of a step and of the slack, in tokens: smaller steps would send an extend request for each word. */
+const stepTokensMin = 64;
 
-/** The most tokens of a step beyond the limit. */
+/** The maximum of a step beyond the output limit, in tokens. */
 const overrunStepTokensMax = 2_048;
 
-/** Plans a hold. */
-export function planHold({ mostTokens, aheadTokens, priceOf }: HoldLimits): HoldPlan {
-  const mostNanos = priceOf(mostTokens);
+/** Plans the hold of a call. */
+export function planHold({ maxTokens, firstTokens, priceOf }: HoldLimits): HoldPlan {
+  const maxNanos = priceOf(maxTokens);
   const inputNanos = priceOf(0);
-  const slackNanos = priceOf(Math.max(mostTokens, tokensMin)) - inputNanos;
-  const bounds = { mostNanos, mostTokens, inputNanos, slackNanos };
-  if (aheadTokens < mostTokens) {
-    const firstNanos = priceOf(aheadTokens);
+  const slackNanos = priceOf(Math.max(maxTokens, stepTokensMin)) - inputNanos;
+  const bounds = { maxNanos, maxTokens, inputNanos, slackNanos };
+  if (firstTokens < maxTokens) {
+    const firstNanos = priceOf(firstTokens);
     const stepNanos = firstNanos - inputNanos;
-    return { ...bounds, firstNanos, stepNanos, stepTokens: aheadTokens };
+    return { ...bounds, firstNanos, stepNanos, stepTokens: firstTokens };
   }
-  const stepTokens = Math.min(Math.max(mostTokens, tokensMin), overrunStepTokensMax);
+  const stepTokens = Math.min(Math.max(maxTokens, stepTokensMin), overrunStepTokensMax);
   const stepNanos = priceOf(stepTokens) - inputNanos;
-  return { ...bounds, firstNanos: mostNanos, stepNanos, stepTokens };
+  return { ...bounds, firstNanos: maxNanos, stepNanos, stepTokens };
 }
 
-/** What is to be done with a call: let it go on, ask for more money, or end its reply. */
-export type HoldStep = "go" | "ask" | "stop";
+/** The decision for a call: continue, extend the hold, or stop the reply. */
+export type HoldStep = "go" | "extend" | "stop";
 
-/** A rest of less than this part of a step is not worth another question. */
-const restPartMin = 16n;
+/** A rest below one sixteenth of a step is not worth another extend request. */
+const restDivisor = 16n;
 
 /**
- * Decides for one call.
+ * Decides for one call when its hold grows and when its reply stops.
  *
- * Below `mostNanos` it asks when half a step is left, so that the answer is there before the money is used up. Where only
- * a part is granted it asks again each time half of the rest is used: money of other calls may come free meanwhile. It
- * stops when all is used up and nothing more was to be had; while an answer is awaited, never.
+ * Below `maxNanos` it extends when half a step is left, so that the answer arrives before the hold is used up. Where only
+ * a part is granted it extends again each time half of the rest is used: other calls may release money meanwhile. It
+ * stops when the hold is used up and the ledger granted nothing more, but never while an answer is pending.
  *
- * A reply that seems to pass `mostNanos` comes from a vendor that ignores the limit, or has long words. The hold then
- * grows with it, and where it cannot, the reply stops once the slack is used up, too.
+ * A reply that seems to exceed `maxNanos` comes from a vendor that ignores the limit, or has long words. The hold then
+ * grows with it. Where it cannot, the reply stops once the slack is used up too.
  */
 export class HoldGrowth {
   readonly #plan: HoldPlan;
   #heldNanos: bigint;
-  /** It asks when this is left. */
+  /** The rest at which the hold is extended. */
   #lowNanos: bigint;
-  #isAsking = false;
-  /** There was no more to be had. */
-  #isLast = false;
+  #isExtending = false;
+  /** The ledger could not grant more. */
+  #isExhausted = false;
 
   constructor(plan: HoldPlan) {
     this.#plan = plan;
     this.#heldNanos = plan.firstNanos;
-    this.#lowNanos = this.#isWhole ? 0n : plan.stepNanos / 2n;
+    this.#lowNanos = this.#isFull ? 0n : plan.stepNanos / 2n;
   }
 
-  /** What is held. */
+  /** The current hold. */
   get heldNanos(): bigint {
     return this.#heldNanos;
   }
 
-  /** Whether what is held may not be enough. Output that costs nothing cannot use it up. */
-  get mayRunOut(): boolean {
+  /** Whether the hold can be used up; false where output costs nothing. */
+  get canRunOut(): boolean {
     return this.#plan.stepNanos > 0n;
   }
 
-  /** Whether a reply that would cost so much has to stop where no more money can be had. */
+  /** Whether a reply of this cost must stop where the hold cannot grow. */
   isUsedUp(costNanos: bigint): boolean {
-    if (!this.mayRunOut) return false;
-    const slackNanos = this.#isWhole ? this.#plan.slackNanos : 0n;
+    if (!this.canRunOut) return false;
+    const slackNanos = this.#isFull ? this.#plan.slackNanos : 0n;
     return costNanos >= this.#heldNanos + slackNanos;
   }
 
-  /** What to do now that the call would cost so much. */
+  /** Decides for the current cost. */
   step(costNanos: bigint): HoldStep {
-    if (!this.mayRunOut || this.#isAsking) return "go";
-    if (this.#isLast) return this.isUsedUp(costNanos) ? "stop" : "go";
+    if (!this.canRunOut || this.#isExtending) return "go";
+    if (this.#isExhausted) return this.isUsedUp(costNanos) ? "stop" : "go";
     const restNanos = this.#heldNanos - costNanos;
-    const isLow = this.#isWhole ? restNanos < 0n : restNanos <= this.#lowNanos;
-    return isLow ? "ask" : "go";
+    const isLow = this.#isFull ? restNanos < 0n : restNanos <= this.#lowNanos;
+    return isLow ? "extend" : "go";
   }
 
-  /** The question is asked: how much is to be held in all. */
-  ask(costNanos: bigint): bigint {
-    this.#isAsking = true;
-    const { stepNanos, mostNanos } = this.#plan;
+  /** Marks an extend request as pending. @returns the amount to hold in all */
+  requestExtension(costNanos: bigint): bigint {
+    this.#isExtending = true;
+    const { stepNanos, maxNanos } = this.#plan;
     const used = costNanos > this.#heldNanos ? costNanos : this.#heldNanos;
-    const wanted = used + stepNanos;
-    const isWithinLimit = !this.#isWhole && costNanos <= mostNanos;
-    return isWithinLimit && wanted > mostNanos ? mostNanos : wanted;
+    const requested = used + stepNanos;
+    const isWithinLimit = !this.#isFull && costNanos <= maxNanos;
+    return isWithinLimit && requested > maxNanos ? maxNanos : requested;
   }
 
-  /** It is answered: so much is held. @param askedNanos what was to be held */
-  answered(askedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
-    this.#isAsking = false;
+  /** Applies the ledger's answer. @param requestedNanos the amount that {@link requestExtension} returned */
+  extended(requestedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
+    this.#isExtending = false;
     if (heldNanos > this.#heldNanos) this.#heldNanos = heldNanos;
     const { stepNanos } = this.#plan;
-    if (this.#heldNanos >= askedNanos) {
+    if (this.#heldNanos >= requestedNanos) {
       this.#lowNanos = stepNanos / 2n;
       return;
     }
     this.#lowNanos = (this.#heldNanos - costNanos) / 2n;
-    this.#isLast = this.#lowNanos < stepNanos / restPartMin;
+    this.#isExhausted = this.#lowNanos < stepNanos / restDivisor;
   }
 
-  /** After how many more tokens of output there is something to decide; Infinity: not before an answer, or
-   * never. */
+  /** The number of further output tokens until the next decision; Infinity: not before an answer, or never. */
   tokensAhead(costNanos: bigint): number {
-    if (!this.mayRunOut || this.#isAsking) return Number.POSITIVE_INFINITY;
+    if (!this.canRunOut || this.#isExtending) return Number.POSITIVE_INFINITY;
     const { stepNanos, stepTokens, slackNanos } = this.#plan;
     let restNanos = this.#heldNanos - costNanos;
-    if (this.#isWhole) restNanos += this.#isLast ? slackNanos : 1n;
-    else if (!this.#isLast) restNanos -= this.#lowNanos;
+    if (this.#isFull) restNanos += this.#isExhausted ? slackNanos : 1n;
+    else if (!this.#isExhausted) restNanos -= this.#lowNanos;
     const tokens = Number((restNanos * BigInt(stepTokens)) / stepNanos);
     return Math.max(tokens, 0);
   }
 
-  /** Whether all is held that the call can cost within its limit. */
-  get #isWhole(): boolean {
-    return this.#heldNanos >= this.#plan.mostNanos;
+  /** Whether the hold covers the maximum cost within the output limit. */
+  get #isFull(): boolean {
+    return this.#heldNanos >= this.#plan.maxNanos;
   }
 }

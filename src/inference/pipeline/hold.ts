@@ -1,18 +1,18 @@
-/** Sets money aside for a call, durably, before its vendor is asked. */
+/** Holds money for a call, durably, before the first attempt. */
 import type { Chunk } from "./adapter.ts";
 import { holdRefused } from "./failures.ts";
 import type { HoldPlan } from "./hold-plan.ts";
 import type { Quoted } from "./quote.ts";
 
-/** A call whose money is held: it must be settled. */
+/** A call with a hold: it must be settled. */
 export interface Held<Out extends Chunk> extends Quoted<Out> {
   readonly plan: HoldPlan;
 }
 
 /**
- * Holds for the most that the request can be. Where the balance does not cover that, its tokens are counted and the
- * count is held, so that a refusal is by exact figures. Nothing is counted where even a request of no tokens would cost
- * too much, as it does for an account without money.
+ * Holds the maximum cost of the request. Where the balance does not cover it, the tokens are counted and the exact cost
+ * is held, so that a refusal names exact figures. Nothing is counted where even zero tokens would cost too much, as for
+ * an empty account.
  *
  * @throws GatewayError INSUFFICIENT_BALANCE
  */
@@ -21,18 +21,18 @@ export async function hold<Out extends Chunk>(quoted: Quoted<Out>): Promise<Held
   const { ledger, pricing, metrics } = deps;
   const { id, accountId, keyId, keyLimitNanos, requestId } = call.start;
   const limit = keyLimitNanos === undefined ? {} : { keyLimitNanos };
-  const who = { id, accountId, keyId, requestId, ...limit };
+  const holder = { id, accountId, keyId, requestId, ...limit };
   let plan = planFor(tokens.bound);
-  let verdict = await ledger.hold({ ...who, amountNanos: plan.firstNanos });
+  let verdict = await ledger.hold({ ...holder, amountNanos: plan.firstNanos });
   if (!verdict.admitted) {
-    const mostNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
-    const isHopeless = planFor(0).firstNanos > mostNanos;
+    const spendableNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
+    const isHopeless = planFor(0).firstNanos > spendableNanos;
     const counted = isHopeless ? undefined : await tokens.countedBound();
-    const less = counted === undefined ? plan : planFor(counted);
-    if (less.firstNanos < plan.firstNanos) {
-      plan = less;
+    const smaller = counted === undefined ? plan : planFor(counted);
+    if (smaller.firstNanos < plan.firstNanos) {
+      plan = smaller;
       const { firstNanos: amountNanos } = plan;
-      if (amountNanos <= mostNanos) verdict = await ledger.hold({ ...who, amountNanos });
+      if (amountNanos <= spendableNanos) verdict = await ledger.hold({ ...holder, amountNanos });
     }
     if (!verdict.admitted) {
       metrics.refusedForBalance.inc();

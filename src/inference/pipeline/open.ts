@@ -1,15 +1,15 @@
-/** Asks the vendors of a call's routes until one answers: every attempt is recorded here. */
+/** Tries the routes of a call until one vendor answers, and records every attempt. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/vendor.ts";
 import { upstreamRequestId } from "../headers.ts";
-import { askInOrder, type OpenReply } from "../upstream.ts";
+import { tryRoutes, type OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
-import { ClientLink } from "./disconnect.ts";
+import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
-import { readAnswer, StreamReply } from "./deliver.ts";
+import { readCompleteBody, StreamReply } from "./deliver.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {
@@ -18,63 +18,63 @@ export interface Opened<Out extends Chunk> extends Held<Out> {
   readonly reply: Reply<Out>;
 }
 
-/** A vendor's reply, read as far as needed to know that it is one. */
+/** A vendor's reply, read far enough to know its kind. */
 export type Reply<Out extends Chunk> =
   | { readonly kind: "stream"; readonly stream: StreamReply<Out> }
   | { readonly kind: "whole"; readonly whole: WholeReply<Out>; readonly body: Buffer }
-  /** The vendor's refusal of the request, which is passed on as it is. */
+  /** The vendor's refusal of the request, passed on unchanged. */
   | { readonly kind: "refusal"; readonly body: Out };
 
-/** How a call is connected to the vendors that are asked: kept from the first attempt to the settlement. */
+/** The state of a call's attempts, from the first one to the settlement. */
 export class Connection {
-  readonly client: ClientLink;
-  /** Members that the vendor's style could not carry of the request, as the last attempt sent it. */
+  readonly client: DisconnectHandler;
+  /** Request members that the style of the last attempt could not carry. */
   dropped: readonly string[] = [];
   #open: OpenReply | undefined;
   #isSent = false;
 
   constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
-    this.client = new ClientLink({ call, client: context.signal, detached: deps.detached });
+    this.client = new DisconnectHandler({ call, client: context.signal, detached: deps.detached });
   }
 
-  /** The route that answered; `undefined`: none. */
+  /** The route that answered; `undefined`: none did. */
   get planned(): PlannedRoute | undefined {
     return this.#open?.planned;
   }
 
-  /** Whether a vendor has the whole request and has not refused it: it reads the input, whoever waits for the reply. */
+  /** Whether a vendor received the whole request and did not refuse it: it then reads the input, and charges for it. */
   get isAccepted(): boolean {
     return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;
   }
 
-  /** A vendor has answered. */
+  /** Records a vendor's answer. */
   answered(reply: OpenReply): void {
     this.#open = reply;
   }
 
-  /** The last attempt ended with this error. */
+  /** Records the error of the last attempt. */
   failed(error: unknown): void {
     const failure = error instanceof GatewayError ? error.cause : error;
     this.#isSent = failure instanceof HttpFailure && failure.isSent;
   }
 
-  /** Gives the vendor's place back, and stops it where its reply has not ended. */
+  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. */
   close(): void {
     this.client.end();
     this.#open?.close();
   }
 }
 
-/** Asks in the order of the routes; another one only where nothing can have been done at the last. @throws GatewayError */
+/** Tries the routes in order; the next one only where the last cannot have done any work. @throws GatewayError */
 export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
   const { call, request, routes, deps } = held;
-  const opened = await askInOrder(deps.upstream, routes, {
+  const opened = await tryRoutes(deps.upstream, routes, {
     operation: request.operation,
     callFor(planned) {
-      call.asked(planned.route.vendor);
+      call.attempting(planned.route.vendor);
       return requestFor(held, planned, connection);
     },
     onFailed: ({ route }, error) => call.failed(route.vendor, error),
@@ -85,13 +85,13 @@ export async function open<Out extends Chunk>(
   if (refusal !== undefined) {
     call.status = answer.status;
     call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
-    const told = request.refusal({ ...refusal, status: answer.status }, planned);
-    if (told instanceof GatewayError) throw told;
-    return { ...held, planned, answer, reply: { kind: "refusal", body: told } };
+    const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
+    if (relayed instanceof GatewayError) throw relayed;
+    return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
   }
-  const body = await readAnswer(answer, request.isStreamed(answer));
+  const body = await readCompleteBody(answer, request.isStreamed(answer));
   if (body === undefined) {
-    // An adapter that reads no streams refuses here.
+    // An adapter without streams throws here.
     const source = request.stream(planned, answer);
     const stream = new StreamReply({ call, stream: source, body: answer.body });
     return { ...held, planned, answer, reply: { kind: "stream", stream } };
@@ -118,6 +118,6 @@ function requestFor<Out extends Chunk>(
     body,
     send,
     stream: request.text.stream,
-    signal: connection.client.signalFor(planned.readOnMs),
+    signal: connection.client.signalFor(planned.detachedReadMs),
   };
 }

@@ -1,4 +1,4 @@
-/** Replies that cost more than is held for them (R-MON-12): vendors that ignore the output limit of a request. */
+/** Handles replies that cost more than their hold (R-MON-12), from vendors that ignore the output limit. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { bytesPerToken } from "../../config/limits.ts";
@@ -8,14 +8,14 @@ import { outOfBalance } from "./failures.ts";
 import type { Held } from "./hold.ts";
 import type { Opened } from "./open.ts";
 
-/** How far a vendor's count may pass the limit before it counts as ignored: some count the tokens that end a reply. */
+/** Output tokens beyond the limit that do not count as an overrun: some vendors count the tokens that end a reply. */
 const toleranceTokens = 16;
 
 /**
- * Makes sure that a whole reply can be paid for before it is delivered: where it costs more than is held with the slack of
- * the plan, the hold grows. A reply that cannot be held is not delivered, and nothing is charged.
+ * Ensures that a complete reply can be paid for before it is delivered: where it costs more than hold and slack, the
+ * hold grows. A reply that the hold cannot cover is not delivered, and nothing is charged.
  *
- * @param costNanos what the reply costs
+ * @param costNanos the cost of the reply
  * @throws GatewayError INSUFFICIENT_BALANCE
  */
 export async function coverReply<Out extends Chunk>(
@@ -31,8 +31,8 @@ export async function coverReply<Out extends Chunk>(
 }
 
 /**
- * Keeps a charge within what its key may spend: the hold grows to the charge, and what of the output it still does not
- * cover is not charged. Of an account's balance the ledger takes what there is by itself.
+ * Keeps a charge within the key's spend limit: the hold grows to the charge, and output beyond the hold is not charged.
+ * The ledger itself keeps a charge within the account's balance.
  */
 export async function clampToKeyLimit<Out extends Chunk>(held: Held<Out>): Promise<void> {
   if (held.call.start.keyLimitNanos !== undefined) await clampToHold(held);
@@ -52,7 +52,7 @@ export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<v
   call.costNanos = costOf(call.usage);
 }
 
-/** Marks the route of a reply that is longer than its request allowed. */
+/** Marks the route of a reply that exceeds the output limit of its request. */
 export function markOverrun<Out extends Chunk>({
   call,
   request,
@@ -64,27 +64,27 @@ export function markOverrun<Out extends Chunk>({
   if (!maxOutputTokens || planned === undefined || reply === undefined) return;
   if (reply.kind === "refusal") return;
   const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
-  // A token of long words has hardly more than twice the usual bytes.
+  // Even tokens of long words rarely have more than twice the assumed bytes.
   const outputTokens = reported?.outputTokens ?? Math.floor(textBytes / (2 * bytesPerToken));
   const limitTokens = maxOutputTokens * choices;
   if (outputTokens <= limitTokens + toleranceTokens) return;
   deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
 }
 
-/** Grows the hold of a call. @returns what is held then, in nano-USD */
+/** Grows the hold of a call. @returns the new hold, in nano-USD */
 async function growHold<Out extends Chunk>(
   { call, deps }: Pick<Held<Out>, "call" | "deps">,
   amountNanos: bigint,
 ): Promise<bigint> {
   const { id, accountId, heldNanos = 0n } = call;
   if (amountNanos <= heldNanos) return heldNanos;
-  const { heldNanos: grownNanos, closed } = await deps.ledger.extend({
+  const { heldNanos: extendedNanos, closed } = await deps.ledger.extend({
     id,
     accountId,
     amountNanos,
   });
-  // Another process has settled the hold of a process that it took for dead: the charge corrects that.
+  // Another process took this one for dead and settled the hold: the final charge corrects that.
   if (closed === true) return amountNanos;
-  call.heldNanos = grownNanos > heldNanos ? grownNanos : heldNanos;
+  call.heldNanos = extendedNanos > heldNanos ? extendedNanos : heldNanos;
   return call.heldNanos;
 }

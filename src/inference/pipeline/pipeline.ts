@@ -1,6 +1,5 @@
 /**
- * The path of every call that can cost money, phase by phase. Each phase takes the result of the one before it, and
- * adds to it:
+ * The path of every billable call, phase by phase. Each phase takes the result of the previous one and adds to it:
  *
  * | phase | decides | file |
  * |---|---|---|
@@ -17,66 +16,65 @@ import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type CallToAdmit } from "./admit.ts";
 import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
-import { toldOf } from "./failures.ts";
+import { toGatewayError } from "./failures.ts";
 import { hold } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
-import { explainFailure, settle, type Ended, type Reached } from "./settle.ts";
+import { logFailure, settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
-/** A call whose reply is out. */
-export interface Delivered {
+/** A call whose reply was sent. */
+export interface CallResult {
   readonly call: Call;
-  /** Resolves when the call is settled. Never rejects: a failure has been reported. */
+  /** Resolves when the call is settled. Never rejects: the ledger reports a failure. */
   readonly settled: Promise<void>;
 }
 
 /**
- * Runs a call and pushes its reply into a sink. Resolves when the reply is out; it is settled whether anybody waits for
- * that or not.
+ * Runs a call and pushes its reply into a sink. Resolves when the reply was sent; the settlement runs on by itself.
  *
- * @throws GatewayError where the sink was not told of the failure: before the head, and in styles without error events
+ * @throws GatewayError where the sink got no error event: before the head, and in styles without error events
  */
 export async function runCall<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   sink: Sink<Out>,
   begin: CallToAdmit,
-): Promise<Delivered> {
+): Promise<CallResult> {
   const admitted = admit(adapter, begin);
-  const ended: Ended = {
+  const ended: CallEnd = {
     connection: new Connection(admitted),
     delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {
-    const asked = (reached = read(admitted));
-    const quoted = (reached = await quote(asked));
+    const readCall = (reached = read(admitted));
+    const quoted = (reached = await quote(readCall));
     const held = (reached = await hold(quoted));
     const opened = (reached = await open(held, ended.connection));
     await deliver(opened, sink, ended);
   } catch (error) {
-    const told = failed(reached, error, ended);
+    const reported = failed(reached, error, ended);
     await withinSettleWait(settled(reached, ended));
-    throw told;
+    throw reported;
   }
   return { call: admitted.call, settled: settled(reached, ended) };
 }
 
-/** What the caller is told of a failure; names the ending of the call. */
+/** Names the ending of a failed call, logs the failure, and returns the caller's error. */
 function failed<Out extends Chunk>(
   { call, context, deps }: Reached<Out>,
   error: unknown,
-  { connection, delivery }: Ended,
+  { connection, delivery }: CallEnd,
 ): GatewayError {
-  const told = toldOf(error, context.signal);
+  const reported = toGatewayError(error, context.signal);
   connection.failed(error);
-  connection.client.endFailed(told, delivery.isDone);
-  explainFailure(call, told, deps.log);
-  return told;
+  connection.client.endFailed(reported, delivery.isDone);
+  logFailure(call, reported, deps.log);
+  return reported;
 }
 
-async function settled<Out extends Chunk>(reached: Reached<Out>, ended: Ended): Promise<void> {
+async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd): Promise<void> {
   try {
     await settle(reached, ended);
   } catch {

@@ -1,56 +1,57 @@
-/** Finds the routes that can serve a call, its price, and the most that it can cost. */
+/** Finds the routes that can serve a call, its price, and its maximum cost. */
 import { stateWaitMs } from "../../config/limits.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { Chunk, PlannedRoute, PreparedCall } from "./adapter.ts";
-import { incapable } from "./failures.ts";
+import { unsupportedByModel } from "./failures.ts";
 import { type HoldPlan, planHold } from "./hold-plan.ts";
-import type { Asked } from "./read.ts";
+import type { ReadCall } from "./read.ts";
 
 /** A call whose cost is bounded. */
-export interface Quoted<Out extends Chunk> extends Asked<Out> {
-  /** The routes that can serve it, in their order. */
+export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
+  /** The routes that can serve the call, in order. */
   readonly routes: readonly PlannedRoute[];
-  /** The request for the first route, so that what is wrong with it is known before money is held; `undefined`: that
-   * route's vendor is not configured. */
+  /** The request for the first route, encoded before money is held, so that an invalid request costs no hold;
+   * `undefined`: that route's vendor is not configured. */
   readonly first: PreparedCall | undefined;
   readonly price: PriceConfig;
   readonly tokens: RequestTokens;
-  /** What to hold where the request has so many tokens. */
+  /** Plans the hold for this many input tokens. */
   readonly planFor: (inputTokens: number) => HoldPlan;
 }
 
 /** Quotes a call. @throws GatewayError INVALID_REQUEST where no vendor of the model can serve it */
-export async function quote<Out extends Chunk>(asked: Asked<Out>): Promise<Quoted<Out>> {
-  const { call, model, deps } = asked;
-  let { request } = asked;
+export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise<Quoted<Out>> {
+  const { call, model, deps } = readCall;
+  let { request } = readCall;
   const { upstream, counter, pricing } = deps;
   let routes = request.plan() ?? upstream.plan(model, request.dialect, request.operation);
   const recalled = request.recall(routes);
   if (recalled !== undefined) ({ request, routes } = await withTimeout(stateWaitMs, recalled));
   const [route] = routes;
-  if (route === undefined) throw incapable(model.key);
+  if (route === undefined) throw unsupportedByModel(model.key);
   const first = route.dialect === undefined ? undefined : request.prepare(model, route);
   const { text } = request;
   const { body, source, size } = first ?? {};
   const tokens = new RequestTokens({ text, routes, body, source, size, counter });
   const price = pricing.priceAt(model, call.startMs);
   const { maxOutputTokens: limit = model.maxOutputTokens } = text;
-  // A vendor that ignores the limit may answer with all that its model can make (R-MON-12).
+  // A vendor that ignores the limit may generate up to the model's maximum (R-MON-12).
   const isUnlimited = routes.some((planned) => deps.unlimitedRoutes.has(planned.route));
-  const most = isUnlimited ? Math.max(limit, model.maxOutputTokens) : limit;
-  // A stream may become as long as the model can make it: it holds what nearly all of them cost, and grows.
-  const isOpen = text.stream && (text.maxOutputTokens === undefined || request.isLimitRequired);
-  const mostTokens = most * text.choices;
-  const aheadTokens = isOpen ? model.holdOutputTokens * text.choices : mostTokens;
+  const outputLimit = isUnlimited ? Math.max(limit, model.maxOutputTokens) : limit;
+  // An unlimited stream first holds what nearly all streams cost, then grows.
+  const isUnboundedStream =
+    text.stream && (text.maxOutputTokens === undefined || request.isLimitRequired);
+  const maxTokens = outputLimit * text.choices;
+  const firstTokens = isUnboundedStream ? model.holdOutputTokens * text.choices : maxTokens;
   const { units } = text;
   const planFor = (inputTokens: number): HoldPlan =>
     planHold({
-      mostTokens,
-      aheadTokens,
+      maxTokens,
+      firstTokens,
       priceOf: (outputTokens) =>
         pricing.hold(price, { ...units, inputTokens, outputTokens }, call.discountBp),
     });
-  return { ...asked, request, routes, first, price, tokens, planFor };
+  return { ...readCall, request, routes, first, price, tokens, planFor };
 }

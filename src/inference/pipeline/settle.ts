@@ -1,5 +1,5 @@
 /**
- * Settles a call, however it ended: usage, charge, record, ledger; then the log and the metrics. R-MON-8.
+ * Settles every call, however it ended: usage, charge, record and ledger, then log and metrics (R-MON-8).
  */
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -17,26 +17,26 @@ import type { Delivery } from "./deliver.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
-/** A call as far as it has come: at least admitted. */
+/** A call with the results of the phases that it reached; at least admitted. */
 export type Reached<Out extends Chunk> = Admitted<Out> &
   Partial<Omit<Opened<Out>, keyof Admitted<Out>>>;
 
-/** A call whose money is held, whether a vendor has answered or not. */
+/** A call with a hold, whether a vendor answered or not. */
 type Chargeable<Out extends Chunk> = Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>;
 
-/** What beside the phases is known of a call at its end. */
-export interface Ended {
+/** The state of attempts and delivery when a call ends. */
+export interface CallEnd {
   readonly connection: Connection;
   readonly delivery: Delivery;
 }
 
 /**
- * Charges what was delivered, frees the rest and writes the record. A call that held nothing is recorded only.
- * Resolves when the settlement is durable.
+ * Charges the delivered usage, releases the rest of the hold and writes the record. A call without a hold is only
+ * recorded. Resolves when the settlement is durable.
  */
 export async function settle<Out extends Chunk>(
   reached: Reached<Out>,
-  { connection, delivery }: Ended,
+  { connection, delivery }: CallEnd,
 ): Promise<void> {
   const { call, request, deps } = reached;
   connection.close();
@@ -100,8 +100,8 @@ async function estimate<Out extends Chunk>(
 }
 
 /**
- * Writes on the call what it consumed so far, and what that costs; may be repeated while it runs. What a vendor takes
- * for a call that its customer has for nothing is still known.
+ * Updates usage and cost of a call to what it consumed so far; may be repeated while it runs. The vendor's cost is set
+ * even where the customer is not charged.
  *
  * @param options `estimated`: the gateway's own figures; default: the size of the request. `isInputOwed`: see
  * {@link Delivered}; default false
@@ -116,11 +116,11 @@ export function chargeToDate<Out extends Chunk>(
   const { usage: reported, textBytes, units, isComplete } = deliveredOf(reply);
   const metered = request.meter({
     reported,
-    ...(estimated ?? { inputTokens: reported ? 0 : tokens.usual }),
+    ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
     textBytes,
     units,
-    isWhole: isComplete || call.ending === CallEnding.COMPLETED,
-    wantsText: request.text.maxOutputTokens !== 0,
+    isComplete: isComplete || call.ending === CallEnding.COMPLETED,
+    isTextRequested: request.text.maxOutputTokens !== 0,
     isInputOwed,
   });
   call.usage = metered.usage;
@@ -132,7 +132,7 @@ export function chargeToDate<Out extends Chunk>(
   call.vendorCostNanos = usage && planned && pricing.vendorCost(planned.route, usage, call.startMs);
 }
 
-/** What has come of a reply. */
+/** The part of a reply that was delivered. */
 function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
   if (reply?.kind === "stream") return reply.stream;
   if (reply?.kind === "whole") {
@@ -144,19 +144,17 @@ function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
 
 const nothing = { usage: undefined, textBytes: 0, units: undefined, isComplete: false } as const;
 
-/* Tells the log and the metrics what became of a call: one line each. */
-
 /** `COMPLETED` → `completed`, by number. */
 const endingWords = new Map(
   CallEndingSchema.values.map((value) => [value.number, value.localName.toLowerCase()]),
 );
 
-/** Reports a call that has ended. */
+/** Writes the log line of an ended call, and counts it in the metrics. */
 export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
-  writeInfoLine(log, lineOf(call, ending));
-  // Without a hold the model's name may be the client's invention: it must not become a label.
+  writeInfoLine(log, logLine(call, ending));
+  // Without a hold the client may have invented the model's name: it must not become a metric label.
   if (call.heldNanos === undefined) return;
   const series = metrics.callSeries(model, vendor, ending);
   series.duration.observe(call.durationMs / 1000);
@@ -171,8 +169,8 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
   }
 }
 
-/** The members of a call's line in the log. */
-function lineOf(call: Call, ending: string): string {
+/** The members of a call's log line. */
+function logLine(call: Call, ending: string): string {
   const { usage, costNanos, vendorCostNanos, errorCode } = call;
   let line =
     `,"requestId":${json(call.requestId)},"callId":"${call.id}","accountId":"${call.accountId}"` +
@@ -191,23 +189,23 @@ function lineOf(call: Call, ending: string): string {
   return `${line},"durationMs":${durationMs},"firstByteMs":${Math.round(call.firstByteMs)},"msg":"call"`;
 }
 
-/** A text in JSON. Nearly all are plain. */
+/** A text as JSON. Nearly all texts need no escapes. */
 function json(text: string): string {
   return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-/** Tells the operator why a call failed: what its client is not told. */
-export function explainFailure(call: Call, told: GatewayError, log: Logger): void {
+/** Logs the cause of a failed call, which its client does not see. */
+export function logFailure(call: Call, error: GatewayError, log: Logger): void {
   const { ending, start, vendor } = call;
-  const { internal, cause, meaning } = told;
+  const { internal, cause, meaning } = error;
   const fields = { requestId: start.requestId, callId: start.id, vendor, internal, err: cause };
   if (ending === CallEnding.GATEWAY_FAILED) log.error(fields, "a call failed");
   else if (ending === CallEnding.UPSTREAM_FAILED) log.warn(fields, "a vendor failed a call");
   else if (meaning.source === "gateway") log.warn(fields, "a call could not be served");
 }
 
-/** Tells the operator that a later request cannot refer to this reply. */
-export function explainUnkept({ start }: Call, error: unknown, log: Logger): void {
+/** Logs that a reply could not be stored: later requests cannot refer to it. */
+export function logStoreFailure({ start }: Call, error: unknown, log: Logger): void {
   const fields = { requestId: start.requestId, callId: start.id, err: error };
-  log.warn(fields, "a reply could not be kept");
+  log.warn(fields, "a reply could not be stored: later requests cannot refer to it");
 }

@@ -1,14 +1,14 @@
-/** The input of a response as it is kept, and as it is listed. */
+/** The input items of responses: as stored, as listed, and their ids. Pure. */
 import { responseIdCharsMax } from "../../config/limits.ts";
 import { isRecord, type JsonRecord } from "../../dialect/json/value.ts";
 
-/** The `input` member of a request as a list of items; a text alone is one message of the user. */
+/** Reads the `input` of a request as items; a plain text becomes one user message. */
 export function inputItems(input: unknown): readonly JsonRecord[] {
   if (typeof input === "string") return [{ role: "user", content: input }];
   return Array.isArray(input) ? input.filter(isRecord) : [];
 }
 
-/** Items as the style lists them: each with a type and an id, messages with parts and a status. */
+/** Completes items for listing: each gets a type and an id, messages also parts and a status. */
 export function listedItems(
   items: readonly JsonRecord[],
   responseId: string,
@@ -25,13 +25,13 @@ function listedItem(item: JsonRecord, root: string): JsonRecord {
   return { type, status: "completed", ...item, id, content: parts };
 }
 
-/** The id that an item came with. */
+/** The item's own id; `undefined`: it has none. */
 export function itemId(item: JsonRecord): string | undefined {
   const id = item["id"];
   return typeof id === "string" && id !== "" ? id : undefined;
 }
 
-/** What the ids of each type of item begin with. */
+/** The prefixes of generated ids, by type of item. */
 const idPrefixes: ReadonlyMap<string, string> = new Map([
   ["message", "msg_"],
   ["reasoning", "rs_"],
@@ -41,7 +41,8 @@ const idPrefixes: ReadonlyMap<string, string> = new Map([
   ["custom_tool_call_output", "ctco_"],
 ]);
 
-/** Ids are at most 64 characters, and made of the response's, so that they are the same each time. */
+/** The common part of generated ids: derived from the response's id, so that they are the same each time, and short
+ * enough for the style's limit of 64 characters. */
 function idRoot(responseId: string): string {
   return responseId.replace(/^resp_/, "").slice(0, 48);
 }
@@ -52,20 +53,18 @@ function textPart(role: unknown, text: string): JsonRecord {
     : { type: "input_text", text };
 }
 
-/* Which ids can be asked for, and which items are found by theirs. Pure. */
-
-/** A reference is no item: it only names one. */
+/** Whether an input element is an item itself, and not a reference to one. */
 export function isItem({ type }: JsonRecord): boolean {
   return type !== "item_reference";
 }
 
-/** What can be asked for: PostgreSQL fails on some other texts, and the router takes no longer ones. */
+/** Whether an id can be looked up: PostgreSQL refuses some other texts, and the router longer ones. */
 export function isResponseId(id: string): boolean {
   return id.length <= responseIdCharsMax && /^[\x21-\x7e]+$/.test(id);
 }
 
-/** The ids by which items can be found, each once. */
-export function keptItemIds(items: readonly JsonRecord[]): readonly string[] {
+/** The ids by which items can be looked up, without duplicates. */
+export function storedItemIds(items: readonly JsonRecord[]): readonly string[] {
   const ids = items.filter(isItem).flatMap((item) => itemId(item) ?? []);
   return [...new Set(ids)].filter(isResponseId);
 }

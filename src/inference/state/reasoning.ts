@@ -1,6 +1,7 @@
 /**
- * Reasoning for clients whose style has no place for it (chat completions): put back into the turns whose
- * tool calls it led to, before a vendor sees them (R-TXT-3).
+ * Stores reasoning for clients whose style cannot carry it (chat completions), and restores it into the turns whose tool
+ * calls it led to, before the next request to a vendor (R-TXT-3). It is stored for a day, sealed per account, and found
+ * by the ids of the tool calls.
  */
 import { createHash } from "node:crypto";
 import { create, fromJson, toJson, type JsonValue } from "@bufbuild/protobuf";
@@ -13,7 +14,7 @@ import type { RowOf } from "../../db/row.ts";
 import type { KeptReasoningEntity } from "../entity.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 
-/** Puts kept reasoning back. `undefined`: the conversation has no tool calls, so there can be none. */
+/** Restores stored reasoning into a conversation. `undefined`: it has no tool calls, so there is none. */
 export function recallReasoning(
   carry: ReasoningCarry,
   accountId: string,
@@ -37,14 +38,15 @@ export function recallReasoning(
 }
 
 /**
- * The parts of a turn in the order that the vendor gave them in: it wants each reasoning back before what it
- * led to.
+ * Merges stored reasoning into a turn, in the vendor's order: vendors require each reasoning part before the calls that
+ * it led to.
  *
- * @param kept the reasoning, and marks for the text and the calls around it
+ * @param kept the reasoning, and markers for the text and the calls around it
+ * @param sent the parts that the client sent
  */
-function restored(kept: readonly Part[], said: readonly Part[]): Part[] {
-  // What the client sends back itself has lost its seal.
-  const rest = new Set(said.filter(({ kind }) => kind.case !== "reasoning"));
+function restored(kept: readonly Part[], sent: readonly Part[]): Part[] {
+  // Reasoning that the client sends back has lost its seal.
+  const rest = new Set(sent.filter(({ kind }) => kind.case !== "reasoning"));
   const take = (isNext: (part: Part) => boolean): Part[] => {
     const taken = [...rest].filter(isNext);
     for (const part of taken) rest.delete(part);
@@ -54,7 +56,7 @@ function restored(kept: readonly Part[], said: readonly Part[]): Part[] {
   const parts = kept.flatMap((part) => {
     const mark = part.kind;
     if (mark.case === "reasoning") return [part];
-    // A client may have said more than the vendor: text never stands behind calls.
+    // The client may have added text: it goes before the calls.
     const texts = take(isText);
     if (mark.case !== "toolCall") return texts;
     const { id } = mark.value;
@@ -73,16 +75,16 @@ function readParts(json: string): Part[] {
 
 /** Collects the reasoning and the tool calls of one reply. */
 export class ReasoningCollector {
-  /** By number: reasoning, and marks for the text and the calls around it. */
+  /** By index: reasoning, and markers for the text and the calls around it. */
   readonly #parts = new Map<number, Part>();
   readonly #callIds: string[] = [];
 
-  /** Takes a whole reply's parts. */
+  /** Adds the parts of a complete reply. */
   addParts(parts: readonly Part[]): void {
     for (const [index, part] of parts.entries()) this.#add(index, part);
   }
 
-  /** Takes the events of a streamed one. */
+  /** Adds events of a streamed reply. */
   addEvents(events: readonly GenerateEvent[]): void {
     for (const { kind } of events) {
       if (kind.case === "partStart" && kind.value.part) {
@@ -93,13 +95,13 @@ export class ReasoningCollector {
     }
   }
 
-  /** What is to be kept: sealed reasoning that led to calls. `undefined`: nothing. */
-  kept(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
+  /** The sealed reasoning to store, with the calls that it led to; `undefined`: none. */
+  sealed(): { readonly callIds: readonly string[]; readonly json: string } | undefined {
     const parts = [...this.#parts.values()].filter(
       ({ kind }) => kind.case !== "reasoning" || kind.value.seal !== undefined,
     );
-    const isSealed = parts.some(({ kind }) => kind.case === "reasoning");
-    if (!isSealed || this.#callIds.length === 0) return undefined;
+    const hasReasoning = parts.some(({ kind }) => kind.case === "reasoning");
+    if (!hasReasoning || this.#callIds.length === 0) return undefined;
     const json = JSON.stringify(parts.map((part) => toJson(PartSchema, part)));
     return { callIds: this.#callIds, json };
   }
@@ -136,41 +138,36 @@ export class ReasoningCollector {
 
 type PartDeltaKind = Extract<GenerateEvent["kind"], { case: "partDelta" }>["value"]["delta"];
 
-/*
- * Reasoning of models whose client speaks a style without a place for it (R-TXT-3): kept a day, sealed per
- * account, and found again by the ids of the tool calls that it led to.
- */
-
-/** Keeps reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
+/** Stores reasoning. Both methods throw GatewayError SERVICE_UNAVAILABLE where the database is unreachable. */
 export interface ReasoningCarry {
   /**
-   * Keeps the reasoning of one turn, durably: before the client can come back with a result.
+   * Stores the reasoning of one turn, durably, before the client can send the results of its calls.
    *
    * @param toolCallIds the ids of all calls of the turn, as the client gets them
    * @param partsJson the turn's reasoning parts, as JSON of the caller's choice
-   * @returns false where it is not kept: no calls, or longer than `keptReasoningBytesMax`
+   * @returns false where it is not stored: no calls, or longer than `keptReasoningBytesMax`
    */
   keep(accountId: string, toolCallIds: readonly string[], partsJson: string): Promise<boolean>;
   /**
-   * Looks up the reasoning of the turns that made these calls: all calls of a conversation in one query.
+   * Finds the reasoning of the turns that made these calls, in one query for a conversation.
    *
-   * @returns the JSON by the call's id; calls of the same turn have the same. What has expired, or was kept
-   * for another account, is missing.
+   * @returns the JSON by the call's id, the same for all calls of a turn; expired reasoning and that of other accounts is
+   * missing
    */
   find(accountId: string, toolCallIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
-/** What {@link createReasoningCarry} needs. */
+/** Options of {@link createReasoningCarry}. */
 interface ReasoningCarryOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes. */
   readonly key: Uint8Array;
-  /** Told where something cannot be opened: the master key was changed, or differs between processes.
-   * Default: nobody. */
+  /** Called where stored reasoning cannot be unsealed: the master key was changed, or differs between processes.
+   * Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Makes one over a database. */
+/** Creates the reasoning store over a database. */
 export function createReasoningCarry(options: ReasoningCarryOptions): ReasoningCarry {
   const { pool, key, warn = () => {} } = options;
   const sealing = createSealing(key, "reasoning");
@@ -193,7 +190,7 @@ export function createReasoningCarry(options: ReasoningCarryOptions): ReasoningC
   };
 }
 
-/** In the order of digests, so that two that keep the same at once do not wait for each other. */
+/** In the order of digests, so that concurrent writers of the same rows cannot deadlock. */
 const keepSql = `
 insert into kept_reasoning (account_id, digest, first_digest, sealed, expires_at)
   select $1, d, $3, case when d = $3 then $4::bytea end, now() + $5 * interval '1 ms'
@@ -237,7 +234,7 @@ async function read(
   return new Map(rows.map((row) => [row.digest.toString("hex"), row]));
 }
 
-/** Ids are made by vendors: of any length, and with any characters. */
+/** A digest of fixed length: vendors choose the length and characters of ids. */
 function digestOf(toolCallId: string): Buffer {
   return createHash("sha256").update(toolCallId).digest();
 }

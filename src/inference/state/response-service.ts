@@ -1,4 +1,4 @@
-/** ResponseService: responses that are kept, for the account that they were made for. */
+/** Implements ResponseService: an account reads, cancels and deletes its stored responses. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type {
@@ -10,9 +10,9 @@ import { type Caller, callerKey } from "../../core/caller.ts";
 import type { JsonRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import {
-  type Followed,
+  type FollowRequest,
   type FollowOptions,
-  follow,
+  followEvents,
   requireStreamed,
 } from "../background/event-log.ts";
 import { streamHeaders } from "../background/submit.ts";
@@ -22,20 +22,20 @@ import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
 import type { VendorState } from "./vendor-state.ts";
 
-/** What {@link createResponseService} needs. */
+/** Options of {@link createResponseService}. */
 export interface ResponseServiceOptions {
   readonly store: ResponseStore;
   readonly vendorState: VendorState;
-  /** Responses in the background. */
-  readonly following: FollowOptions;
+  /** Reads the events of background responses. */
+  readonly followOptions: FollowOptions;
 }
 
-/** Implements `uas.inference.v1.ResponseService`. */
+/** Creates the implementation of `uas.inference.v1.ResponseService`. */
 export function createResponseService(
   options: ResponseServiceOptions,
 ): ServiceImpl<typeof ResponseService> {
-  const { store, vendorState, following } = options;
-  const { background } = following;
+  const { store, vendorState, followOptions } = options;
+  const { background } = followOptions;
   const find = async (accountId: string, responseId: string): Promise<StoredResponse> => {
     const found = await store.find(accountId, responseId);
     if (found === undefined) throw noSuchResponse(responseId);
@@ -47,11 +47,11 @@ export function createResponseService(
       const found = await find(accountId, responseId);
       if (found.kind === "here") {
         if (found.background?.isPending !== true) return { response: found.response };
-        return { response: await background.standing(accountId, responseId) };
+        return { response: await background.status(accountId, responseId) };
       }
       const query = queryOf({ include });
       return {
-        response: await vendorState.ask({ ...found, action: "get", responseId, query, signal }),
+        response: await vendorState.send({ ...found, action: "get", responseId, query, signal }),
       };
     },
 
@@ -64,15 +64,15 @@ export function createResponseService(
       if (found.kind === "vendor" || !found.background) throw notInBackground(responseId);
       const { taskId, isPending } = found.background;
       if (isPending) await background.cancel(accountId, taskId);
-      return { response: await background.standing(accountId, responseId) };
+      return { response: await background.status(accountId, responseId) };
     },
 
     async deleteResponse({ responseId }, { values, signal }) {
       const accountId = accountOf(values.get(callerKey));
       const found = await find(accountId, responseId);
       if (found.kind === "vendor") {
-        // Forgotten only then: what the vendor still has must stay within reach.
-        await vendorState.ask({ ...found, action: "delete", responseId, query: "", signal });
+        // The vendor deletes first: a response that it still has must remain reachable.
+        await vendorState.send({ ...found, action: "delete", responseId, query: "", signal });
       } else if (found.background !== undefined) {
         await endBackground(found.background, { accountId, signal }, options);
       }
@@ -89,7 +89,7 @@ export function createResponseService(
       }
       const query = queryOf({ include, limit: limit || "", after, order });
       return {
-        page: await vendorState.ask({
+        page: await vendorState.send({
           ...{ ...found, action: "list-input-items", responseId, query, signal },
         }),
       };
@@ -98,45 +98,45 @@ export function createResponseService(
 }
 
 async function* streamed(
-  asked: Omit<Followed, "taskId">,
-  { store, following }: ResponseServiceOptions,
+  request: Omit<FollowRequest, "taskId">,
+  { store, followOptions }: ResponseServiceOptions,
 ): AsyncGenerator<MessageInitShape<typeof StreamResponseResponseSchema>, undefined> {
-  const { accountId, responseId } = asked;
+  const { accountId, responseId } = request;
   const found = await store.find(accountId, responseId);
   if (found === undefined) throw noSuchResponse(responseId);
   if (found.kind === "vendor" || !found.background) throw notStreamed(responseId);
-  await requireStreamed(asked, following.events);
+  await requireStreamed(request, followOptions.events);
   yield { part: { case: "head", value: { status: 200, headers: { ...streamHeaders } } } };
   const { taskId } = found.background;
-  for await (const value of follow({ ...asked, taskId }, following)) {
+  for await (const value of followEvents({ ...request, taskId }, followOptions)) {
     yield { part: { case: "chunk", value } };
   }
 }
 
-/** Nobody wants it any more: it is not made, and its vendor does not keep it. */
+/** Cancels a background response that is being deleted, and deletes the vendor's copy. */
 async function endBackground(
-  { taskId, isPending, keeper }: StoredBackground,
+  { taskId, isPending, vendorCopy }: StoredBackground,
   { accountId, signal }: { readonly accountId: string; readonly signal: AbortSignal },
-  { following: { background }, vendorState, store }: ResponseServiceOptions,
+  { followOptions: { background }, vendorState, store }: ResponseServiceOptions,
 ): Promise<void> {
   if (isPending) await background.cancel(accountId, taskId);
-  if (keeper === undefined) return;
-  const question = { ...keeper, model: "", action: "delete", query: "", signal } as const;
-  await vendorState.ask(question).catch(unlessGone);
-  await store.delete(accountId, keeper.responseId);
+  if (vendorCopy === undefined) return;
+  const deletion = { ...vendorCopy, model: "", action: "delete", query: "", signal } as const;
+  await vendorState.send(deletion).catch(ignoreNotFound);
+  await store.delete(accountId, vendorCopy.responseId);
 }
 
-/** What its vendor has no more is deleted here all the same: it is kept here, too. */
-function unlessGone(error: unknown): void {
+/** Ignores that the vendor no longer has the response: the gateway's copy is deleted in any case. */
+function ignoreNotFound(error: unknown): void {
   if (!(error instanceof GatewayError) || error.code !== ErrorCode.NOT_FOUND) throw error;
 }
 
-/** The access option lets nobody else through; an operator calling in process has no account. */
+/** The caller's account. The access option admits keys only, but an operator that calls in process has no account. */
 function accountOf(caller: Caller | undefined): string {
   return admitCaller(caller, "Responses belong to accounts: send an API key").accountId;
 }
 
-/** How many items a page has where the request does not say: as the style does. */
+/** The default page size, as the responses style defines it. */
 const limitDefault = 20;
 
 interface ListPage {
@@ -158,7 +158,7 @@ function listPage(
   const items = isAscending ? listed : listed.toReversed();
   const start = after === "" ? 0 : items.findIndex((item) => itemId(item) === after) + 1;
   if (after !== "" && start === 0) {
-    throw invalid("after: there is no such item; send the `last_id` of the page before", "after");
+    throw invalid("after: there is no such item; send the `last_id` of the previous page", "after");
   }
   const data = items.slice(start, start + limit);
   const ids = data.map((item) => itemId(item) ?? null);
@@ -167,7 +167,7 @@ function listPage(
   return { object: "list", data, first_id: first, last_id: ids.at(-1) ?? null, has_more: hasMore };
 }
 
-/** A query as SDKs of the style write it. */
+/** Formats a query as SDKs of the style do. */
 function queryOf({
   include,
   ...single

@@ -1,15 +1,15 @@
-/** The statements of the responses that are kept. */
+/** The SQL statements of stored responses. */
 import { bodyBytesMax, storedChainMax, storedResponseTtlMs } from "../../config/limits.ts";
 
-/** A conversation's earlier responses live as long as its newest, give or take this, in milliseconds: so
- * that a turn does not write all the others again. */
+/** Tolerance of expiry, in milliseconds. Earlier responses of a conversation expire with its newest one; within the
+ * tolerance a turn does not update them all. */
 const extendSlackMs = 24 * 60 * 60 * 1_000;
 
 /**
- * $1: account, $2: id, $3: model, $4: the response that it continues, $5: response, $6: input, $7: the ids of its
- * items, $8: bytes, $9: how long it lives, $10: the task that makes it, $11: the request to make it with.
+ * Stores a response. $1: account, $2: id, $3: model, $4: the continued response, $5: response, $6: input, $7: item ids,
+ * $8: bytes, $9: time to live in milliseconds, $10: task, $11: the exchange that generates it.
  *
- * Rows that another turn extends at this moment are left to it: waiting could become a deadlock.
+ * Skips rows that another turn is extending: waiting for them could deadlock.
  */
 export const saveSql = `
 with recursive chain as (
@@ -34,15 +34,14 @@ insert into stored_response
     response = excluded.response, input = excluded.input, item_ids = excluded.item_ids,
     bytes = excluded.bytes, create_time = now(), expires_at = excluded.expires_at`;
 
-/** What was made in the background; of one that was deleted meanwhile nothing is kept. $1: account, $2: id, $3:
- * response, $4: the ids of its items, $5: bytes, $6: how long it lives, $7: the vendor that keeps it too, $8: what
- * that calls it. */
+/** Stores a complete background response, unless it was deleted meanwhile. $1: account, $2: id, $3: response,
+ * $4: item ids, $5: bytes, $6: time to live in milliseconds, $7: the vendor that stores it too, $8: the vendor's id. */
 export const finishSql = `
 update stored_response set response = $3, item_ids = $4, bytes = $5, vendor = $7, vendor_id = $8,
     request = null, expires_at = now() + $6 * interval '1 ms'
   where account_id = $1 and id = $2 and request is not null`;
 
-/** The request to make a response with. */
+/** Finds the exchange that generates a pending response. */
 export const requestSql = `
 select request, response, input from stored_response
   where account_id = $1 and id = $2 and request is not null`;
@@ -59,7 +58,7 @@ export const findSql = `
 select vendor, model, response, input, task_id, request is not null as is_pending, vendor_id
   from stored_response where account_id = $1 and id = $2 and expires_at > now()`;
 
-/** No more than a request may have: the items are for one. */
+/** Finds items, up to the size limit of a request: they become part of one. */
 export const itemsSql = `
 select r.id, r.response, r.input from stored_response r join (
   select id, sum(bytes) over (order by create_time desc, id) as total from stored_response
@@ -68,7 +67,7 @@ select r.id, r.response, r.input from stored_response r join (
   where r.account_id = $1 and s.total <= ${bodyBytesMax}
   order by r.create_time`;
 
-export const keptItemsSql = `
+export const vendorItemsSql = `
 select vendor, item_ids as "itemIds", bytes from stored_response
   where account_id = $1 and vendor <> '' and item_ids && $2 and expires_at > now()`;
 

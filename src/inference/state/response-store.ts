@@ -1,6 +1,6 @@
 /**
- * Replies of the responses style, kept per account. Each one keeps its own input and the id of the response
- * that it continues; the conversation is put together when it goes on.
+ * Stores responses per account. Each row has its own input and the id of the response that it continues. The
+ * conversation is assembled when a request continues it.
  */
 import type { Pool } from "pg";
 import {
@@ -21,44 +21,50 @@ import {
   listedItems,
   isItem,
   isResponseId,
-  keptItemIds,
+  storedItemIds,
 } from "./input-items.ts";
-import { findSql, itemsSql, keptItemsSql, rememberSql, saveSql, trimSql } from "./response-sql.ts";
+import {
+  findSql,
+  itemsSql,
+  vendorItemsSql,
+  rememberSql,
+  saveSql,
+  trimSql,
+} from "./response-sql.ts";
 
-/** Keeps responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is away. */
+/** Stores responses. All methods throw GatewayError SERVICE_UNAVAILABLE where the database is unreachable. */
 export interface ResponseStore {
   /**
-   * What a request with this `previous_response_id` goes on from. `undefined`: the account has no such
-   * response. Ask before any vendor is: a vendor knows nothing of accounts.
+   * Finds the conversation that a request with this `previous_response_id` continues. `undefined`: the account has no
+   * such response. Call it before a vendor is called: a vendor does not know the gateway's accounts.
    *
    * @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE: see {@link readChain}
    */
   resolve(accountId: string, previousResponseId: string): Promise<StoredChain | undefined>;
   /**
-   * Keeps a response, durably: the client can use its id from then on. One by the same id is replaced.
+   * Stores a response, durably: the client can use its id from then on. Replaces one with the same id.
    *
-   * @returns false where it is too long to be kept
+   * @returns false where it is too long
    */
   save(response: NewResponse): Promise<boolean>;
-  /** Notes that a vendor keeps a response. @returns false where its id is none that can be asked for */
+  /** Stores that a vendor stores a response. @returns false where its id cannot be looked up */
   remember(response: VendorResponse): Promise<boolean>;
-  /** The response by an id; `undefined`: the account has none. */
+  /** Finds a response by its id; `undefined`: the account has none. */
   find(accountId: string, id: string): Promise<StoredResponse | undefined>;
   /** Deletes a response. @returns whether there was one */
   delete(accountId: string, id: string): Promise<boolean>;
-  /** Items of the account's responses, input and output, by their ids: what `item_reference` refers to, also
-   * in a conversation of {@link resolve}. Of two with the same id the newer; those that are not kept are
-   * missing. */
+  /** Finds input and output items of the account's responses by their ids, for `item_reference`. Of two items with the
+   * same id the newer is returned; unknown ids are missing. */
   findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
-  /** Which of these items the account's vendors keep, as {@link remember} was told. */
-  findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]>;
-  /** Counts what was written of an account by other means than {@link save}: see {@link trim}. */
-  noteWritten(accountId: string, bytes: number): void;
-  /** Deletes what makes the accounts that this process wrote to exceed their limit, and forgets them. */
+  /** Finds which of these items vendors store for the account, as {@link remember} recorded. */
+  findVendorItems(accountId: string, ids: readonly string[]): Promise<readonly VendorItems[]>;
+  /** Counts bytes that were written for an account by other means than {@link save}; {@link trim} uses the count. */
+  countWritten(accountId: string, bytes: number): void;
+  /** Deletes responses beyond the storage limit of each account that this process has written to. */
   trim(): Promise<void>;
 }
 
-/** A response to keep. */
+/** A response to store. */
 export interface NewResponse {
   readonly accountId: string;
   readonly responseId: string;
@@ -66,13 +72,13 @@ export interface NewResponse {
   readonly model: string;
   /** The response that it continues; `undefined`: none. */
   readonly previousResponseId: string | undefined;
-  /** The response object, as it was sent: JSON in UTF-8. */
+  /** The response object as sent to the client: JSON in UTF-8. */
   readonly response: Uint8Array;
-  /** The request's own `input`, parsed: a text or items. */
+  /** The request's `input`, parsed: a text or items. */
   readonly input: unknown;
 }
 
-/** A response that a vendor keeps. */
+/** A response that a vendor stores. */
 interface VendorResponse {
   readonly accountId: string;
   readonly responseId: string;
@@ -81,53 +87,53 @@ interface VendorResponse {
   readonly vendor: string;
   /** The ids of its items, which later requests may refer to. */
   readonly itemIds: readonly string[];
-  /** What going on from it makes the vendor read: its input and output, in bytes of text. */
+  /** The bytes of text that the vendor reads when a request continues it: its input and output. */
   readonly bytes: number;
 }
 
-/** Items of one response that a vendor keeps. */
-interface KeptItems {
+/** Items of one response that a vendor stores. */
+interface VendorItems {
   readonly vendor: string;
   readonly itemIds: readonly string[];
-  /** See {@link VendorResponse.bytes}: the items are a part of it. */
+  /** {@link VendorResponse.bytes} of the response that has the items. */
   readonly bytes: number;
 }
 
-/** A response that was found. */
+/** A stored response: here, or at a vendor. */
 export type StoredResponse =
   | {
       readonly kind: "here";
-      /** As it was sent: JSON in UTF-8. */
+      /** The response object as sent to the client: JSON in UTF-8. */
       readonly response: Buffer;
       /** The request's own items. */
       readonly input: readonly JsonRecord[];
-      /** Where it is made in the background, or was. Absent: it was waited for. */
+      /** Present only for background responses. */
       readonly background?: StoredBackground;
     }
   | { readonly kind: "vendor"; readonly vendor: string; readonly model: string };
 
-/** What is known of a response that is made in the background. */
+/** The stored facts of a background response. */
 export interface StoredBackground {
   readonly taskId: string;
-  /** Whether there is no response yet: what is kept only repeats the request. */
+  /** Whether it is not complete: the stored response then only repeats the request. */
   readonly isPending: boolean;
-  /** The vendor that keeps it too, and what that calls it. Absent: none does. */
-  readonly keeper?: { readonly vendor: string; readonly responseId: string };
+  /** The vendor's own copy and its id. Absent: the vendor has none. */
+  readonly vendorCopy?: { readonly vendor: string; readonly responseId: string };
 }
 
-/** What {@link createResponseStore} needs. */
+/** Options of {@link createResponseStore}. */
 interface ResponseStoreOptions {
   readonly pool: Pool;
-  /** See `storedAccountBytesMax`; tests lower it. */
+  /** Storage limit of an account, in bytes. Default `storedAccountBytesMax`; tests lower it. */
   readonly accountBytesMax?: number;
 }
 
-/** Makes a store over a database. */
+/** Creates a store over a database. */
 export function createResponseStore(options: ResponseStoreOptions): ResponseStore {
   return new PostgresResponseStore(options);
 }
 
-/** The account's limit is looked after whenever a process has written this part of it. */
+/** A process trims an account after it has written this share of the account's limit. */
 const trimShare = 1 / 16;
 
 type Row = RowOf<
@@ -138,7 +144,7 @@ type Row = RowOf<
 class PostgresResponseStore implements ResponseStore {
   readonly #pool: Pool;
   readonly #accountBytesMax: number;
-  /** Bytes written since the limit was looked after, by account. */
+  /** Bytes written since the last trim, by account. */
   readonly #written = new Map<string, number>();
 
   constructor({ pool, accountBytesMax = storedAccountBytesMax }: ResponseStoreOptions) {
@@ -158,7 +164,7 @@ class PostgresResponseStore implements ResponseStore {
     const bytes = response.length + input.length;
     if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
     const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
-    const ids = keptItemIds([...listedItems(items, responseId), ...output]);
+    const ids = storedItemIds([...listedItems(items, responseId), ...output]);
     const values = [accountId, responseId, model, previousResponseId, response, input];
     await this.#run(saveSql, [...values, ids, bytes, storedResponseTtlMs, null, null]);
     await this.#count(accountId, bytes);
@@ -196,23 +202,27 @@ class PostgresResponseStore implements ResponseStore {
     accountId: string,
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, JsonRecord>> {
-    const wanted = new Set(ids.filter(isResponseId));
+    const requested = new Set(ids.filter(isResponseId));
     const found = new Map<string, JsonRecord>();
-    if (wanted.size === 0) return found;
-    for (const row of await this.#run(itemsSql, [accountId, [...wanted]])) {
+    if (requested.size === 0) return found;
+    for (const row of await this.#run(itemsSql, [accountId, [...requested]])) {
       for (const item of itemsOf(row)) {
         const id = itemId(item);
-        if (id !== undefined && wanted.has(id)) found.set(id, item);
+        if (id !== undefined && requested.has(id)) found.set(id, item);
       }
     }
     return found;
   }
 
-  async findKept(accountId: string, ids: readonly string[]): Promise<readonly KeptItems[]> {
-    const wanted = [...new Set(ids.filter(isResponseId))];
-    if (wanted.length === 0) return [];
-    return (await mapDatabaseLoss(this.#pool.query<KeptItems>(keptItemsSql, [accountId, wanted])))
-      .rows;
+  async findVendorItems(
+    accountId: string,
+    ids: readonly string[],
+  ): Promise<readonly VendorItems[]> {
+    const requested = [...new Set(ids.filter(isResponseId))];
+    if (requested.length === 0) return [];
+    return (
+      await mapDatabaseLoss(this.#pool.query<VendorItems>(vendorItemsSql, [accountId, requested]))
+    ).rows;
   }
 
   async trim(): Promise<void> {
@@ -220,12 +230,12 @@ class PostgresResponseStore implements ResponseStore {
     for (const accountId of accounts) await this.#trimAccount(accountId);
   }
 
-  noteWritten(accountId: string, bytes: number): void {
+  countWritten(accountId: string, bytes: number): void {
     this.#written.set(accountId, (this.#written.get(accountId) ?? 0) + bytes);
   }
 
   async #count(accountId: string, bytes: number): Promise<void> {
-    this.noteWritten(accountId, bytes);
+    this.countWritten(accountId, bytes);
     const written = this.#written.get(accountId) ?? 0;
     if (written > this.#accountBytesMax * trimShare) await this.#trimAccount(accountId);
   }
@@ -249,42 +259,40 @@ function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
 function backgroundIn(row: Row): { readonly background?: StoredBackground } {
   const { task_id: taskId, is_pending: isPending, vendor, vendor_id: responseId } = row;
   if (taskId === null) return {};
-  const keeper = responseId === null ? {} : { keeper: { vendor, responseId } };
-  return { background: { taskId, isPending, ...keeper } };
+  const vendorCopy = responseId === null ? {} : { keeper: { vendor, responseId } };
+  return { background: { taskId, isPending, ...vendorCopy } };
 }
 
-/* A conversation that goes on from a stored response: its items, from the first response on. */
-
-/** What a request goes on from. */
+/** The conversation that a request continues. */
 type StoredChain = HereChain | VendorChain;
 
-/** A conversation that is kept here. */
+/** A conversation that is stored here. */
 interface HereChain {
   readonly kind: "here";
-  /** The public name of the model that answered last. */
+  /** The public name of the model of the last response. */
   readonly model: string;
-  /** Input and output of each response, in order: to be put before the new input. Reasoning is among them,
-   * as the client got it. */
+  /** Input and output of each response, in order, to be sent before the new input. Reasoning is included as the client
+   * got it. */
   readonly items: readonly JsonRecord[];
 }
 
-/** A conversation that a vendor keeps: only that vendor can continue it, and does so by the id alone. */
+/** A conversation that a vendor stores: only that vendor can continue it, by the id alone. */
 interface VendorChain {
   readonly kind: "vendor";
-  /** The public name of the model that answered last. */
+  /** The public name of the model of the last response. */
   readonly model: string;
   readonly vendor: string;
-  /** What the vendor calls it. */
+  /** The vendor's id of the last response. */
   readonly responseId: string;
-  /** What the vendor will read of it, in bytes of text. */
+  /** The bytes of text that the vendor reads of it. */
   readonly bytes: number;
 }
 
-interface Link {
+interface ChainRow {
   readonly id: string;
   readonly previous_id: string | null;
   readonly depth: number;
-  /** Bytes of this response and those after it. */
+  /** Bytes of this response and the later ones. */
   readonly total: string;
   readonly vendor: string;
   readonly vendor_id: string | null;
@@ -294,7 +302,7 @@ interface Link {
   readonly response: Buffer | null;
 }
 
-/** First the ids alone, then the bodies of those that count: a body in the recursion is copied each time. */
+/** First the ids, then the bodies of the needed rows: the recursion would copy a body at each step. */
 const chainSql = `
 with recursive chain as (
   select id, previous_id, bytes::bigint as total, 1 as depth from stored_response
@@ -311,10 +319,10 @@ select c.depth, c.total, r.id, r.previous_id, r.vendor, r.model, r.vendor_id, r.
   order by c.depth desc`;
 
 /**
- * Reads the conversation that ends with a response. `undefined`: the account has none by that id.
+ * Reads the conversation that ends with a response. `undefined`: the account has no response with this id.
  *
- * @throws GatewayError INVALID_REQUEST where a part of it was deleted or has expired, or its last response is not
- * made yet; REQUEST_TOO_LARGE where it is longer than a request may be, SERVICE_UNAVAILABLE
+ * @throws GatewayError INVALID_REQUEST where a response of it was deleted or has expired, or the last one is not
+ * complete; REQUEST_TOO_LARGE where it exceeds the size limit of a request; SERVICE_UNAVAILABLE
  */
 async function readChain(
   pool: Pool,
@@ -322,7 +330,7 @@ async function readChain(
   id: string,
 ): Promise<StoredChain | undefined> {
   const { rows } = await mapDatabaseLoss(
-    pool.query<Link>(chainSql, [accountId, id, storedChainMax, bodyBytesMax]),
+    pool.query<ChainRow>(chainSql, [accountId, id, storedChainMax, bodyBytesMax]),
   );
   const [first] = rows;
   const last = rows.at(-1);
@@ -338,8 +346,8 @@ async function readChain(
   return { kind: "here", model, items: rows.flatMap(chainItems) };
 }
 
-function chainItems({ id, input, response }: Link): readonly JsonRecord[] {
-  // What a vendor keeps cannot be repeated to another one.
+function chainItems({ id, input, response }: ChainRow): readonly JsonRecord[] {
+  // Items that a vendor stores cannot be sent to another vendor.
   if (input === null || response === null) throw noSuchPrevious(id);
   const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");
   return [...inputItems(JSON.parse(input.toString())), ...output];

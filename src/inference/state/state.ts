@@ -1,9 +1,9 @@
-/** What inference keeps between calls, put together. */
+/** Builds the state that outlives calls, and its periodic jobs. */
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { storedEventsTtlMs, storedResponseTtlMs } from "../../config/limits.ts";
-import { singleFlight } from "../../core/async.ts";
 import type { Metrics } from "../../core/metrics.ts";
+import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
 import { createEventLog, type EventLog } from "../background/event-log.ts";
 import { createBackgroundStore, type BackgroundStore } from "../background/store.ts";
@@ -11,19 +11,19 @@ import { createReasoningCarry, type ReasoningCarry } from "./reasoning.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";
 import { createVendorState, type VendorState } from "./vendor-state.ts";
 
-/** See {@link createInferenceState}. */
+/** The state of inference in one database. */
 export interface InferenceState {
   readonly responses: ResponseStore;
   readonly reasoning: ReasoningCarry;
-  /** What is made in the background, in the same table as {@link responses}. */
+  /** Background responses, in the same table as {@link responses}. */
   readonly background: BackgroundStore;
-  /** The events of those that are read as streams. */
+  /** The events of streamed background responses. */
   readonly events: EventLog;
   readonly vendorState: VendorState;
   readonly jobs: StateJobs;
 }
 
-/** What {@link createInferenceState} needs. */
+/** Options of {@link createInferenceState}. */
 interface InferenceStateOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes. */
@@ -33,7 +33,7 @@ interface InferenceStateOptions {
   readonly log: Logger;
 }
 
-/** Makes the parts over one database; the jobs are not started. */
+/** Creates the state over one database. The jobs are not started. */
 export function createInferenceState(options: InferenceStateOptions): InferenceState {
   const { pool, masterKey, vendors, metrics, log } = options;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
@@ -48,35 +48,29 @@ export function createInferenceState(options: InferenceStateOptions): InferenceS
   };
 }
 
-/* What the kept state needs by itself: that what has expired is deleted, and limits hold. */
-
-/** What {@link createStateJobs} needs. */
+/** Options of {@link createStateJobs}. */
 interface StateJobsOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
   readonly store: ResponseStore;
-  /** How often, in milliseconds. Default ten minutes: what has expired is not given out meanwhile. */
+  /** The interval, in milliseconds. Default ten minutes: reads ignore expired rows, so a late deletion is harmless. */
   readonly everyMs?: number;
-  /** Told what an operator should know, without secrets. Default: nobody. */
+  /** Called with warnings for the operator, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** The jobs of a process. Every node may run them at once. */
-interface StateJobs {
-  /** Begins, with a first run in the background. */
-  start(): void;
-  /** Ends; what is under way is waited for. */
-  stop(): Promise<void>;
-  /** Deletes what has expired, now. Returns how many rows that were. */
+/** The periodic jobs of a process. Several processes may run them at once. */
+interface StateJobs extends PeriodicJobs {
+  /** Deletes expired rows now. @returns their number */
   expire(): Promise<number>;
 }
 
 const everyMsDefault = 10 * 60 * 1_000;
 
-/** How many rows go in one statement: a long one would hold up others. */
+/** Rows per statement: a longer one would block others. */
 const batch = 1_000;
 
-/** A response is written anew when it is made: its end counts. */
+/** The expiry of a response is set again at its end, from which the age of its events is computed. */
 const eventsSql = `
 delete from response_event e using stored_response r
   where r.account_id = e.account_id and r.id = e.response_id
@@ -84,39 +78,24 @@ delete from response_event e using stored_response r
 
 const tables = ["stored_response", "kept_reasoning"] as const;
 
-/** Makes the jobs; {@link StateJobs.start} begins. */
+/** Creates the jobs; {@link StateJobs.start} starts them. */
 export function createStateJobs(options: StateJobsOptions): StateJobs {
   const { pool, store, everyMs = everyMsDefault, warn = () => {} } = options;
-  let timer: NodeJS.Timeout | undefined;
   const expire = async (): Promise<number> => {
     let deleted = 0;
     for (const table of tables) deleted += await expireRows(pool, table);
     return deleted + ((await pool.query(eventsSql, [])).rowCount ?? 0);
   };
-  const job = singleFlight(
-    async () => {
-      await expire();
-      await store.trim();
-    },
-    (error) => warn("deleting expired state failed: tried again later", { err: error }),
-  );
-  return {
-    start() {
-      if (timer !== undefined) return;
-      void job();
-      timer = setInterval(() => void job(), everyMs);
-      timer.unref();
-    },
-    async stop() {
-      clearInterval(timer);
-      timer = undefined;
-      await job.ended();
-    },
-    expire,
+  const run = async (): Promise<void> => {
+    await expire();
+    await store.trim();
   };
+  const onError = (error: unknown): void =>
+    warn("deleting expired state failed: tried again later", { err: error });
+  return { ...periodic([{ run, everyMs, onError }]), expire };
 }
 
-/** In batches; rows that somebody else deletes or extends at this moment are left to them. */
+/** Deletes expired rows in batches. Skips rows that another transaction deletes or extends. */
 async function expireRows(pool: Pool, table: (typeof tables)[number]): Promise<number> {
   for (let deleted = 0; ; ) {
     const { rowCount } = await pool.query(

@@ -1,4 +1,4 @@
-/** Asks vendors about responses that they keep. Who owns one is known before. */
+/** Sends requests about stored responses to the vendors that store them. Ownership is checked before. */
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
 import { type Member, scanObject } from "../../dialect/json/outline.ts";
@@ -9,54 +9,54 @@ import { HttpFailure } from "../../http/failure.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { errorMember, textMember } from "../../vendor/http-vendor.ts";
 import type { ResponseStateCall, Vendor, VendorReply } from "../../vendor/vendor.ts";
-import { unusable } from "../pipeline/failures.ts";
+import { unusableReply } from "../pipeline/failures.ts";
 import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
-import { keeperGone, noSuchResponse } from "./failures.ts";
+import { vendorRemoved, noSuchResponse } from "./failures.ts";
 
-/** See {@link createVendorState}. */
+/** The responses that vendors store. */
 export interface VendorState {
   /**
-   * Resolves to the vendor's answer: a JSON object, unchanged but for the model's name.
+   * Resolves to the vendor's answer: a JSON object, unchanged except for the model's name.
    *
-   * @throws GatewayError NOT_FOUND where the vendor has the response no more, or is not used any more; else
-   * as a call to a model would fail
+   * @throws GatewayError NOT_FOUND where the vendor no longer has the response, or is no longer configured; else the
+   * errors of a model call
    */
-  ask(question: VendorQuestion): Promise<Buffer>;
+  send(request: VendorStateRequest): Promise<Buffer>;
 }
 
-/** What to ask. */
-export interface VendorQuestion extends ResponseStateCall {
+/** A request about one stored response. */
+export interface VendorStateRequest extends ResponseStateCall {
   /** The vendor's name. */
   readonly vendor: string;
-  /** The public name of the model, to be put where the vendor wrote its own. */
+  /** The public name of the model, which replaces the vendor's in the answer. */
   readonly model: string;
 }
 
-/** What {@link createVendorState} needs. */
+/** Options of {@link createVendorState}. */
 export interface VendorStateOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
 
-/** The most of a refusal's body that is read, in bytes. */
+/** Size limit of a refusal's body, in bytes. */
 const refusalBytesMax = 1024 * 1024;
 
-/** A response repeats parts of its request, a few levels further in. */
+/** A response nests parts of its request a few levels deeper. */
 const replyDepthMax = 2 * jsonDepthMax;
 
-/** Makes one over the vendors of a process. */
+/** Creates the vendor state. */
 export function createVendorState(options: VendorStateOptions): VendorState {
   const { vendors, log } = options;
   return {
-    async ask(question) {
-      const { vendor, responseId, model } = question;
-      const keeper = vendors.get(vendor);
-      if (keeper?.responseState === undefined) throw keeperGone(responseId, vendor);
+    async send(request) {
+      const { vendor, responseId, model } = request;
+      const storing = vendors.get(vendor);
+      if (storing?.responseState === undefined) throw vendorRemoved(responseId, vendor);
       try {
-        const reply = await keeper.responseState(question);
-        const isAnswer = reply.status >= 200 && reply.status < 300;
-        if (!isAnswer) throw await refused(options, { keeper, responseId, reply });
+        const reply = await storing.responseState(request);
+        const isSuccess = reply.status >= 200 && reply.status < 300;
+        if (!isSuccess) throw await refused(options, { storing, responseId, reply });
         return withModel(await reply.body.whole(replyBytesMax), model);
       } catch (error) {
         if (!(error instanceof HttpFailure)) throw error;
@@ -68,30 +68,30 @@ export function createVendorState(options: VendorStateOptions): VendorState {
 }
 
 interface Refused {
-  readonly keeper: Vendor;
+  readonly storing: Vendor;
   readonly responseId: string;
   readonly reply: VendorReply;
 }
 
-/** As for calls to models (R-ERR-3, R-ERR-4), but 404 is about the response and not about the model. */
+/** Converts a refusal as for model calls (R-ERR-3, R-ERR-4), except that 404 concerns the response, not the model. */
 async function refused(
   { metrics, log }: VendorStateOptions,
-  { keeper, responseId, reply }: Refused,
+  { storing, responseId, reply }: Refused,
 ): Promise<GatewayError> {
   const { status, headers } = reply;
-  const { name: vendor } = keeper;
+  const { name: vendor } = storing;
   const body = await reply.body.whole(refusalBytesMax);
   if (status === 404) return noSuchResponse(responseId);
-  const fault = keeper.faultOf?.(status, body);
-  const retryAfter = retryAfterSeconds(headers) ?? keeper.retryAfterOf?.(body);
+  const fault = storing.faultOf?.(status, body);
+  const retryAfter = retryAfterSeconds(headers) ?? storing.retryAfterOf?.(body);
   const refusal = readRefusal({ status, headers, body, fault, retryAfter });
-  const { pass, error, alarm } = refusal;
+  const { isRelayed, error, alarm } = refusal;
   if (alarm !== undefined) {
     metrics.upstreamAlarms.inc({ vendor, reason: alarm });
     log.error({ vendor, status, alarm }, "a vendor refuses the gateway itself: act on its account");
   }
-  const told = pass ? textMember(errorMember(body) ?? {}, "message") : "";
-  return told === "" ? error : new GatewayError(ErrorCode.INVALID_REQUEST, told, { status });
+  const message = isRelayed ? textMember(errorMember(body) ?? {}, "message") : "";
+  return message === "" ? error : new GatewayError(ErrorCode.INVALID_REQUEST, message, { status });
 }
 
 function withModel(body: Buffer, model: string): Buffer {
@@ -106,7 +106,7 @@ function membersOf(body: Buffer): readonly Member[] {
   try {
     return scanObject(body, replyDepthMax).members;
   } catch (error) {
-    if (error instanceof JsonScanError) throw unusable("a body that is no JSON object");
+    if (error instanceof JsonScanError) throw unusableReply("a body that is no JSON object");
     throw error;
   }
 }

@@ -10,17 +10,17 @@
  */
 import type { Encoding } from "./family.ts";
 
-/** Counts the tokens of a text. Words for control such as `<|endoftext|>` are text like any other. */
+/** Counts the tokens of a text. Control words such as `<|endoftext|>` are counted as text. */
 export type CountText = (text: string) => number;
 
-/** Texts between words that are longer are cut here, in UTF-16 units. No language has such words: it is
- * base64, a run of one sign, or an attack. Each cut may cost one token more than the vendor counts. */
+/** Longer words are cut at this length, in UTF-16 units. No language has such words: they are base64, one repeated
+ * character, or an attack. Each cut may add one token to the vendor's count. */
 export const wordCharsMax = 128;
 
-/** How much of a text the pattern sees at once, in UTF-16 units: it must not run out of stack. */
+/** The length of text that the pattern matches at once, in UTF-16 units: longer texts can overflow its stack. */
 const windowChars = 16_384;
 
-/** Loads the tables: 0.2 s and 80 MB, so only in a thread of its own. */
+/** Loads the tables. This takes 0.2 s and 80 MB, so call it only in a worker thread. */
 export async function loadEncoding(encoding: Encoding): Promise<CountText> {
   const [{ default: ranks }, { O200K_TOKEN_SPLIT_REGEX, CL100K_TOKEN_SPLIT_REGEX }] =
     await Promise.all([
@@ -34,10 +34,10 @@ export async function loadEncoding(encoding: Encoding): Promise<CountText> {
   return (text) => countText(text, words, table);
 }
 
-/** The tokens by their bytes, one character each. */
+/** The ranks of tokens by their bytes, as strings of one character a byte. */
 class Ranks {
   readonly #byBytes = new Map<string, number>();
-  /** Of tokens of two bytes: a third of all that is looked up. */
+  /** The ranks of two-byte tokens: a third of all lookups. */
   readonly #byPair = new Float64Array(0x10000).fill(Infinity);
 
   constructor(tokens: readonly (string | readonly number[])[]) {
@@ -53,7 +53,7 @@ class Ranks {
     return this.#byBytes.has(bytes);
   }
 
-  /** The rank of a part; infinite: it is no token. */
+  /** The rank of a part; Infinity: it is not a token. */
   of(bytes: string, start: number, end: number): number {
     return end - start === 2
       ? (this.#byPair[pairAt(bytes, start)] ?? Infinity)
@@ -77,8 +77,8 @@ function countText(text: string, words: RegExp, ranks: Ranks): number {
   return count;
 }
 
-/** Where the window that begins at `from` ends: before a space that follows a word, where words end in any
- * case; if there is none, anywhere but in the middle of a character. */
+/** The end of the window that begins at `from`: before a space that follows a word, where a word ends in any case; else
+ * anywhere except inside a character. */
 function windowEnd(text: string, from: number): number {
   const end = from + windowChars;
   if (end >= text.length) return text.length;
@@ -98,7 +98,7 @@ function countLong(word: string, ranks: Ranks): number {
   return count;
 }
 
-/** `end`, or one more where it would split a surrogate pair. */
+/** Moves `end` by one where it would split a surrogate pair. */
 function wholeCharacters(text: string, end: number): number {
   const unit = text.charCodeAt(end);
   return unit >= 0xdc00 && unit <= 0xdfff ? end + 1 : end;
@@ -109,7 +109,7 @@ function countWord(word: string, ranks: Ranks): number {
   return ranks.has(bytes) ? 1 : countMerged(bytes, ranks);
 }
 
-/** The lowest rank merges first, until no two neighbours are a token together. */
+/** Merges the pair with the lowest rank until no two neighbours form a token. */
 function countMerged(bytes: string, ranks: Ranks): number {
   const starts = Array.from({ length: bytes.length + 1 }, (_, at) => at);
   const rankAt = (part: number): number => {
@@ -118,12 +118,12 @@ function countMerged(bytes: string, ranks: Ranks): number {
   };
   const pairs = starts.map((_, part) => rankAt(part));
   for (;;) {
-    let least = Infinity;
+    let lowest = Infinity;
     let found = -1;
     for (let part = 0; part < pairs.length; part++) {
       const rank = pairs[part] ?? Infinity;
-      if (rank < least) {
-        least = rank;
+      if (rank < lowest) {
+        lowest = rank;
         found = part;
       }
     }
@@ -135,7 +135,7 @@ function countMerged(bytes: string, ranks: Ranks): number {
   }
 }
 
-/** The UTF-8 bytes of a text as a string of one character a byte: what tables can be looked up by. */
+/** Converts a text to a string of one character per UTF-8 byte, the key of the tables. */
 function byteText(text: string | readonly number[]): string {
   if (typeof text !== "string") return String.fromCharCode(...text);
   return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text).toString("latin1");

@@ -1,4 +1,4 @@
-/** The thread that counts: one text after the other, tables loaded when first asked for. */
+/** The counting thread: counts one text at a time, and loads the tables of an encoding with its first text. */
 import { parentPort } from "node:worker_threads";
 import { type CountText, loadEncoding } from "./bpe.ts";
 import type { CountAnswer, CountQuestion } from "./counter.ts";

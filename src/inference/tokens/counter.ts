@@ -1,4 +1,4 @@
-/** Counts tokens exactly, in a thread of its own: only where it decides something, never for each call. */
+/** Counts tokens exactly, in a worker thread: only where the count decides something, never for each call. */
 import { Worker } from "node:worker_threads";
 import {
   countBytesMax,
@@ -9,51 +9,50 @@ import {
 } from "../../config/limits.ts";
 import type { Encoding } from "./family.ts";
 
-/** What the thread is asked. */
+/** A text to count. */
 export interface CountQuestion {
   readonly encoding: Encoding;
   readonly kind: "request" | "reply";
-  /** One JSON object in UTF-8, its pictures left out. */
+  /** One JSON object in UTF-8, without its media. */
   readonly body: Uint8Array;
 }
 
-/** What it answers. */
+/** The answer of the counting thread. */
 export type CountAnswer = { readonly tokens: number } | { readonly failure: string };
 
-/** Counts. */
+/** Counts the tokens of requests and replies. */
 export interface TokenCounter {
-  /** The tokens; `undefined`: too long, too much to do, or it failed. Then the estimate must do. */
+  /** Counts tokens; `undefined`: the text is too long, the queue is full, or the count failed. Then use an estimate. */
   count(question: CountQuestion): Promise<number | undefined>;
-  /** Ends the thread; what is asked is answered with `undefined`. */
+  /** Ends the thread. Pending counts resolve to `undefined`. */
   close(): Promise<void>;
 }
 
 export interface TokenCounterOptions {
-  /** Told why a count failed. */
+  /** Called with the reason of a failed count. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** How long one count may take, in milliseconds. Default {@link countTimeoutMs}. */
+  /** The timeout of one count, in milliseconds. Default {@link countTimeoutMs}. */
   readonly timeoutMs?: number;
-  /** The script of the thread. Default: count-worker.ts; tests take one that fails. */
+  /** The script of the thread. Default: count-worker.ts; tests use one that fails. */
   readonly script?: URL;
 }
 
-interface Waiting {
+interface PendingCount {
   readonly question: CountQuestion;
   readonly resolve: (tokens: number | undefined) => void;
 }
 
-/** Makes one. Its thread starts with the first count and ends when there is nothing to do for a while: it
- * keeps 80 MB. */
+/** Creates a counter. Its thread starts with the first count and ends when idle, because it occupies 80 MB. */
 export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
   return new ThreadCounter(options);
 }
 
 class ThreadCounter implements TokenCounter {
   readonly #options: TokenCounterOptions;
-  readonly #waiting: Waiting[] = [];
-  #current: Waiting | undefined;
+  readonly #pending: PendingCount[] = [];
+  #current: PendingCount | undefined;
   #worker: Worker | undefined;
-  /** Of the count under way, or of the rest after the last one. */
+  /** The timeout of the current count, or the idle timer. */
   #timer: NodeJS.Timeout | undefined;
   #failedAt = -Infinity;
   #isClosed = false;
@@ -66,11 +65,11 @@ class ThreadCounter implements TokenCounter {
     const isRefused =
       this.#isClosed ||
       question.body.length > countBytesMax ||
-      this.#waiting.length >= countQueueMax ||
+      this.#pending.length >= countQueueMax ||
       performance.now() - this.#failedAt < countRestMs;
     if (isRefused) return Promise.resolve(undefined);
     return new Promise((resolve) => {
-      this.#waiting.push({ question, resolve });
+      this.#pending.push({ question, resolve });
       if (this.#current === undefined) this.#next();
     });
   }
@@ -82,7 +81,7 @@ class ThreadCounter implements TokenCounter {
 
   #next(): void {
     clearTimeout(this.#timer);
-    this.#current = this.#waiting.shift();
+    this.#current = this.#pending.shift();
     if (this.#current === undefined) {
       this.#timer = setTimeout(() => void this.#stop(), countIdleMs);
       this.#timer.unref();
@@ -104,7 +103,7 @@ class ThreadCounter implements TokenCounter {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 512 },
     });
-    // Counting must not keep a process alive; what waits for a count is settled without one.
+    // Counting must not keep a process alive: a stopping process settles without a count.
     worker.unref();
     worker.on("message", (answer: CountAnswer) => {
       if (this.#worker === worker) this.#answered(answer);
@@ -128,7 +127,7 @@ class ThreadCounter implements TokenCounter {
     this.#next();
   }
 
-  /** Nobody waits for a thread that is stuck or gone; a new one is tried after a rest. */
+  /** Ends a thread that hangs or died. A new one is started after `countRestMs`. */
   #fail(reason: string): void {
     this.#failedAt = performance.now();
     this.#warn(reason);
@@ -141,7 +140,7 @@ class ThreadCounter implements TokenCounter {
     this.#worker = undefined;
     this.#current?.resolve(undefined);
     this.#current = undefined;
-    for (const { resolve } of this.#waiting.splice(0)) resolve(undefined);
+    for (const { resolve } of this.#pending.splice(0)) resolve(undefined);
     await worker?.terminate();
   }
 

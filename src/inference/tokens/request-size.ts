@@ -1,4 +1,4 @@
-/** How large a request is for a model, told from its bytes: no tokenizer, no parsing. */
+/** Computes how many tokens a request can take, from its bytes: without tokenizer and without parsing. */
 import type { Media } from "../../dialect/json/media.ts";
 import { scanObject, type BodySize } from "../../dialect/json/outline.ts";
 import { JsonScanError } from "../../dialect/json/string-scan.ts";
@@ -6,41 +6,41 @@ import { textWeight, wholeTokens } from "../../dialect/json/text-weight.ts";
 
 /** The size of a request. */
 export interface RequestSize {
-  /** The most tokens that it takes. */
+  /** The upper bound of its tokens. */
   readonly bound: number;
-  /** Bytes of pictures and the like: they are no text. */
+  /** The bytes of media, which are not text. */
   readonly mediaBytes: number;
-  /** The tokens that these usually take. */
+  /** The typical tokens of the media. */
   readonly mediaTokens: number;
 }
 
 /**
- * The size of a body that has been scanned, whatever its style. The members' names and JSON's signs count as text: they
- * stand for what vendors add to each message.
+ * Computes the size of a scanned body of any style. Member names and JSON punctuation count as text: they stand for the
+ * tokens that vendors add to each message.
  *
- * @param pictureTokens the most that a picture takes; default as in media-tokens.ts
+ * @param imageTokens the maximum tokens of an image. Default: the bound of `image` below
  */
-export function requestSize({ weight, media }: BodySize, pictureTokens?: number): RequestSize {
+export function requestSize({ weight, media }: BodySize, imageTokens?: number): RequestSize {
   let textParts = weight;
   let bound = 0;
-  let usual = 0;
+  let typical = 0;
   let mediaBytes = 0;
   for (const each of media) {
     const tokens = mediaTokens(each);
-    bound += each.kind === "image" ? (pictureTokens ?? tokens.bound) : tokens.bound;
-    usual += tokens.usual;
+    bound += each.kind === "image" ? (imageTokens ?? tokens.bound) : tokens.bound;
+    typical += tokens.typical;
     mediaBytes += each.end - each.start;
     textParts -= each.weight;
   }
-  return { bound: bound + wholeTokens(textParts), mediaBytes, mediaTokens: usual };
+  return { bound: bound + wholeTokens(textParts), mediaBytes, mediaTokens: typical };
 }
 
-/** {@link requestSize} of a body that has not been scanned. @param body one JSON object, checked before */
-export function measureRequest(body: Buffer, pictureTokens?: number): RequestSize {
-  return requestSize(scanSize(body), pictureTokens);
+/** As {@link requestSize}, for a body that has not been scanned. @param body one valid JSON object */
+export function measureRequest(body: Buffer, imageTokens?: number): RequestSize {
+  return requestSize(scanSize(body), imageTokens);
 }
 
-/** Scans a body of any depth. What is no JSON object is text. */
+/** Scans a body of any depth. A body that is not a JSON object counts as text. */
 export function scanSize(body: Buffer): BodySize {
   try {
     return scanObject(body, Number.POSITIVE_INFINITY);
@@ -50,64 +50,62 @@ export function scanSize(body: Buffer): BodySize {
   }
 }
 
-/* What a picture, a document or a recording in a request is taken for, in tokens. Their base64 is no text. */
-
-/** Two figures for one thing: what is held for it, and what it is charged for where nobody counted. */
+/** Two token figures of one medium: the bound for holds, and the typical one for charges without a count. */
 export interface TokenRange {
-  /** The most. */
+  /** The upper bound. */
   readonly bound: number;
-  /** The usual. */
-  readonly usual: number;
+  /** The typical figure. */
+  readonly typical: number;
 }
 
 /**
- * A picture. At most: 2,576 pixels of Claude are 4,784 tokens; 8 tiles of GPT-4o 1,445; Gemini stays below 2,300.
- * gpt-4o-mini is dearer by far: families.ts. Usually: 1,024 × 1,024 of GPT-4o in high detail.
+ * An image. Bound: 2,576 pixels take 4,784 tokens with Claude, 8 tiles 1,445 with GPT-4o, and less than 2,300 with
+ * Gemini. gpt-4o-mini takes far more: family.ts. Typical: 1,024 × 1,024 with GPT-4o in high detail.
  */
-const picture: TokenRange = { bound: 5_000, usual: 765 };
+const image: TokenRange = { bound: 5_000, typical: 765 };
 
 /**
- * A PDF: 1,500 to 3,000 tokens a page, and nobody knows its pages without reading it: a token for each four
- * bytes of base64, between these limits (100 pages is where vendors begin to refuse). Usually 17 to 22 bytes.
+ * A PDF takes 1,500 to 3,000 tokens a page, and its pages are unknown without parsing it. So the bound is a token for
+ * each four bytes of base64, within these limits (vendors refuse more than about 100 pages). Typical are 17 to 22 bytes.
  */
-const document = { bytesPerToken: 4, min: 5_000, max: 250_000, usualBytesPerToken: 20 };
+const document = { bytesPerToken: 4, min: 5_000, max: 250_000, typicalBytesPerToken: 20 };
 
-/** A document that is named, not sent. */
-const namedDocument: TokenRange = { bound: 50_000, usual: 5_000 };
+/** A document given by URL or id. */
+const namedDocument: TokenRange = { bound: 50_000, typical: 5_000 };
 
-/** Sound and film: 32 tokens a second with Gemini, 10 with OpenAI; 8 kbit/s are 1,333 bytes of base64 a second. */
-const recording = { bytesPerToken: 32, min: 1_000, usualBytesPerToken: 500 };
+/** Audio and video: 32 tokens a second with Gemini, 10 with OpenAI; 8 kbit/s are 1,333 bytes of base64 a second. */
+const recording = { bytesPerToken: 32, min: 1_000, typicalBytesPerToken: 500 };
 
-/** A recording that is named, not sent: Gemini's film of three minutes; of one minute. */
-const namedRecording: TokenRange = { bound: 50_000, usual: 16_000 };
+/** A recording given by URL or id: with Gemini, a video of three minutes as bound and of one minute as typical. */
+const namedRecording: TokenRange = { bound: 50_000, typical: 16_000 };
 
-/** Sealed reasoning: vendors read what is inside, which was at most a token for four bytes of base64. */
-const sealed = { bytesPerToken: 4, usualBytesPerToken: 6 };
+/** Sealed reasoning: vendors read its content, which had at most a token for four bytes of base64. */
+const sealed = { bytesPerToken: 4, typicalBytesPerToken: 6 };
 
-/** What a thing is taken for. */
+/** The token figures of one medium. */
 export function mediaTokens({ kind, bytes }: Media): TokenRange {
   return figures[kind](bytes);
 }
 
 const figures: Readonly<Record<Media["kind"], (bytes: number | undefined) => TokenRange>> = {
-  image: () => picture,
+  image: () => image,
   document(bytes) {
     if (bytes === undefined) return namedDocument;
-    const { bytesPerToken, min, max, usualBytesPerToken } = document;
+    const { bytesPerToken, min, max, typicalBytesPerToken } = document;
     const bound = Math.min(max, Math.max(min, Math.ceil(bytes / bytesPerToken)));
-    return { bound, usual: Math.min(bound, Math.ceil(bytes / usualBytesPerToken)) };
+    return { bound, typical: Math.min(bound, Math.ceil(bytes / typicalBytesPerToken)) };
   },
   sealed(bytes = 0) {
-    const { bytesPerToken, usualBytesPerToken } = sealed;
+    const { bytesPerToken, typicalBytesPerToken } = sealed;
     return {
       bound: Math.ceil(bytes / bytesPerToken),
-      usual: Math.ceil(bytes / usualBytesPerToken),
+      typical: Math.ceil(bytes / typicalBytesPerToken),
     };
   },
   other(bytes) {
     if (bytes === undefined) return namedRecording;
-    const { bytesPerToken, min, usualBytesPerToken } = recording;
+    const { bytesPerToken, min, typicalBytesPerToken } = recording;
     const bound = Math.max(min, Math.ceil(bytes / bytesPerToken));
-    return { bound, usual: Math.ceil(bytes / usualBytesPerToken) };
+    return { bound, typical: Math.ceil(bytes / typicalBytesPerToken) };
   },
 };

@@ -1,12 +1,12 @@
-/** What of a request and of a reply is text for a model. Any style; pure. */
+/** Counts the text that a model reads in a request or wrote in a reply, in any style. Pure. */
 import type { CountText } from "./bpe.ts";
 
-/** What begins each message, and what asks for the reply: figures of OpenAI's chat models. */
+/** Tokens that OpenAI's chat models add for each message, and for the start of the reply. */
 const messageTokens = 3;
 const replyTokens = 3;
 
 /** The members of a request that models read. */
-const readMembers = new Set([
+const modelMembers = new Set([
   "messages",
   "input",
   "contents",
@@ -20,11 +20,11 @@ const readMembers = new Set([
   "text",
 ]);
 
-/** Members that models read as JSON. A vendor may write tools shorter than they were sent, never longer. */
+/** Members that models read as JSON. Vendors may shorten tools, but never make them longer. */
 const jsonMembers = new Set(["tools", "functions", "response_format", "input", "args", "response"]);
 
-/** Strings that only the vendor reads, not its model. */
-const unread = new Set([
+/** Members that only the vendor reads, not its model. */
+const vendorOnly = new Set([
   "id",
   "type",
   "tool_call_id",
@@ -43,7 +43,7 @@ const unread = new Set([
   "thought_signature",
 ]);
 
-/** Strings of a reply that its model wrote. */
+/** Members of a reply that the model wrote. */
 const writtenMembers = new Set([
   "content",
   "text",
@@ -57,25 +57,25 @@ const writtenMembers = new Set([
   "args",
 ]);
 
-/** The tokens of a request, its pictures and documents left out. @param json one JSON object */
+/** Counts a request without its media. @param json one JSON object */
 export function countRequest(json: string, count: CountText): number {
   let tokens = replyTokens;
   for (const [name, value] of Object.entries(recordOf(json))) {
-    if (!readMembers.has(name)) continue;
+    if (!modelMembers.has(name)) continue;
     const isJson = name !== "input" && jsonMembers.has(name);
     tokens += isJson ? count(JSON.stringify(value)) : countValue(value, count);
   }
   return tokens;
 }
 
-/** The tokens of a whole reply that tells no usage. @param json one JSON object */
+/** Counts a complete reply without usage. @param json one JSON object */
 export function countReply(json: string, count: CountText): number {
   return countWritten(recordOf(json), count);
 }
 
 function countValue(value: unknown, count: CountText): number {
   if (typeof value === "string") return count(value);
-  // Embeddings may be asked for with tokens in place of text.
+  // An embeddings request may contain tokens instead of text.
   if (typeof value === "number") return 1;
   if (Array.isArray(value)) {
     return value.reduce((sum: number, each) => sum + countValue(each, count), 0);
@@ -83,7 +83,7 @@ function countValue(value: unknown, count: CountText): number {
   if (typeof value !== "object" || value === null) return 0;
   let tokens = "role" in value ? messageTokens : 0;
   for (const [name, each] of Object.entries(value)) {
-    if (unread.has(name) || typeof each === "number") continue;
+    if (vendorOnly.has(name) || typeof each === "number") continue;
     const isJson = jsonMembers.has(name) && typeof each === "object";
     tokens += isJson ? count(JSON.stringify(each)) : countValue(each, count);
   }

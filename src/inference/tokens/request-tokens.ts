@@ -1,9 +1,9 @@
-/** The tokens of one call's request: bounded before it is asked, counted or estimated where it decides. */
+/** The tokens of one call's request: bounded for the hold, counted or estimated where that decides a refusal or a charge. */
 import { joinBuffers } from "../../core/bytes.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
-import type { AskedText, PlannedRoute } from "../pipeline/adapter.ts";
+import type { RequestSummary, PlannedRoute } from "../pipeline/adapter.ts";
 import { estimateTokens } from "../metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf } from "./family.ts";
@@ -15,38 +15,38 @@ import {
   type RequestSize,
 } from "./request-size.ts";
 
-/** What {@link RequestTokens} needs. */
+/** Options of {@link RequestTokens}. */
 export interface RequestTokensOptions {
-  /** The body as the first vendor gets it, in pieces; `undefined`: it is not made yet. */
+  /** The body for the first vendor, in pieces; `undefined`: it is not encoded. */
   readonly body: readonly Buffer[] | undefined;
-  /** The client's body, of which the pieces are made by {@link TextRequest.forVendor}; `undefined`: by other means. */
+  /** The client's body, where {@link TextRequest.forVendor} made the pieces from it; else `undefined`. */
   readonly source?: Buffer | undefined;
-  /** What the body has for a model to read, where it is known already. Default: it is scanned. */
+  /** The size of the body, where it is known. Default: the body is scanned. */
   readonly size?: (() => BodySize) | undefined;
-  /** With {@link TextRequest.sizeFor} where the request is of a wire style. */
-  readonly text: AskedText & Partial<Pick<TextRequest, "sizeFor">>;
+  /** Has {@link TextRequest.sizeFor} where the request is in a wire style. */
+  readonly text: RequestSummary & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
 }
 
-/** What is known of a call that has ended. */
+/** The facts of a call that ended. */
 export interface Unreported {
-  /** What its vendor reported; `undefined`: nothing. */
+  /** The usage that the vendor reported; `undefined`: none. */
   readonly reported: Usage | undefined;
   /** The vendor's name of the model that answered; `undefined`: none did. */
   readonly vendorModel: string | undefined;
-  /** The vendor's reply, where it came whole; `undefined`: it did not. */
+  /** The vendor's complete reply; `undefined`: it was streamed, cut or absent. */
   readonly reply: Buffer | undefined;
 }
 
 /** The gateway's own figures. */
 export interface Estimate {
   readonly inputTokens: number;
-  /** Of a reply that came whole; `undefined`: not counted. */
+  /** The counted output of a complete reply; `undefined`: not counted. */
   readonly outputTokens?: number | undefined;
 }
 
-/** One call's request. */
+/** Computes the tokens of one call's request. */
 export class RequestTokens {
   readonly #options: RequestTokensOptions;
   readonly #vendorModels: readonly string[];
@@ -57,19 +57,19 @@ export class RequestTokens {
     this.#vendorModels = options.routes.map(({ route }) => route.model);
   }
 
-  /** The most that it can be: what is held. Cheap, and of no tokenizer. */
+  /** The upper bound, for the hold. Cheap: without a tokenizer. */
   get bound(): number {
-    return this.#measured().bound + keptBound(this.#options.text);
+    return this.#measured().bound + storedBound(this.#options.text);
   }
 
-  /** What it usually is: what is charged where nobody counted. */
-  get usual(): number {
+  /** The typical figure, for a charge without a count. */
+  get typical(): number {
     const { mediaBytes, mediaTokens: media } = this.#measured();
     return media + estimateTokens(Math.max(0, this.#options.text.bytes - mediaBytes));
   }
 
-  /** The same as {@link bound} with the text counted, where all routes have one public tokenizer and the count
-   * succeeds; else `undefined`. */
+  /** As {@link bound}, but with the text counted; `undefined` where the routes do not share one public tokenizer, or the
+   * count failed. */
   async countedBound(): Promise<number | undefined> {
     const encodings = new Set(this.#vendorModels.map((name) => familyOf(name)?.encoding));
     const [encoding] = encodings;
@@ -77,30 +77,30 @@ export class RequestTokens {
     return (await this.#counted(encoding))?.bound;
   }
 
-  /** What is charged for where the vendor reported nothing; nothing is counted where it did. */
+  /** Counts or estimates the usage where the vendor reported none. */
   async estimate({ reported, vendorModel = "", reply }: Unreported): Promise<Estimate> {
     if (reported !== undefined) return { inputTokens: 0 };
     const encoding = familyOf(vendorModel)?.encoding;
-    if (encoding === undefined) return { inputTokens: this.usual };
+    if (encoding === undefined) return { inputTokens: this.typical };
     const [input, outputTokens] = await Promise.all([
       this.#counted(encoding),
       reply && this.#options.counter.count({ encoding, kind: "reply", body: reply }),
     ]);
-    return { inputTokens: input?.usual ?? this.usual, outputTokens };
+    return { inputTokens: input?.typical ?? this.typical, outputTokens };
   }
 
   #measured(): RequestSize {
     if (this.#size !== undefined) return this.#size;
     const { text } = this.#options;
     const body = this.#body();
-    // Without a body no vendor can be asked yet: a token a byte is more than any text has.
+    // No body is encoded yet: one token per byte is above any text.
     if (body === undefined) return { bound: text.bytes, mediaBytes: 0, mediaTokens: 0 };
-    const pictures = this.#vendorModels.map((name) => familyOf(name)?.pictureTokens ?? 0);
-    const pictureTokens = Math.max(0, ...pictures) || undefined;
-    return (this.#size = requestSize(this.#scanned() ?? scanSize(body), pictureTokens));
+    const imageCounts = this.#vendorModels.map((name) => familyOf(name)?.imageTokens ?? 0);
+    const imageTokens = Math.max(0, ...imageCounts) || undefined;
+    return (this.#size = requestSize(this.#scanned() ?? scanSize(body), imageTokens));
   }
 
-  /** `undefined`: what goes to the vendor has not been scanned. */
+  /** The known size of the vendor's body; `undefined`: it has not been scanned. */
   #scanned(): BodySize | undefined {
     const { source, text, size, routes } = this.#options;
     if (size !== undefined) return size();
@@ -121,35 +121,35 @@ export class RequestTokens {
     const tokens = await counter.count(question);
     if (tokens === undefined) return undefined;
     return {
-      bound: tokens + media.bound + keptBound(text),
-      usual: tokens + media.usual + estimateTokens(text.keptBytes ?? 0),
+      bound: tokens + media.bound + storedBound(text),
+      typical: tokens + media.typical + estimateTokens(text.storedBytes ?? 0),
     };
   }
 }
 
-/** What to ask for a request's text, and what its pictures and documents are taken for. */
+/** Splits a request into the text to count and the figures of its media. */
 export function countQuestion(
   encoding: Encoding,
   body: Buffer,
 ): { readonly question: CountQuestion; readonly media: TokenRange } {
   const pieces: Buffer[] = [];
   let at = 0;
-  let [bound, usual] = [0, 0];
+  let [bound, typical] = [0, 0];
   for (const found of scanSize(body).media) {
     const tokens = mediaTokens(found);
     bound += tokens.bound;
-    usual += tokens.usual;
+    typical += tokens.typical;
     pieces.push(body.subarray(at, found.start));
     at = found.end;
   }
   pieces.push(body.subarray(at));
   return {
     question: { encoding, kind: "request", body: joinBuffers(pieces) },
-    media: { bound, usual },
+    media: { bound, typical },
   };
 }
 
-/** What a vendor keeps is a conversation in JSON, of unknown text. */
-function keptBound({ keptBytes = 0 }: AskedText): number {
-  return Math.ceil(keptBytes / 2);
+/** The bound of a stored conversation: JSON of unknown text, at most a token for two bytes. */
+function storedBound({ storedBytes = 0 }: RequestSummary): number {
+  return Math.ceil(storedBytes / 2);
 }

@@ -99,7 +99,7 @@ describe("streams", () => {
 
   it.each([
     [400, ErrorCode.INVALID_REQUEST, "m"],
-    [403, ErrorCode.SERVICE_UNAVAILABLE, "The model is out of service for a moment"],
+    [403, ErrorCode.SERVICE_UNAVAILABLE, "The model is temporarily out of service"],
     [429, ErrorCode.RATE_LIMIT_EXCEEDED, "m"],
     [503, ErrorCode.UPSTREAM_OVERLOADED, "m"],
     [504, ErrorCode.UPSTREAM_TIMEOUT, "m"],

@@ -76,7 +76,7 @@ async function throughChat(vendor: Vendor, reply: Json, isStreamed: boolean) {
   const way = { from: vendor, to: "chat" } as const;
   const { choices } = answer(way, reply, { watcher: new ReasoningCollector() }).body;
   (isStreamed ? answerStreamed : answer)(way, reply, { watcher });
-  const kept = watcher.kept();
+  const kept = watcher.sealed();
   if (kept === undefined) throw new Error("nothing was kept");
   await carry.keep("a", kept.callIds, kept.json);
   const { content, tool_calls } = choices[0].message;

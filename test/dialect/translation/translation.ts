@@ -20,7 +20,7 @@ import {
   translateToStream,
 } from "../../../src/dialect/translate.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
-import { inWordsOf } from "../../../src/inference/translation.ts";
+import { withMemberName } from "../../../src/inference/translation.ts";
 
 /** A style that clients speak. */
 export type Caller = "chat" | "responses" | "messages";
@@ -101,7 +101,7 @@ export function sendGeneration({ from, to, model }: Way, generation: Generation)
     const names = dropped.map((name) => memberNames[name] ?? name);
     return { body: JSON.parse(body.toString()), headers, dropped: names };
   } catch (error) {
-    throw inWordsOf(memberNames, error);
+    throw withMemberName(memberNames, error);
   }
 }
 

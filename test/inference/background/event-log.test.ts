@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
-  begunEvents,
+  initialEvents,
   createEventLog,
   type EventLog,
   eventText,
@@ -75,7 +75,7 @@ describe("the log", () => {
 
   it("has nothing of a response that is deleted, and takes nothing more", async () => {
     const { of, store } = await kept();
-    await log.write(of, begunEvents(begun));
+    await log.write(of, initialEvents(begun));
     await store.delete(of.accountId, of.responseId);
     expect(await log.last(of)).toBe(-1);
     await log.write(of, { last: 2, events: [eventText(2, delta("late"))] });
@@ -84,7 +84,7 @@ describe("the log", () => {
 
   it("forgets a day after the end, and the response stays", async () => {
     const { of, store } = await kept();
-    await log.write(of, begunEvents(begun));
+    await log.write(of, initialEvents(begun));
     const jobs = createStateJobs({ pool: fixture.pool, store });
     await jobs.expire();
     expect(await log.last(of)).toBe(1);
@@ -101,7 +101,7 @@ describe("the log", () => {
 describe("the recorder", () => {
   it("goes on where others have come to, and leaves out what the gateway tells itself", async () => {
     const { of } = await kept();
-    await log.write(of, begunEvents(begun));
+    await log.write(of, initialEvents(begun));
     for (const text of ["one", "two"]) {
       const recorder = new Recorder({ log, of, warn: () => {} }, await log.last(of));
       recorder.begin(begun);

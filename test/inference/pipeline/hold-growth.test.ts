@@ -5,8 +5,8 @@ import { HoldGrowth, type HoldPlan, planHold } from "../../../src/inference/pipe
 
 const plans = fc
   .record({
-    mostTokens: fc.integer({ min: 1, max: 4_000 }),
-    aheadTokens: fc.integer({ min: 1, max: 500 }),
+    maxTokens: fc.integer({ min: 1, max: 4_000 }),
+    firstTokens: fc.integer({ min: 1, max: 500 }),
     inputNanos: fc.bigInt({ min: 0n, max: 100_000n }),
     tokenNanos: fc.bigInt({ min: 0n, max: 5_000n }),
   })
@@ -15,7 +15,7 @@ const plans = fc
     return {
       priceOf,
       tokenNanos,
-      mostTokens: tokens.mostTokens,
+      maxTokens: tokens.maxTokens,
       plan: planHold({ ...tokens, priceOf }),
     };
   });
@@ -53,8 +53,8 @@ describe("HoldGrowth", () => {
         fc.bigInt({ min: 0n, max: 20_000_000n }),
         fc.boolean(),
         (made, bursts, waits, available, isHonoured) => {
-          const { plan, priceOf, mostTokens } = made;
-          const limitTokens = isHonoured ? mostTokens : 3 * mostTokens;
+          const { plan, priceOf, maxTokens } = made;
+          const limitTokens = isHonoured ? maxTokens : 3 * maxTokens;
           const growth = new HoldGrowth(plan);
           const account = new Account(plan, available);
           let tokens = 0;
@@ -64,16 +64,16 @@ describe("HoldGrowth", () => {
             tokens = Math.min(tokens + burst, limitTokens);
             const cost = priceOf(tokens);
             if (question !== undefined && question.waits-- <= 0) {
-              growth.answered(question.nanos, account.grow(question.nanos), cost);
+              growth.extended(question.nanos, account.grow(question.nanos), cost);
               question = undefined;
             }
             expect(growth.heldNanos).toBe(account.held);
             const step = growth.step(cost);
-            if (step === "ask") {
+            if (step === "extend") {
               expect(question).toBeUndefined();
-              const nanos = growth.ask(cost);
+              const nanos = growth.requestExtension(cost);
               expect(nanos).toBeGreaterThan(account.held);
-              if (isHonoured) expect(nanos).toBeLessThanOrEqual(plan.mostNanos);
+              if (isHonoured) expect(nanos).toBeLessThanOrEqual(plan.maxNanos);
               question = { nanos, waits: waits[turn % waits.length] ?? 0 };
               asked++;
             } else if (step === "stop") {
@@ -81,9 +81,9 @@ describe("HoldGrowth", () => {
               expect(account.available).toBe(0n);
               expect(cost).toBeGreaterThanOrEqual(account.held);
               return;
-            } else if (question === undefined && growth.mayRunOut) {
+            } else if (question === undefined && growth.canRunOut) {
               // What goes on without an answer awaited is covered, but for the slack of an estimate.
-              const slack = account.held < plan.mostNanos ? 0n : plan.slackNanos;
+              const slack = account.held < plan.maxNanos ? 0n : plan.slackNanos;
               expect(cost).toBeLessThanOrEqual(account.held + slack);
             }
           }
@@ -106,16 +106,16 @@ describe("HoldGrowth", () => {
           const { plan, priceOf, tokenNanos } = made;
           const growth = new HoldGrowth(plan);
           const cost = priceOf(tokens);
-          if (growth.step(cost) === "ask") {
-            const nanos = growth.ask(cost);
+          if (growth.step(cost) === "extend") {
+            const nanos = growth.requestExtension(cost);
             expect(growth.tokensAhead(cost)).toBe(Infinity);
             const held = plan.firstNanos + granted;
-            growth.answered(nanos, held < nanos ? held : nanos, cost);
+            growth.extended(nanos, held < nanos ? held : nanos, cost);
           }
           const ahead = growth.tokensAhead(cost);
           if (growth.step(cost) !== "go" || ahead < 1) return;
           const before = ahead === Infinity ? 1_000_000 : ahead - 1;
-          if (growth.mayRunOut) expect(growth.step(cost + BigInt(before) * tokenNanos)).toBe("go");
+          if (growth.canRunOut) expect(growth.step(cost + BigInt(before) * tokenNanos)).toBe("go");
         },
       ),
       { numRuns: 1_000 },
@@ -124,29 +124,29 @@ describe("HoldGrowth", () => {
 
   it("holds for all of it where that is no more than what is held in advance, or costs nothing", () => {
     const priceOf = (output: number): bigint => 7n + BigInt(output) * 3n;
-    const short = planHold({ mostTokens: 10, aheadTokens: 10, priceOf });
+    const short = planHold({ maxTokens: 10, firstTokens: 10, priceOf });
     expect(short.firstNanos).toBe(37n);
     expect([new HoldGrowth(short).step(37n), new HoldGrowth(short).step(38n)]).toEqual([
       "go",
-      "ask",
+      "extend",
     ]);
-    const free = planHold({ mostTokens: 100, aheadTokens: 10, priceOf: () => 7n });
-    expect(new HoldGrowth(free).mayRunOut).toBe(false);
+    const free = planHold({ maxTokens: 100, firstTokens: 10, priceOf: () => 7n });
+    expect(new HoldGrowth(free).canRunOut).toBe(false);
     expect(new HoldGrowth(free).tokensAhead(7n)).toBe(Infinity);
   });
 
   it("asks again while a part was granted, and no more when hardly anything is left", () => {
-    const plan = planHold({ mostTokens: 1_000, aheadTokens: 160, priceOf: BigInt });
+    const plan = planHold({ maxTokens: 1_000, firstTokens: 160, priceOf: BigInt });
     const growth = new HoldGrowth(plan);
-    expect([growth.step(79n), growth.step(80n)]).toEqual(["go", "ask"]);
-    expect(growth.ask(80n)).toBe(320n);
-    growth.answered(320n, 200n, 100n);
-    expect([growth.step(149n), growth.step(150n)]).toEqual(["go", "ask"]);
-    expect(growth.ask(150n)).toBe(360n);
+    expect([growth.step(79n), growth.step(80n)]).toEqual(["go", "extend"]);
+    expect(growth.requestExtension(80n)).toBe(320n);
+    growth.extended(320n, 200n, 100n);
+    expect([growth.step(149n), growth.step(150n)]).toEqual(["go", "extend"]);
+    expect(growth.requestExtension(150n)).toBe(360n);
     // Money came free meanwhile.
-    growth.answered(360n, 360n, 150n);
-    expect([growth.step(279n), growth.step(280n)]).toEqual(["go", "ask"]);
-    growth.answered(growth.ask(280n), 360n, 350n);
+    growth.extended(360n, 360n, 150n);
+    expect([growth.step(279n), growth.step(280n)]).toEqual(["go", "extend"]);
+    growth.extended(growth.requestExtension(280n), 360n, 350n);
     expect([growth.step(359n), growth.step(360n)]).toEqual(["go", "stop"]);
   });
 });

@@ -13,8 +13,8 @@ import { HoldMonitor } from "../../../src/inference/pipeline/hold-monitor.ts";
 const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);
 const inputTokens = 10;
 const plan = planHold({
-  mostTokens: 1_000,
-  aheadTokens: 100,
+  maxTokens: 1_000,
+  firstTokens: 100,
   priceOf: (output) => BigInt(inputTokens + output),
 });
 
@@ -162,9 +162,9 @@ describe("growth (R-MON-5)", () => {
 describe("a database that is away", () => {
   it("ends a stream whose hold is used up after 60 s, with 503", () => {
     scene.come(120);
-    scene.hold.look(59_000);
+    scene.hold.check(59_000);
     expect(scene.failed).toBeUndefined();
-    scene.hold.look(61_000);
+    scene.hold.check(61_000);
     expect(scene.failed).toMatchObject({ status: 503 });
     expect(scene.call).toMatchObject({
       ending: CallEnding.GATEWAY_FAILED,
@@ -187,10 +187,10 @@ describe("a database that is away", () => {
 
   it("does not end a stream that still has money", () => {
     scene.come(60);
-    scene.hold.look(61_000);
+    scene.hold.check(61_000);
     expect(scene.failed).toBeUndefined();
     scene.come(100);
-    scene.hold.look(62_000);
+    scene.hold.check(62_000);
     expect(scene.failed).toMatchObject({ status: 503 });
   });
 });
@@ -198,9 +198,9 @@ describe("a database that is away", () => {
 describe("checkpoints", () => {
   it("come after 1 s and then each 5 s, with the record of a call that was lost", async () => {
     scene.come(5);
-    scene.hold.look(500);
+    scene.hold.check(500);
     expect(scene.asked).toEqual([]);
-    scene.hold.look(1_000);
+    scene.hold.check(1_000);
     expect(scene.asked).toMatchObject([
       {
         amountNanos: plan.firstNanos,
@@ -209,25 +209,25 @@ describe("checkpoints", () => {
       },
     ]);
     await scene.answer(plan.firstNanos);
-    for (const nowMs of [2_000, 5_000]) scene.hold.look(nowMs);
+    for (const nowMs of [2_000, 5_000]) scene.hold.check(nowMs);
     expect(scene.asked).toHaveLength(1);
-    scene.hold.look(6_000);
+    scene.hold.check(6_000);
     expect(scene.asked).toHaveLength(2);
     expect(scene.call.ending).toBe(CallEnding.UNSPECIFIED);
   });
 
   it("do not pile up while one is not answered", () => {
-    for (let nowMs = 1_000; nowMs < 30_000; nowMs += 1_000) scene.hold.look(nowMs);
+    for (let nowMs = 1_000; nowMs < 30_000; nowMs += 1_000) scene.hold.check(nowMs);
     expect(scene.asked).toHaveLength(1);
   });
 
   it("of a stream from which nothing came charge nothing", () => {
-    scene.hold.look(1_000);
+    scene.hold.check(1_000);
     expect(scene.asked).toMatchObject([{ checkpointNanos: 0n, record: { cost: "0" } }]);
   });
 
   it("end with the stream", async () => {
-    scene.hold.look(1_000);
+    scene.hold.check(1_000);
     scene.hold.end();
     await scene.answer(1n);
     expect(scene.call.heldNanos).toBe(plan.firstNanos);

@@ -208,8 +208,8 @@ describe("a response that a vendor keeps", () => {
     expect(await store.find(account, "resp_v")).toEqual(expected);
     expect(await store.resolve(account, "resp_v")).toEqual({ ...expected, ...ofVendor });
     const items = [{ vendor: "openai", itemIds: ["msg_v", "rs_v"], bytes: 4_000 }];
-    expect(await store.findKept(account, ["rs_v", "rs_w"])).toEqual(items);
-    expect(await store.findKept(newAccount(), ["rs_v"])).toEqual([]);
+    expect(await store.findVendorItems(account, ["rs_v", "rs_w"])).toEqual(items);
+    expect(await store.findVendorItems(newAccount(), ["rs_v"])).toEqual([]);
     expect(await store.resolve(newAccount(), "resp_v")).toBeUndefined();
     const next = response(account, "x", { previousResponseId: "resp_v" });
     await store.save(next);
