@@ -41,7 +41,7 @@ function listed(who: Caller): string[] {
 }
 
 describe("the catalogue", () => {
-  it("R-ERR-7: refuses to generate text with models that make something else", () => {
+  it("refuses to generate text with models of other types (R-ERR-7)", () => {
     const picture = { ...model("picture"), type: ModelType.IMAGE };
     const both = createCatalogue(
       new Map([...all.map((key) => model(key)), picture].map((m) => [m.key, m])),
@@ -58,16 +58,16 @@ describe("the catalogue", () => {
     expect(() => both.authorizeText(caller(["a"]), "picture")).toThrow(denied);
   });
 
-  it("lists every model in the order of the keys, whatever the file's", () => {
+  it("lists every model sorted by key, whatever the order of the file", () => {
     expect(listed(caller())).toEqual(["Z", "a", "a/b", "b"]);
   });
 
-  it("R-AUTH-5: lists exactly what the key may use, and no name that there is not", () => {
+  it("lists exactly the models that the key may use, without unknown names (R-AUTH-5)", () => {
     expect(listed(caller(["b", "Z", "gone"]))).toEqual(["Z", "b"]);
     expect(listed(caller([]))).toEqual([]);
   });
 
-  it("R-MDL-1: gives out what is listed and nothing else", () => {
+  it("authorizes the listed models and no others (R-MDL-1)", () => {
     const some = caller(["a/b"]);
     for (const key of all) {
       if (listed(some).includes(key)) expect(catalogue.authorize(some, key).key).toBe(key);
@@ -75,7 +75,7 @@ describe("the catalogue", () => {
     }
   });
 
-  it("R-MDL-1: says 404 of what does not exist, also to a key that is limited to it", () => {
+  it("answers 404 for an unknown model, also to a key that is limited to its name (R-MDL-1)", () => {
     for (const key of ["", "none", "__proto__", "constructor", "A", " a", "a/"]) {
       const error = refusal(caller([key]), key);
       expect(error).toMatchObject({ code: ErrorCode.MODEL_NOT_FOUND, param: "model" });
@@ -84,7 +84,7 @@ describe("the catalogue", () => {
     }
   });
 
-  it("repeats no more than 100 characters of a name", () => {
+  it("repeats at most 100 characters of an unknown name", () => {
     expect(refusal(caller(), "x".repeat(10_000)).message.length).toBeLessThan(250);
   });
 
@@ -97,7 +97,7 @@ describe("the catalogue", () => {
     });
   });
 
-  it("shows how long a task may take and what a cancelled one costs, also where nobody said", () => {
+  it("shows the deadline and the cancel billing of a model, also where the configuration has none", () => {
     const plain = { deadline: { seconds: 1_800n, nanos: 0 }, cancelBilling: CancelBilling.NONE };
     expect(modelMessage(model("a"))).toMatchObject(plain);
     const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };

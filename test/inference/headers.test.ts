@@ -4,14 +4,14 @@ import { describe, expect, it } from "vitest";
 import { memberList } from "../../src/inference/headers.ts";
 
 describe("the list of members in x-uas-dropped", () => {
-  it("tells the names as they are", () => {
+  it("lists plain names unchanged", () => {
     expect(memberList(["seed", "text.format.strict", "tools[0].x"])).toBe(
       "seed, text.format.strict, tools[0].x",
     );
     expect(memberList([])).toBe("");
   });
 
-  it("is one short line of visible ASCII, whatever a client calls its members", () => {
+  it("is one short line of visible ASCII for any member names", () => {
     const name = fc.oneof(fc.string({ unit: "binary" }), fc.constant("x\r\nset-cookie: a=b"));
     fc.assert(
       fc.property(fc.array(name, { maxLength: 300 }), (names) => {
@@ -23,7 +23,7 @@ describe("the list of members in x-uas-dropped", () => {
     );
   });
 
-  it("says where it leaves names out, and cuts long ones", () => {
+  it("marks omitted names with three dots, and cuts long names", () => {
     expect(memberList(Array.from({ length: 500 }, () => "abcd"))).toMatch(/abcd, \.\.\.$/);
     expect(memberList(["y".repeat(20_000_000)])).toBe(`${"y".repeat(125)}...`);
   });

@@ -11,8 +11,8 @@ function usage(inputTokens: number, outputTokens: number): Usage {
   return create(UsageSchema, { inputTokens, outputTokens });
 }
 
-describe("R-MON-8", () => {
-  it("takes the vendor's figures where it reported any", () => {
+describe("the usage to charge (R-MON-8)", () => {
+  it("is the vendor's report where there is one", () => {
     const reported = usage(11, 7);
     expect(meter({ reported, inputTokens: 1_000, textBytes: 4_000, isComplete: true })).toEqual({
       usage: reported,
@@ -21,7 +21,7 @@ describe("R-MON-8", () => {
     });
   });
 
-  it("charges output that the vendor reported although no text came: a tool call, say", () => {
+  it("is charged where the vendor reported output without text, as for a tool call", () => {
     const metered = meter({
       reported: usage(11, 7),
       inputTokens: 3,
@@ -31,7 +31,7 @@ describe("R-MON-8", () => {
     expect(metered.isCharged).toBe(true);
   });
 
-  it("charges text that came although the vendor reported none", () => {
+  it("includes received text although the vendor reported no output", () => {
     const metered = meter({
       reported: usage(11, 0),
       inputTokens: 3,
@@ -42,19 +42,19 @@ describe("R-MON-8", () => {
     expect(metered.usage).toMatchObject({ inputTokens: 11, outputTokens: 2 });
   });
 
-  it("charges what was read where no text was asked for: that warms the vendor's cache", () => {
-    const warmed = { reported: usage(11, 0), inputTokens: 3, textBytes: 0, wantsText: false };
+  it("includes the input of a request without output, which warms the vendor's cache", () => {
+    const warmed = { reported: usage(11, 0), inputTokens: 3, textBytes: 0, isTextRequested: false };
     expect(meter({ ...warmed, isComplete: true }).isCharged).toBe(true);
     expect(meter({ ...warmed, isComplete: false }).isCharged).toBe(false);
   });
 
-  it("charges nothing for an empty reply, but tells what was read", () => {
+  it("is not charged for an empty reply, but is recorded", () => {
     const reported = usage(11, 0);
     const metered = meter({ reported, inputTokens: 3, textBytes: 0, isComplete: true });
     expect(metered).toEqual({ usage: reported, source: UsageSource.UPSTREAM, isCharged: false });
   });
 
-  it("charges nothing where the vendor failed before its first content", () => {
+  it("is empty where the vendor failed before its first content", () => {
     expect(
       meter({ reported: undefined, inputTokens: 1_000, textBytes: 0, isComplete: true }),
     ).toEqual({
@@ -64,7 +64,7 @@ describe("R-MON-8", () => {
     });
   });
 
-  it("estimates a cut reply: the request as it was counted, one token for each four bytes begun of the answer", () => {
+  it("of a cut reply is the counted request and one token for each four bytes of text, rounded up", () => {
     const metered = meter({
       reported: undefined,
       inputTokens: 101,
@@ -75,7 +75,7 @@ describe("R-MON-8", () => {
     expect(metered.usage).toMatchObject({ inputTokens: 101, outputTokens: 3 });
   });
 
-  it("takes the count of the delivered text where there is one", () => {
+  it("has the counted output tokens where the text was counted", () => {
     const delivered = { reported: undefined, inputTokens: 5, textBytes: 9, isComplete: true };
     expect(meter({ ...delivered, outputTokens: 7 }).usage).toMatchObject({ outputTokens: 7 });
   });
@@ -89,7 +89,7 @@ describe("R-MON-8", () => {
     expect(estimateTokens(bytes)).toBe(tokens);
   });
 
-  it("charges exactly where there was output, and never more for less", () => {
+  it("is charged exactly where there was output, and never more for less text", () => {
     const count = fc.nat({ max: 2 ** 31 - 1 });
     const reported = fc.option(fc.tuple(count, count), { nil: undefined });
     const bytes = fc.nat({ max: 64 * 1024 * 1024 });
@@ -116,7 +116,7 @@ describe("R-MON-8", () => {
 });
 
 describe("embeddings", () => {
-  it("are charged by what the vendor read, delivered whole or not", () => {
+  it("are charged by the reported input, complete or not", () => {
     for (const isComplete of [true, false]) {
       const delivered = { reported: usage(5, 0), inputTokens: 100, textBytes: 0, isComplete };
       expect(meterInput(delivered)).toMatchObject({
@@ -127,7 +127,7 @@ describe("embeddings", () => {
     }
   });
 
-  it("are estimated where they came and nothing was reported, and free where they did not come", () => {
+  it("are estimated where the vendor reported nothing, and free where they did not arrive", () => {
     const delivered = { reported: undefined, inputTokens: 3, textBytes: 0 };
     expect(meterInput({ ...delivered, isComplete: true })).toMatchObject({
       usage: { inputTokens: 3, outputTokens: 0 },

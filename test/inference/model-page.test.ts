@@ -33,8 +33,8 @@ const keyLists = fc
   .map((keys) => keys.toSorted((a, b) => (a < b ? -1 : 1)));
 const sizes = fc.integer({ min: 1, max: 5 });
 
-describe("pages", () => {
-  it("forward by key and by token have each model once, in order", () => {
+describe("pages of the model list", () => {
+  it("have each model once, in order, forward by key and by token", () => {
     fc.assert(
       fc.property(keyLists, sizes, fc.boolean(), (keys, pageSize, byToken) => {
         const seen: string[] = [];
@@ -54,7 +54,7 @@ describe("pages", () => {
     );
   });
 
-  it("backward have each model once, in order", () => {
+  it("have each model once, in order, backward", () => {
     fc.assert(
       fc.property(keyLists, sizes, (keys, pageSize) => {
         const seen: string[] = [];
@@ -71,7 +71,7 @@ describe("pages", () => {
     );
   });
 
-  it("do not need the model that they begin at", () => {
+  it("may begin at a key that no model has", () => {
     expect(page(["a", "c"], { afterKey: "b" }).keys).toEqual(["c"]);
     expect(page(["a", "c"], { beforeKey: "b" }).keys).toEqual(["a"]);
   });

@@ -26,7 +26,7 @@ function createRig() {
   return { rows, refused, unrecorded };
 }
 
-test("the log is told how many calls have no record, when their minute is over", async () => {
+test("the log names the number of calls without a record at the end of the minute", async () => {
   const { rows, refused, unrecorded } = createRig();
   const [many, few] = [key(), key("expired")];
   const took = Array.from({ length: refusedKeyRecordsMax + 3 }, () => refused.record(many, asked));
@@ -42,7 +42,7 @@ test("the log is told how many calls have no record, when their minute is over",
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("who stops the gateway is told of the minute that has begun", async () => {
+test("a stopping gateway logs the calls without a record of the current minute", async () => {
   const { refused, unrecorded } = createRig();
   const one = key("deleted");
   for (let count = 0; count <= refusedKeyRecordsMax; count++) refused.record(one, asked);

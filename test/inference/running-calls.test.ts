@@ -17,7 +17,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe("running calls", () => {
-  it("counts those that run", () => {
+  it("are counted", () => {
     const calls = new RunningCalls();
     calls.enter();
     calls.enter();
@@ -25,7 +25,7 @@ describe("running calls", () => {
     expect(calls).toMatchObject({ count: 1, isOpen: true });
   });
 
-  it("drains at once where none runs, and then refuses new ones with 503 and retry-after", async () => {
+  it("drain at once where none runs, and new ones are then refused with 503 and retry-after", async () => {
     const calls = new RunningCalls();
     await calls.drain(60_000);
     expect(calls.isOpen).toBe(false);
@@ -35,7 +35,7 @@ describe("running calls", () => {
     expect(calls.count).toBe(0);
   });
 
-  it("refuses new ones from the first moment of a drain, and ends it with the last one", async () => {
+  it("are refused from the start of a drain, which ends with the last running call", async () => {
     const calls = new RunningCalls();
     calls.enter();
     calls.enter();
@@ -47,7 +47,7 @@ describe("running calls", () => {
     expect(await isSettled(drained)).toBe(true);
   });
 
-  it("waits no longer than it is told, and can be drained again", async () => {
+  it("drain no longer than the timeout, and can be drained again", async () => {
     const calls = new RunningCalls();
     calls.enter();
     const first = calls.drain(1_000);
@@ -60,7 +60,7 @@ describe("running calls", () => {
     expect(await isSettled(second)).toBe(true);
   });
 
-  it("ends every drain that waits, also where two do", async () => {
+  it("end every pending drain, also where there are two", async () => {
     const calls = new RunningCalls();
     calls.enter();
     const both = [calls.drain(60_000), calls.drain(60_000)];

@@ -87,7 +87,7 @@ function configOf(kind: string, sim: Simulated): VendorConfig {
   };
 }
 
-test("what its vendor counts on the way is that, and what it said is counted here", async () => {
+test("a stopped text costs the input that its vendor reported, and the output as estimated", async () => {
   const start = {
     type: "message_start",
     message: {
@@ -116,7 +116,7 @@ test("what its vendor counts on the way is that, and what it said is counted her
   expect(error).toMatchObject({ reportedCost: { usage: { inputTokens: 25, outputTokens: 3 } } });
 });
 
-test("where its vendor counts nothing on the way, all is counted here", async () => {
+test("a stopped text is estimated where its vendor reported nothing", async () => {
   const behaviour = answer({ text: ["Twelve bytes", " more"], cutAfter: 2, ending: "hang" });
   const error = await stopped("openai-compatible", chat, behaviour);
   expect(error).toBeInstanceOf(TaskStopped);
@@ -125,7 +125,7 @@ test("where its vendor counts nothing on the way, all is counted here", async ()
   expect(error).toMatchObject({ reportedCost: { usage: { inputTokens: input } } });
 });
 
-test("R-MON-8: where nothing came, nothing is taken", async () => {
+test("a stopped text without content costs nothing (R-MON-8)", async () => {
   const error = await stopped("openai-compatible", chat, hang);
   expect(error).toMatchObject({ name: "HttpFailure", kind: "aborted" });
 });

@@ -52,7 +52,7 @@ const refused: Row[] = [
   [301, "{}", "502 upstream_error", undefined],
 ];
 
-describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
+describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
   it.each(refused)("%i %s is %s, alarm %s", (status, body, says, alarm) => {
     const refusal = read(status, body);
     const { meaning } = refusal.error;
@@ -64,7 +64,7 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     [400, "400 invalid_request"],
     [413, "413 request_too_large"],
     [422, "400 invalid_request"],
-  ])("%i in JSON is passed on as it is, and recorded as %s", (status, says) => {
+  ])("%i in JSON is relayed, and recorded as %s", (status, says) => {
     const { isRelayed, error, canRetry, alarm } = read(status);
     expect({ isRelayed, canRetry, alarm }).toEqual({
       isRelayed: true,
@@ -78,11 +78,14 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     ["a page", "<html>", { "content-type": "text/html" }],
     ["no content type", "{}", {}],
     ["no body", "", json],
-  ])("400 with %s is no answer in the dialect: told in our words", (_what, body, headers) => {
-    expect(read(400, body, headers)).toMatchObject({ isRelayed: false, canRetry: false });
-  });
+  ])(
+    "400 with %s is not an answer in the dialect: reported as an error of the gateway",
+    (_what, body, headers) => {
+      expect(read(400, body, headers)).toMatchObject({ isRelayed: false, canRetry: false });
+    },
+  );
 
-  it("never lets the vendor's judgement of our account reach the customer, nor its words", () => {
+  it("never shows the customer the vendor's refusal of the gateway's account", () => {
     const secret = "sk-operators-own";
     fc.assert(
       fc.property(fc.integer({ min: 300, max: 599 }), fc.string(), (status, text) => {
@@ -97,7 +100,7 @@ describe("R-ERR-3, R-ERR-4: a vendor's refusal", () => {
     );
   });
 
-  it("hands on how long the vendor wants to be left alone", () => {
+  it("passes the vendor's retry-after on", () => {
     const headers = { ...json, "retry-after": "17" };
     for (const status of [429, 503, 529]) {
       expect(read(status, "{}", headers).error.retryAfterSeconds).toBe(17);
@@ -124,12 +127,12 @@ describe("retry-after", () => {
     ["words", { "retry-after": "later" }, undefined],
     ["a negative number", { "retry-after": "-5" }, undefined],
     ["negative milliseconds", { "retry-after-ms": "-5" }, undefined],
-  ])("%s", (_what, headers, seconds) => {
+  ])("of %s is read", (_what, headers, seconds) => {
     vi.useFakeTimers({ now: Date.parse("2026-01-01T00:00:00Z") });
     expect(retryAfterSeconds(headers)).toBe(seconds);
   });
 
-  it("is nothing, or whole seconds from one to a day, whatever the vendor sends", () => {
+  it("is absent, or whole seconds from one to a day, whatever the vendor sends", () => {
     const text = fc.oneof(fc.string(), fc.double().map(String), fc.date().map(String));
     fc.assert(
       fc.property(text, text, (plain, ms) => {
@@ -143,14 +146,14 @@ describe("retry-after", () => {
   });
 });
 
-describe("R-ERR-4: no reply at all", () => {
+describe("a call without a reply (R-ERR-4)", () => {
   it.each([
     ["connect", "502 upstream_error"],
     ["reset", "502 upstream_error"],
     ["aborted", "502 upstream_error"],
     ["timeout", "504 upstream_timeout"],
     ["connect_timeout", "504 upstream_timeout"],
-  ] as const)("%s is %s; its cause is for the log only", (kind, says) => {
+  ] as const)("%s is %s, and its cause is only logged", (kind, says) => {
     const cause = new Error("10.0.0.7 refused");
     const error = failureError(kind, cause);
     expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);
@@ -159,7 +162,7 @@ describe("R-ERR-4: no reply at all", () => {
   });
 });
 
-describe("R-ERR-3: what a vendor says in its own words counts before its status", () => {
+describe("a cause that the vendor's body names wins over its status (R-ERR-3)", () => {
   it.each([
     ["credential", "503 service_unavailable"],
     ["money", "503 service_unavailable"],

@@ -45,8 +45,8 @@ async function entriesOf(accountId: string): Promise<AuditEntry[]> {
   return (await client().listAuditEntries({ accountId })).entries;
 }
 
-describe("the log of what operators did", () => {
-  test("has who, what, before, after and why of each action, newest first, in its transaction", async () => {
+describe("the audit log", () => {
+  test("has actor, action, both values and reason of each action, newest first, written in its transaction", async () => {
     const { accounts, billing } = fixture.gateway;
     const { account } = await accounts.createAccount({ name: "Acme" });
     const accountId = account?.accountId ?? "";
@@ -93,7 +93,7 @@ describe("the log of what operators did", () => {
     expect(before.entries).toEqual([]);
   });
 
-  test("cannot be changed, and is not written for what a customer does", async () => {
+  test("cannot be changed, and has no actions of customers", async () => {
     const { accountId } = fixture.customer;
     for (const change of [
       "update audit_entry set actor = ''",
@@ -108,7 +108,7 @@ describe("the log of what operators did", () => {
 });
 
 describe("the vendors", () => {
-  test("are shown with their models and how they did, without their credentials", async () => {
+  test("are shown with their models and health, without their credentials", async () => {
     const { gateway, upstream, customer } = fixture;
     const headers = { ...bearer(customer.key), "content-type": "application/json" };
     const body = JSON.stringify({ model: publicModel, messages: [{ role: "user", content: "x" }] });
@@ -137,7 +137,7 @@ describe("the vendors", () => {
     expect(text).not.toContain(upstream.secret);
   });
 
-  test("R-ERR-3: are shown with their last failure, in words of our own", async () => {
+  test("are shown with their last failure, without the vendor's own text (R-ERR-3)", async () => {
     const settings = { operatorToken };
     const down = await startGateway({
       vendors: { down: { baseUrl: "http://127.0.0.1:9" } },
@@ -167,20 +167,20 @@ describe("the vendors", () => {
     ]);
   });
 
-  test("answer a test, which nobody is charged for; what goes wrong is told", async () => {
+  test("answer a test, which is not charged, and a failed test names the error", async () => {
     const tested = await client().testVendor({ vendor: "demo" });
     expect(tested).toMatchObject({ ok: true, modelKey: demoModel, error: "" });
     expect(tested.text).not.toBe("");
     await expect(client().testVendor({ vendor: "nobody" })).rejects.toThrow(/no model has a route/);
     const wrong = client().testVendor({ vendor: "demo", modelKey: publicModel });
-    await expect(wrong).rejects.toThrow(/only those can be tested/);
+    await expect(wrong).rejects.toThrow(/only TEXT models can be tested/);
     const { rows } = await pool.query("select from call where vendor = 'demo'");
     expect(rows).toEqual([]);
   });
 });
 
 describe("the installation", () => {
-  test("tells its models as they are configured, page by page", async () => {
+  test("lists its configured models, page by page", async () => {
     const first = await client().listConfiguredModels({ pageSize: 1 });
     const { nextPageToken: pageToken } = first;
     const second = await client().listConfiguredModels({ pageSize: 1, pageToken });
@@ -196,7 +196,7 @@ describe("the installation", () => {
     expect([first.source, second.nextPageToken]).toEqual(["test", ""]);
   });
 
-  test("tells its versions, processes and queues", async () => {
+  test("shows its versions, processes and queues", async () => {
     const info = await client().getSystemInfo({});
     expect(info.version).toMatch(/^\d+\.\d+\.\d+/);
     expect(info.databaseVersion).toMatch(/^\d+/);

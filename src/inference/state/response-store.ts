@@ -259,8 +259,8 @@ function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
 function backgroundIn(row: Row): { readonly background?: StoredBackground } {
   const { task_id: taskId, is_pending: isPending, vendor, vendor_id: responseId } = row;
   if (taskId === null) return {};
-  const vendorCopy = responseId === null ? {} : { keeper: { vendor, responseId } };
-  return { background: { taskId, isPending, ...vendorCopy } };
+  const copy = responseId === null ? {} : { vendorCopy: { vendor, responseId } };
+  return { background: { taskId, isPending, ...copy } };
 }
 
 /** The conversation that a request continues. */

@@ -145,7 +145,7 @@ describe("a vendor that refuses", () => {
         const reply = await fixture.send(`/v1/responses/${id}`, { method });
         expect(reply.status).toBe(404);
         expect(json(reply)).toMatchObject({
-          error: { code: "not_found", message: expect.stringContaining("does not use any more") },
+          error: { code: "not_found", message: expect.stringContaining("no longer uses") },
         });
       }
     },

@@ -42,8 +42,8 @@ async function read(of: Awaited<ReturnType<typeof kept>>["of"], after = -1) {
   });
 }
 
-describe("the log", () => {
-  it("gives what comes after any number, in whatever batches it was written", async () => {
+describe("the event log", () => {
+  it("returns the events after any number, whatever the batches", async () => {
     const batches = fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 4 }), {
       minLength: 1,
       maxLength: 6,
@@ -64,7 +64,7 @@ describe("the log", () => {
     );
   });
 
-  it("tells an event once that was written again with others, after a lost answer", async () => {
+  it("returns an event once that was written again after a lost answer", async () => {
     const { of } = await kept();
     const events = ["a", "b", "c"].map((text, at) => eventText(at, delta(text)));
     await log.write(of, { last: 1, events: events.slice(0, 2) });
@@ -73,7 +73,7 @@ describe("the log", () => {
     expect((await read(of)).map((event) => event["delta"])).toEqual(["a", "b", "c"]);
   });
 
-  it("has nothing of a response that is deleted, and takes nothing more", async () => {
+  it("has no events of a deleted response, and writes none", async () => {
     const { of, store } = await kept();
     await log.write(of, initialEvents(begun));
     await store.delete(of.accountId, of.responseId);
@@ -82,7 +82,7 @@ describe("the log", () => {
     expect(await log.last(of)).toBe(-1);
   });
 
-  it("forgets a day after the end, and the response stays", async () => {
+  it("expires a day after the end of the response, which itself remains", async () => {
     const { of, store } = await kept();
     await log.write(of, initialEvents(begun));
     const jobs = createStateJobs({ pool: fixture.pool, store });
@@ -99,7 +99,7 @@ describe("the log", () => {
 });
 
 describe("the recorder", () => {
-  it("goes on where others have come to, and leaves out what the gateway tells itself", async () => {
+  it("continues after the last written event, and skips the events that the gateway writes itself", async () => {
     const { of } = await kept();
     await log.write(of, initialEvents(begun));
     for (const text of ["one", "two"]) {
@@ -116,7 +116,7 @@ describe("the recorder", () => {
     ]);
   });
 
-  it("tries what could not be written again, at the latest with the end", async () => {
+  it("writes failed events again, at the latest with the end of the response", async () => {
     const { of } = await kept();
     const warned: object[] = [];
     const away = { ...log, write: () => Promise.reject(new Error("away")) };

@@ -84,8 +84,8 @@ beforeEach(() => {
   scene = new Scene();
 });
 
-describe("growth (R-MON-5)", () => {
-  it("is asked for once half a step is left, and tells how far the call is", async () => {
+describe("the hold of a stream (R-MON-5)", () => {
+  it("is extended once half a step is left, with a checkpoint of the cost", async () => {
     scene.come(49);
     expect(scene.asked).toEqual([]);
     scene.come(50);
@@ -98,7 +98,7 @@ describe("growth (R-MON-5)", () => {
     expect(scene.asked).toHaveLength(2);
   });
 
-  it("goes on while the ledger is silent, and stops at once when it answers no", async () => {
+  it("lets the stream continue while the ledger is silent, and stops it when the ledger refuses", async () => {
     scene.come(50);
     scene.come(400);
     expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
@@ -114,7 +114,7 @@ describe("growth (R-MON-5)", () => {
     expect(scene.hold.isUsedUp).toBe(true);
   });
 
-  it("takes a late yes for all that came meanwhile", async () => {
+  it("counts a late grant for all text that came meanwhile", async () => {
     scene.come(50);
     scene.come(400);
     await scene.answer(210n);
@@ -126,7 +126,7 @@ describe("growth (R-MON-5)", () => {
     expect(scene.call.heldNanos).toBe(510n);
   });
 
-  it("goes beyond what the limit can cost only where the vendor ignores the limit (R-MON-12)", async () => {
+  it("exceeds the maximum cost only where the vendor ignores the output limit (R-MON-12)", async () => {
     scene.come(950);
     expect(scene.asked.at(-1)?.amountNanos).toBe(1_010n);
     await scene.answer(1_010n);
@@ -139,7 +139,7 @@ describe("growth (R-MON-5)", () => {
     expect(scene.stopped).toBeUndefined();
   });
 
-  it("lets a reply with long words pass a limit that is wholly held, and stops one that passes it twice", async () => {
+  it("lets a reply with long words pass its output limit, and stops one of twice that length", async () => {
     scene.come(950);
     await scene.answer(1_010n);
     scene.come(1_100);
@@ -151,7 +151,7 @@ describe("growth (R-MON-5)", () => {
     expect(scene.call).toMatchObject({ ending: CallEnding.OUT_OF_BALANCE, costNanos: 1_010n });
   });
 
-  it("stops nothing that has ended by itself", async () => {
+  it("stops no stream that has ended by itself", async () => {
     scene.come(400);
     scene.reply.isOver = true;
     await scene.answer(110n);
@@ -159,7 +159,7 @@ describe("growth (R-MON-5)", () => {
   });
 });
 
-describe("a database that is away", () => {
+describe("an unreachable database", () => {
   it("ends a stream whose hold is used up after 60 s, with 503", () => {
     scene.come(120);
     scene.hold.check(59_000);
@@ -172,7 +172,7 @@ describe("a database that is away", () => {
     });
   });
 
-  it("ends a stream that was settled for a process taken for dead as that, not as out of balance", async () => {
+  it("ends a stream with 503, not as out of balance, where recovery settled its hold", async () => {
     scene.come(80);
     await scene.answer(0n, { closed: true });
     expect(scene.failed).toBeUndefined();
@@ -185,7 +185,7 @@ describe("a database that is away", () => {
     expect(scene.call).toMatchObject({ ending: CallEnding.GATEWAY_FAILED, costNanos: 130n });
   });
 
-  it("does not end a stream that still has money", () => {
+  it("does not end a stream whose hold is not used up", () => {
     scene.come(60);
     scene.hold.check(61_000);
     expect(scene.failed).toBeUndefined();
@@ -196,7 +196,7 @@ describe("a database that is away", () => {
 });
 
 describe("checkpoints", () => {
-  it("come after 1 s and then each 5 s, with the record of a call that was lost", async () => {
+  it("are sent after 1 s and then every 5 s, with the record of a lost call", async () => {
     scene.come(5);
     scene.hold.check(500);
     expect(scene.asked).toEqual([]);
@@ -216,12 +216,12 @@ describe("checkpoints", () => {
     expect(scene.call.ending).toBe(CallEnding.UNSPECIFIED);
   });
 
-  it("do not pile up while one is not answered", () => {
+  it("do not pile up while one is pending", () => {
     for (let nowMs = 1_000; nowMs < 30_000; nowMs += 1_000) scene.hold.check(nowMs);
     expect(scene.asked).toHaveLength(1);
   });
 
-  it("of a stream from which nothing came charge nothing", () => {
+  it("charge nothing for a stream without content", () => {
     scene.hold.check(1_000);
     expect(scene.asked).toMatchObject([{ checkpointNanos: 0n, record: { cost: "0" } }]);
   });

@@ -4,12 +4,12 @@ import { inputItems, listedItems } from "../../../src/inference/state/input-item
 const id = `resp_${"0".repeat(60)}`;
 
 describe("input items", () => {
-  it("of a plain text are one message of the user", () => {
+  it("of a plain text are one user message", () => {
     expect(inputItems("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(inputItems(undefined)).toEqual([]);
   });
 
-  it("are listed with a type, an id and parts; what they have themselves stays", () => {
+  it("are listed with a type, an id and parts, and keep their own members", () => {
     const items = [
       { role: "user", content: "Hi" },
       { role: "assistant", content: "Ho", id: "msg_mine", status: "incomplete" },

@@ -13,7 +13,7 @@ async function rowsOf(table: string, accountId: string): Promise<number> {
   return rows[0]?.count ?? -1;
 }
 
-test("what has expired is deleted, the rest stays", async () => {
+test("expired state is deleted, and no other", async () => {
   const { pool } = fixture;
   const [old, fresh] = [newAccount(), newAccount()];
   const store = createResponseStore({ pool });
@@ -38,7 +38,7 @@ test("what has expired is deleted, the rest stays", async () => {
   }
 });
 
-test("the jobs run by themselves, and keep accounts within their limit", async () => {
+test("the periodic jobs delete expired state and keep accounts within their limit", async () => {
   const { pool } = fixture;
   const [old, account] = [newAccount(), newAccount()];
   const store = createResponseStore({ pool, accountBytesMax: 100_000 });
@@ -56,7 +56,7 @@ test("the jobs run by themselves, and keep accounts within their limit", async (
   await jobs.stop();
 });
 
-test("a run that fails is told, not thrown, and tried again", async () => {
+test("a failed run is reported, and tried again", async () => {
   const warn = vi.fn();
   const pool = { query: vi.fn().mockRejectedValue(new Error("away")) } as unknown as Pool;
   const jobs = createStateJobs({ pool, store: createResponseStore({ pool }), everyMs: 1, warn });

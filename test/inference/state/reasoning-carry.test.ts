@@ -11,7 +11,7 @@ function open(options: { key?: Buffer; warn?: () => void } = {}) {
   return createReasoningCarry({ pool: fixture.pool, key, ...options });
 }
 
-describe("R-TXT-3: reasoning for clients without a carrier", () => {
+describe("stored reasoning (R-TXT-3)", () => {
   it("is found by each call of its turn, for many turns at once", async () => {
     const [carry, account] = [open(), newAccount()];
     const odd = `call_\u0000${"x".repeat(5_000)}`;
@@ -21,7 +21,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     expect(Object.fromEntries(found)).toEqual({ a: parts, b: parts, c: "[]", [odd]: parts });
   });
 
-  it("is another account's never, also by the same id", async () => {
+  it("is never found by another account, even with the same id", async () => {
     const [carry, one, two] = [open(), newAccount(), newAccount()];
     await carry.keep(one, ["same"], "1");
     expect((await carry.find(two, ["same"])).size).toBe(0);
@@ -29,7 +29,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     expect((await carry.find(one, ["same"])).get("same")).toBe("1");
   });
 
-  it("is kept 24 hours", async () => {
+  it("is stored for 24 hours", async () => {
     const [carry, account] = [open(), newAccount()];
     await carry.keep(account, ["a", "b"], parts);
     const { rows } = await fixture.pool.query<{ hours: number }>(
@@ -43,7 +43,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     expect((await carry.find(account, ["a", "b"])).size).toBe(0);
   });
 
-  it("of a call that comes again is the newer", async () => {
+  it("is replaced where a call's id comes again", async () => {
     const [carry, account] = [open(), newAccount()];
     await carry.keep(account, ["a", "b"], "old");
     await carry.keep(account, ["b", "a"], "new");
@@ -60,7 +60,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     expect(rows[0]?.dump).not.toMatch(/secret|visible/);
   });
 
-  it("that cannot be opened is missing, and the operator is told", async () => {
+  it("is missing where it cannot be unsealed, and the operator is warned", async () => {
     const account = newAccount();
     await open().keep(account, ["a"], parts);
     const warn = vi.fn();
@@ -71,7 +71,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     });
   });
 
-  it("is not kept without a call, nor beyond its limit", async () => {
+  it("is not stored without a call, nor beyond its size limit", async () => {
     const [carry, account] = [open(), newAccount()];
     expect(await carry.keep(account, [], parts)).toBe(false);
     expect(await carry.keep(account, ["a"], "x".repeat(keptReasoningBytesMax + 1))).toBe(false);
@@ -79,7 +79,7 @@ describe("R-TXT-3: reasoning for clients without a carrier", () => {
     expect((await carry.find(account, [])).size).toBe(0);
   });
 
-  it("of the same calls may be kept at once from many sides", async () => {
+  it("may be stored concurrently for the same calls", async () => {
     const [carry, account] = [open(), newAccount()];
     const ids = ["a", "b", "c", "d"];
     const orders = [ids, ids.toReversed(), ["c", "a", "d", "b"], ["b", "d", "a", "c"]];

@@ -42,7 +42,7 @@ async function days(accountId: string, id: string): Promise<number> {
   return rows[0]?.days ?? Number.NaN;
 }
 
-describe("a response that is kept", () => {
+describe("a stored response", () => {
   it("comes back byte for byte, with its own input", async () => {
     const [store, account] = [open(), newAccount()];
     const bytes = Buffer.from('{ "id":"resp_1", "n":1.0e2, "t":"\\u0000 ü \\ud800", "output":[] }');
@@ -52,7 +52,7 @@ describe("a response that is kept", () => {
     expect(await store.find(account, "resp_1")).toEqual({ kind: "here", response: bytes, input });
   });
 
-  it("is not found by another account, nor by an id that is none", async () => {
+  it("is not found by another account, nor by an invalid id", async () => {
     const [store, account] = [open(), newAccount()];
     const saved = response(account, "a");
     await store.save(saved);
@@ -66,7 +66,7 @@ describe("a response that is kept", () => {
     }
   });
 
-  it("of two accounts may have the same id: each gets its own", async () => {
+  it("may have the id of another account's response: each account gets its own", async () => {
     const [store, one, two] = [open(), newAccount(), newAccount()];
     await store.save(response(one, "one", { responseId: "resp_same" }));
     await store.save(response(two, "two", { responseId: "resp_same" }));
@@ -77,7 +77,7 @@ describe("a response that is kept", () => {
     expect(await store.find(two, "resp_same")).toBeUndefined();
   });
 
-  it("is gone once it is deleted or 30 days are over", async () => {
+  it("is gone once it is deleted or 30 days old", async () => {
     const [store, account] = [open(), newAccount()];
     const [first, second] = [response(account, "a"), response(account, "b")];
     await store.save(first);
@@ -91,7 +91,7 @@ describe("a response that is kept", () => {
     expect(await store.resolve(account, second.responseId)).toBeUndefined();
   });
 
-  it("is not kept where it is longer than the limit", async () => {
+  it("is refused where it exceeds the size limit", async () => {
     const [store, account] = [open(), newAccount()];
     const long = response(account, "a", { input: "x".repeat(storedResponseBytesMax) });
     expect(await store.save(long)).toBe(false);
@@ -100,7 +100,7 @@ describe("a response that is kept", () => {
 });
 
 describe("a conversation", () => {
-  it("is put together in order, reasoning and calls included", async () => {
+  it("is assembled in order, with reasoning and calls", async () => {
     const [store, account] = [open(), newAccount()];
     const reasoning = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "uas1.e30" };
     const call = { id: "fc_1", type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
@@ -119,7 +119,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("branches: each end has its own past", async () => {
+  it("can branch: each end has its own history", async () => {
     const [store, account] = [open(), newAccount()];
     const [root = ""] = await converse(store, account, ["root"]);
     const branches = ["left", "right"].map((text) =>
@@ -133,7 +133,7 @@ describe("a conversation", () => {
     }
   });
 
-  it("of which a part is gone is refused, naming the part: nothing is left out silently", async () => {
+  it("is refused where a response of it is gone, and the error names that response", async () => {
     const [store, account] = [open(), newAccount()];
     const [, middle = "", last = ""] = await converse(store, account, ["a", "b", "c"]);
     await store.delete(account, middle);
@@ -144,7 +144,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("that is longer than a request may be is refused before it is read", async () => {
+  it("is refused before it is read where it exceeds the size limit of a request", async () => {
     const [store, account] = [open(), newAccount()];
     const size = 7 * 1024 * 1024;
     let previousResponseId: string | undefined;
@@ -159,7 +159,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("that runs in a circle ends with an error, not in a loop", async () => {
+  it("ends with an error where its links form a circle", async () => {
     const [store, account] = [open(), newAccount()];
     const [a, b] = [newResponseId(), newResponseId()];
     await store.save(response(account, "a", { responseId: a, previousResponseId: b }));
@@ -169,7 +169,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("that goes on keeps its beginning for as long as its end", async () => {
+  it("keeps its first response as long as its last", async () => {
     const [store, account] = [open(), newAccount()];
     const ids = await converse(store, account, ["a", "b"]);
     const [first = "", second = ""] = ids;
@@ -181,8 +181,8 @@ describe("a conversation", () => {
   });
 });
 
-describe("many turns at once", () => {
-  it("of one old conversation are all kept, and none waits for another for ever", async () => {
+describe("concurrent turns", () => {
+  it("of one old conversation are all stored, without a deadlock", async () => {
     const [store, account] = [open(), newAccount()];
     const ids = await converse(store, account, ["a", "b", "c", "d", "e"]);
     await expire(fixture.pool, "stored_response", account, -86_400);
@@ -198,8 +198,8 @@ describe("many turns at once", () => {
   });
 });
 
-describe("a response that a vendor keeps", () => {
-  it("is known by its vendor and model, and cannot be put together here", async () => {
+describe("a response that a vendor stores", () => {
+  it("is known by its vendor and model, and cannot be assembled here", async () => {
     const [store, account] = [open(), newAccount()];
     const expected = { kind: "vendor", vendor: "openai", model: "m" };
     const ofVendor = { responseId: "resp_v", bytes: 4_000 };
@@ -217,14 +217,14 @@ describe("a response that a vendor keeps", () => {
     expect(await store.delete(account, "resp_v")).toBe(true);
   });
 
-  it("is not noted where its id could not be asked for", async () => {
+  it("is not recorded where its id cannot be looked up", async () => {
     const kept = { accountId: newAccount(), responseId: "a b", model: "m", vendor: "openai" };
     expect(await open().remember({ ...kept, itemIds: [], bytes: 0 })).toBe(false);
   });
 });
 
 describe("items by id", () => {
-  it("are found in input and output, for their account only", async () => {
+  it("are found in input and output, only by their account", async () => {
     const [store, account] = [open(), newAccount()];
     const input = [{ id: "fc_in", type: "function_call", call_id: "c", name: "f", arguments: "" }];
     await store.save(response(account, "a", { input, output: [answer("a", "msg_out")] }));
@@ -239,7 +239,7 @@ describe("items by id", () => {
 });
 
 describe("references to items", () => {
-  it("are no items: what they refer to is found however often it was referred to", async () => {
+  it("are not items: the referenced item is found however often it is referenced", async () => {
     const [store, account] = [open(), newAccount()];
     const output = [answer("a", "msg_a")];
     const first = response(account, "", { output });
@@ -251,7 +251,7 @@ describe("references to items", () => {
     expect((await store.findItems(account, ["msg_a"])).size).toBe(0);
   });
 
-  it("to an id that came twice mean the newer", async () => {
+  it("refer to the newer item where an id came twice", async () => {
     const [store, account] = [open(), newAccount()];
     for (const text of ["old", "new"]) {
       await store.save(response(account, "", { output: [answer(text, "msg_same")] }));
@@ -262,7 +262,7 @@ describe("references to items", () => {
 });
 
 describe("without its database", () => {
-  it("everything is 503, and nothing a verdict", async () => {
+  it("every method fails with 503", async () => {
     const pool = new Pool({ host: "127.0.0.1", port: 1, connectionTimeoutMillis: 900 });
     const store = createResponseStore({ pool });
     const account = newAccount();
@@ -280,7 +280,7 @@ describe("without its database", () => {
 });
 
 describe("an account's limit", () => {
-  it("lets those go first that would end first, and nobody else's", async () => {
+  it("deletes the responses that expire first, and none of other accounts", async () => {
     const [account, other] = [newAccount(), newAccount()];
     const big = (text: string, accountId = account) =>
       response(accountId, text, { input: "x".repeat(1_000) });

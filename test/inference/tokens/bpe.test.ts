@@ -38,13 +38,13 @@ describe.each([
     );
   });
 
-  it("takes the words that control a model for text", () => {
+  it("counts control words as text", () => {
     for (const word of ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>"]) {
       expect(count(word)).toBeGreaterThan(1);
     }
   });
 
-  it("counts halves of surrogate pairs", () => {
+  it("counts lone surrogates", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.nat({ max: 5 }), (text, cut) => {
         expect(count(text.slice(cut))).toBeGreaterThanOrEqual(0);

@@ -27,15 +27,15 @@ function question(body: string, encoding: CountQuestion["encoding"] = "o200k_bas
   return { encoding, kind: "request", body: Buffer.from(body) };
 }
 
-describe("answers", () => {
-  it("in order, one after the other", async () => {
+describe("the token counter", () => {
+  it("answers in order", async () => {
     const { count } = bind(counter());
     expect(await Promise.all(["7", "8", "9"].map((word) => count(question(word))))).toEqual([
       7, 8, 9,
     ]);
   });
 
-  it("really, with either tokenizer, requests and replies", async () => {
+  it("counts requests and replies with either tokenizer", async () => {
     const { count } = bind(counter({}));
     const body = JSON.stringify({ messages: [{ role: "user", content: "hello world" }] });
     expect(await count(question(body))).toBe(3 + 3 + 1 + 2);
@@ -51,33 +51,36 @@ describe("answers", () => {
   });
 });
 
-describe("answers that it does not know", () => {
-  it("where the count fails, and counts on", async () => {
+describe("the token counter answers undefined", () => {
+  it("where a count fails, and continues", async () => {
     const { count } = bind(counter());
     expect(await count(question("fail"))).toBeUndefined();
     expect(await count(question("5"))).toBe(5);
     expect(warnings).toHaveLength(1);
   });
 
-  it.each(["throw", "exit"])("where the thread ends: %s; also to those that wait", async (word) => {
-    const { count } = bind(counter());
-    const asked = [word, "1", "2"].map((each) => count(question(each)));
-    expect(await Promise.all(asked)).toEqual([undefined, undefined, undefined]);
-    expect(await count(question("3"))).toBeUndefined();
-    expect(warnings).toHaveLength(1);
-  });
+  it.each(["throw", "exit"])(
+    "where the thread ends by %s, also for queued counts",
+    async (word) => {
+      const { count } = bind(counter());
+      const asked = [word, "1", "2"].map((each) => count(question(each)));
+      expect(await Promise.all(asked)).toEqual([undefined, undefined, undefined]);
+      expect(await count(question("3"))).toBeUndefined();
+      expect(warnings).toHaveLength(1);
+    },
+  );
 
-  it("where it takes too long", async () => {
+  it("where a count takes too long", async () => {
     const { count } = bind(counter({ script, timeoutMs: 50 }));
     expect(await count(question("hang"))).toBeUndefined();
   });
 
-  it("where there is no thread to be had", async () => {
+  it("where no thread can be started", async () => {
     const { count } = bind(counter({ script: new URL("none.ts", import.meta.url) }));
     expect(await count(question("1"))).toBeUndefined();
   });
 
-  it("for what is too long, and for too many at once", async () => {
+  it("for a text that is too long, and beyond the queue limit", async () => {
     const { count } = bind(counter());
     expect(await count(question("1".repeat(countBytesMax + 1)))).toBeUndefined();
     const asked = Array.from({ length: countQueueMax + 2 }, () => count(question("4")));
@@ -85,7 +88,7 @@ describe("answers that it does not know", () => {
     expect(counts.filter((each) => each === undefined)).toHaveLength(1);
   });
 
-  it("once it is closed, and to what it was asked before", async () => {
+  it("once it is closed, also for queued counts", async () => {
     const made = counter({ script, timeoutMs: 60_000 });
     const asked = made.count(question("hang"));
     await made.close();

@@ -41,8 +41,8 @@ class Account {
   }
 }
 
-describe("HoldGrowth", () => {
-  it("stops only where all is used up and there was nothing more to be had; always there", () => {
+describe("the growth of a hold", () => {
+  it("stops a reply exactly where the hold is used up and the ledger granted no more", () => {
     const speeds = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 60 });
     const delays = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 20 });
     fc.assert(
@@ -96,7 +96,7 @@ describe("HoldGrowth", () => {
     );
   });
 
-  it("has nothing to decide before as many tokens as it says", () => {
+  it("decides nothing before the announced number of tokens", () => {
     fc.assert(
       fc.property(
         plans,
@@ -122,7 +122,7 @@ describe("HoldGrowth", () => {
     );
   });
 
-  it("holds for all of it where that is no more than what is held in advance, or costs nothing", () => {
+  it("begins with the whole maximum where the first hold covers it, or output costs nothing", () => {
     const priceOf = (output: number): bigint => 7n + BigInt(output) * 3n;
     const short = planHold({ maxTokens: 10, firstTokens: 10, priceOf });
     expect(short.firstNanos).toBe(37n);
@@ -135,7 +135,7 @@ describe("HoldGrowth", () => {
     expect(new HoldGrowth(free).tokensAhead(7n)).toBe(Infinity);
   });
 
-  it("asks again while a part was granted, and no more when hardly anything is left", () => {
+  it("requests more while a part was granted, until hardly anything is left", () => {
     const plan = planHold({ maxTokens: 1_000, firstTokens: 160, priceOf: BigInt });
     const growth = new HoldGrowth(plan);
     expect([growth.step(79n), growth.step(80n)]).toEqual(["go", "extend"]);
