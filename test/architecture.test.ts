@@ -133,7 +133,15 @@ test("the arrows make no circle, so that no part knows who uses it", () => {
   expect([...below.keys()].filter((part) => reaches(below, part))).toEqual([]);
 });
 
-/** Whether a part reaches itself. */
+test("no file imports itself through others, not even by types", () => {
+  const imported = new Map<string, Set<string>>();
+  for (const { from, to } of edges) {
+    imported.set(from, (imported.get(from) ?? new Set()).add(to));
+  }
+  expect(files.filter((file) => reaches(imported, file))).toEqual([]);
+});
+
+/** Whether a part or a file reaches itself. */
 function reaches(below: ReadonlyMap<string, ReadonlySet<string>>, start: string): boolean {
   const seen = new Set<string>();
   const open = [...(below.get(start) ?? [])];

@@ -1,6 +1,5 @@
 /** Parses addresses of the environment: listen addresses, trusted proxies, the public origin. */
 import { isIP } from "node:net";
-import type { ListenAddress } from "./config.ts";
 
 /** A parsed value, or what is wrong with it and how to correct it. */
 export type Parsed<Value> = { readonly value: Value } | { readonly problem: string };
@@ -54,4 +53,10 @@ function isRange(entry: string): boolean {
   if (family === 0 || rest.length > 0) return false;
   if (bits === undefined) return true;
   return /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128);
+}
+
+/** A TCP address to listen on. Port 0: any free one. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
 }

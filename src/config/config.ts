@@ -5,6 +5,7 @@
  * Sections whose values are used as written have the type of their schema. Vendors, models and prices are described
  * here: their schema is only a step, since names, defaults and what this version serves are added to them.
  */
+import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
 import type { StorageConfig } from "./storage.ts";
@@ -183,10 +184,4 @@ export interface Settings {
   readonly maxConcurrentCalls: number;
   /** `UAS_WARM_UP`: whether a server becomes ready only when the path of a call is compiled. Default true. */
   readonly isWarmedUp: boolean;
-}
-
-/** A TCP address to listen on. Port 0: any free one. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
 }

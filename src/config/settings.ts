@@ -1,8 +1,14 @@
 /** Reads the settings of a process from environment variables: addresses, folders, secrets. */
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import { type Parsed, parseListen, parseOrigin, parseProxies } from "./address.ts";
-import type { ListenAddress, Settings } from "./config.ts";
+import {
+  parseListen,
+  parseOrigin,
+  parseProxies,
+  type Parsed,
+  type ListenAddress,
+} from "./address.ts";
+import type { Settings } from "./config.ts";
 import { concurrentCallsMax } from "./limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";

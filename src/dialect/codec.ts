@@ -147,9 +147,6 @@ export interface VendorError {
   readonly code: string;
 }
 
-/** A vendor's reply that cannot be read. The message is for the log. */
-export class UnreadableReplyError extends Error {}
-
 /** The error body that chat completions, responses and platform JSON share:
  * `{error:{message,type,code,param,details?}}`. */
 export function errorBody(error: GatewayError): JsonObject {

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { jsonDepthMax } from "../config/limits.ts";
-import { UnreadableReplyError } from "./codec.ts";
+import { UnreadableReplyError } from "./json/value.ts";
 import { type Member, scanObject, sliceText } from "./json/outline.ts";
 import { JsonScanError } from "./json/string-scan.ts";
 import { Splicer } from "./json/splice.ts";

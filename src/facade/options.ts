@@ -1,3 +1,4 @@
+import type { DialectId } from "../dialect/index.ts";
 import type { Readable } from "node:stream";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
@@ -10,7 +11,6 @@ import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { SentReply, Sink } from "../core/sink.ts";
 import type { RestRoute } from "./route-table.ts";
-import type { ScopeOptions } from "./scope.ts";
 
 /** A result file, wherever it is stored. */
 export type ServedFile =
@@ -123,4 +123,9 @@ export interface RouteContext extends ScopeOptions {
   readonly route: RestRoute;
   /** Determines the request id and the caller before the body is read. */
   readonly onRequest: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+}
+
+export interface ScopeOptions extends FacadeOptions {
+  readonly dialect: DialectId;
+  readonly routes: readonly RestRoute[];
 }

@@ -1,14 +1,14 @@
 /** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
+import type { ScopeOptions } from "./options.ts";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { runInAccountContext } from "../core/account-context.ts";
 import { type Caller, gatewayStopping, resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { type DialectId, dialects } from "../dialect/index.ts";
+import { dialects } from "../dialect/index.ts";
 import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
-import type { FacadeOptions } from "./options.ts";
 import { discardBody, isDiscardable } from "./request-body.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
@@ -16,11 +16,6 @@ import { registerStream } from "./stream-route.ts";
 import { registerUnary } from "./unary-route.ts";
 import { conditionOf, constraintsOf } from "./when-header.ts";
 import { isWireMethod, registerWire } from "./wire-route.ts";
-
-export interface ScopeOptions extends FacadeOptions {
-  readonly dialect: DialectId;
-  readonly routes: readonly RestRoute[];
-}
 
 /** The state of a request after its head was read. */
 export interface RequestState {

@@ -8,7 +8,7 @@ import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { webhookBodyBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { UnreadableReplyError } from "../dialect/codec.ts";
+import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { EventTooLongError } from "../dialect/sse/event-stream.ts";
 import { HttpFailure } from "../http/failure.ts";
 import {
@@ -28,7 +28,7 @@ import type {
   ReadRequest,
   ReplyStream,
 } from "./pipeline/adapter.ts";
-import { readCompleteBody } from "./pipeline/deliver.ts";
+import { readCompleteBody } from "./pipeline/reply.ts";
 import { measureRequest } from "./tokens/request-size.ts";
 import { toVendorError } from "./translation.ts";
 import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";

@@ -10,7 +10,7 @@ import {
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
-import { UnreadableReplyError } from "../dialect/codec.ts";
+import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -6,7 +6,8 @@ import { disconnectGraceMs, refusalBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { HttpFailure } from "../http/failure.ts";
-import type { OperationName, Vendor, VendorCall, VendorReply } from "../vendor/vendor.ts";
+import type { OperationName, Vendor, VendorCall } from "../vendor/vendor.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
 import { failureError, readRefusal, retryAfterSeconds, type Refusal } from "./upstream-refusal.ts";
 

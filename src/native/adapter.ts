@@ -23,8 +23,10 @@ import {
   type ReplyStream,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import type { Vendor, VendorReply, VendorBody } from "../vendor/vendor.ts";
-import { outwardAddresses, type NativeExchange, type NativeContext } from "./context.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+import type { VendorReply, VendorBody } from "../vendor/reply.ts";
+import { type NativeContext } from "./context.ts";
+import { outwardAddresses, type NativeExchange } from "./mount.ts";
 import { unwrapFirstEventError } from "./first-event.ts";
 import {
   checkModel,

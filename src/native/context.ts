@@ -1,36 +1,16 @@
 /** The context of native calls: the mounted vendor APIs, the services of other rooms, and one request. */
+import type { HeaderList, NativeMount } from "./mount.ts";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Ledger } from "../billing/ledger/ledger.ts";
-import type { VendorConfig } from "../config/config.ts";
-import type { KeyCaller } from "../core/caller.ts";
-import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Metrics } from "../core/metrics.ts";
-import type { Sink } from "../core/sink.ts";
-import type { AddressEdit } from "../dialect/json/addresses.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import type { ExternalTasks } from "../task/external.ts";
-import type { NativeTransport } from "../vendor/native-http.ts";
-import type { NativeApi, NativeRoute } from "../vendor/native.ts";
-import type { Vendor } from "../vendor/vendor.ts";
-import type { NativeBody } from "./body.ts";
 import type { JobTracker } from "./job-tracker.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
-
-/** A vendor's native API, mounted under a path prefix. */
-export interface NativeMount {
-  /** With its leading slash. */
-  readonly prefix: string;
-  readonly vendor: Vendor;
-  readonly config: VendorConfig;
-  readonly api: NativeApi;
-  readonly transport: NativeTransport;
-  readonly requestHeaders: HeaderList;
-  readonly responseHeaders: HeaderList;
-}
 
 /** What the handlers use of other rooms. */
 export interface NativeContext {
@@ -53,53 +33,7 @@ export interface NativeContext {
   readonly publicUrl: () => string;
 }
 
-/** One request with its route. */
-export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
-  readonly mount: NativeMount;
-  readonly route: Route;
-  readonly request: NativeBody;
-  /** As the client sent it. */
-  readonly method: Route["method"];
-  /** Below the prefix. */
-  readonly path: string;
-  readonly query: string;
-  readonly caller: KeyCaller;
-  readonly requestId: string;
-  /** Cancelled when the client disconnects or the gateway stops. */
-  readonly signal: CancelSignal;
-  /** Where the reply goes. */
-  readonly sink: NativeSink;
-}
-
-/** Receives a native reply. */
-export type NativeSink = Sink<Buffer>;
-
-/** Rewrites the vendor's addresses to the gateway's, for replies. */
-export function outwardAddresses(
-  { mount: { prefix, api, transport } }: Pick<NativeExchange, "mount">,
-  publicUrl: string,
-): readonly AddressEdit[] {
-  const members = new Set(api.urlMembers);
-  return transport.bases.map(({ url, below }) => ({
-    from: url,
-    to: `${publicUrl}${prefix}${below}`,
-    members,
-  }));
-}
-
-/** Rewrites the gateway's addresses to the vendor's, for requests. */
-export function inwardAddresses(
-  exchange: Pick<NativeExchange, "mount">,
-  publicUrl: string,
-): readonly AddressEdit[] {
-  // In any member: a customer may use the address of a file wherever a model takes one.
-  return outwardAddresses(exchange, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
-}
-
 type Headers = Readonly<Record<string, string>>;
-
-/** Whether a header passes. */
-type HeaderList = (name: string) => boolean;
 
 /** Headers that never pass, whatever a table says: credentials, and those of one connection. */
 const never =

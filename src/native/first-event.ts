@@ -5,7 +5,8 @@
 import { joinBuffers } from "../core/bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
-import type { Vendor, VendorBody, VendorReply } from "../vendor/vendor.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+import type { VendorBody, VendorReply } from "../vendor/reply.ts";
 
 /** The reply. Where its first event reports such a fault, or the reply is a refusal as an event, that event as JSON. */
 export async function unwrapFirstEventError(

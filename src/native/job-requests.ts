@@ -9,7 +9,8 @@ import type {
 } from "../vendor/native.ts";
 import { VendorReplyError } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { NativeExchange, NativeContext } from "./context.ts";
+import type { NativeContext } from "./context.ts";
+import type { NativeExchange } from "./mount.ts";
 import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
 import { pass } from "./pass.ts";
 import { parseObject } from "./reply-stream.ts";

@@ -14,7 +14,7 @@ import {
   type VendorTasks,
   VendorReplyError,
 } from "../vendor/task.ts";
-import type { NativeMount } from "./context.ts";
+import type { NativeMount } from "./mount.ts";
 import { parseObject } from "./reply-stream.ts";
 import {
   claimObjects,

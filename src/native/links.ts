@@ -5,7 +5,7 @@
 import { nativeLinkMs } from "../config/limits.ts";
 import { createSealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
-import type { NativeMount } from "./context.ts";
+import type { NativeMount } from "./mount.ts";
 
 /** The target of a link. */
 export interface LinkTarget {

@@ -8,13 +8,9 @@ import { admitModel } from "../inference/pipeline/admit.ts";
 import { unusableReply } from "../inference/pipeline/failures.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
-import type { VendorReply } from "../vendor/vendor.ts";
-import {
-  outwardAddresses,
-  type NativeExchange,
-  type NativeContext,
-  type NativeSink,
-} from "./context.ts";
+import type { VendorReply } from "../vendor/reply.ts";
+import { type NativeContext } from "./context.ts";
+import { outwardAddresses, type NativeExchange, type NativeSink } from "./mount.ts";
 import { checkedModel } from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";

@@ -2,8 +2,9 @@
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readRefusal, type Refusal, retryAfterSeconds } from "../inference/upstream-refusal.ts";
 import { refusalBytesMax } from "../config/limits.ts";
-import type { VendorReply } from "../vendor/vendor.ts";
-import type { NativeContext, NativeMount } from "./context.ts";
+import type { VendorReply } from "../vendor/reply.ts";
+import type { NativeContext } from "./context.ts";
+import type { NativeMount } from "./mount.ts";
 
 /** A reply external of 2xx, read whole. */
 export interface ClassifiedRefusal {

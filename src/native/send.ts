@@ -1,13 +1,8 @@
 /** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
 import type { NativeSend } from "../vendor/native-http.ts";
 import { type BodyChanges } from "./body.ts";
-import {
-  inwardAddresses,
-  outwardAddresses,
-  passHeaders,
-  type NativeExchange,
-  type NativeContext,
-} from "./context.ts";
+import { passHeaders, type NativeContext } from "./context.ts";
+import { inwardAddresses, outwardAddresses, type NativeExchange } from "./mount.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
 import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";

@@ -18,12 +18,8 @@ import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
-import {
-  passHeaders,
-  type NativeExchange,
-  type NativeContext,
-  type NativeSink,
-} from "./context.ts";
+import { passHeaders, type NativeContext } from "./context.ts";
+import { type NativeExchange, type NativeSink } from "./mount.ts";
 import { cancel, list, poll } from "./job-requests.ts";
 import { mapHttpFailure, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";

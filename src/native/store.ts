@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import type { NativeExchange, NativeContext } from "./context.ts";
+import type { NativeExchange } from "./mount.ts";
 
 /** A stored job. */
 export interface NativeJob {
@@ -164,7 +164,7 @@ export function noSuchObject(): GatewayError {
 /** Checks that the caller owns objects, before the vendor is called (R-VND-3). @throws GatewayError NOT_FOUND */
 export async function checkOwned(
   { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
-  { pool }: Pick<NativeContext, "pool">,
+  { pool }: { readonly pool: Pool },
   names: readonly string[],
 ): Promise<void> {
   const owner = { vendor: mount.config.name, accountId: caller.accountId };
@@ -182,7 +182,7 @@ export function referencesOf({
 /** Checks that the caller owns all objects that a request refers to. @throws GatewayError NOT_FOUND */
 export async function checkReferences(
   exchange: NativeExchange,
-  context: Pick<NativeContext, "pool">,
+  context: { readonly pool: Pool },
 ): Promise<void> {
   const names = referencesOf(exchange);
   if (names.length > 0) await checkOwned(exchange, context, names);

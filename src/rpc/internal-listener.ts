@@ -7,7 +7,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import type { ListenAddress } from "../config/config.ts";
+import type { ListenAddress } from "../config/address.ts";
 import { headerBytesMax } from "../config/limits.ts";
 import { routerOptions, type RouterOptions } from "./router.ts";
 

@@ -1,4 +1,5 @@
 /** Submits tasks to vendors, never twice the same one (R-TSK-7), and recovers submits without an answer. */
+import { confirmVendorTaskId } from "./vendor-notifications.ts";
 import type { RouteConfig } from "../config/config.ts";
 import { taskConnectsMax } from "../config/limits.ts";
 import { limitTime } from "../core/async.ts";
@@ -10,7 +11,6 @@ import type { TaskRow, WholeTask } from "./task-row.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
 import type { TransitionColumns } from "./transition.ts";
 import type { VendorHealth } from "./vendor-health.ts";
-import { resolveVendorTaskId } from "./vendor-notifications.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
 /** Copies a result and completes its task. */
@@ -302,4 +302,22 @@ function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
   const isKnown = ({ vendor, model }: RouteConfig): boolean =>
     work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
   return at < 0 ? undefined : routes.slice(at + 1).find(isKnown);
+}
+
+/** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */
+export async function resolveVendorTaskId(
+  tools: TaskWork,
+  { task, signal }: Work,
+  { tasks }: WorkerVendor,
+): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
+  try {
+    const vendorTaskId = await confirmVendorTaskId(tasks, task, signal);
+    return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
+  } catch (error) {
+    if (!signal.aborted) {
+      const { id: taskId, vendor } = task;
+      tools.warn("a callback could not be checked", { taskId, vendor, err: error });
+    }
+    return { isOpen: true };
+  }
 }

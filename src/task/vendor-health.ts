@@ -3,8 +3,7 @@
  * tasks of such a vendor would be refused: single tasks probe it, less and less often, and the operator is alarmed on
  * changes only.
  */
-import type { TaskRefused } from "../vendor/task.ts";
-import type { VendorFault } from "../vendor/vendor.ts";
+import type { TaskRefused, VendorFault } from "../vendor/task.ts";
 import type { VendorAlarm } from "./worker-options.ts";
 
 /** A vendor and its model name. */

@@ -5,8 +5,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { TaskRow } from "./task-row.ts";
-import type { TaskWork, Work } from "./task-work.ts";
-import type { WorkerVendor } from "./worker-options.ts";
 
 /** The vendor's task id in a notification. */
 interface Hint {
@@ -53,22 +51,4 @@ export async function confirmVendorTaskId(
   if (id === null || isSure) return id ?? undefined;
   const isOurs = token !== null && (await callbacks?.isOurs(id, token, signal));
   return isOurs ? id : undefined;
-}
-
-/** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */
-export async function resolveVendorTaskId(
-  tools: TaskWork,
-  { task, signal }: Work,
-  { tasks }: WorkerVendor,
-): Promise<{ readonly vendorTaskId: string } | { readonly isOpen: boolean }> {
-  try {
-    const vendorTaskId = await confirmVendorTaskId(tasks, task, signal);
-    return vendorTaskId === undefined ? { isOpen: false } : { vendorTaskId };
-  } catch (error) {
-    if (!signal.aborted) {
-      const { id: taskId, vendor } = task;
-      tools.warn("a callback could not be checked", { taskId, vendor, err: error });
-    }
-    return { isOpen: true };
-  }
 }

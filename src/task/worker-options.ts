@@ -18,8 +18,7 @@ import {
 } from "../config/limits.ts";
 import type { TextRunner } from "../inference/text-task.ts";
 import type { ResultFiles } from "../result/result.ts";
-import type { VendorTasks } from "../vendor/task.ts";
-import type { VendorFault } from "../vendor/vendor.ts";
+import type { VendorTasks, VendorFault } from "../vendor/task.ts";
 import type { TaskEvent } from "./state.ts";
 import type { TaskRow } from "./task-row.ts";
 import type { TransitionOptions } from "./transition.ts";

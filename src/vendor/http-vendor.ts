@@ -5,13 +5,8 @@ import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
 import type { NativeTransport } from "./native-http.ts";
 import type { OpenTasks } from "./task.ts";
-import type {
-  ResponseStateCall,
-  Vendor,
-  VendorCall,
-  VendorOperation,
-  VendorReply,
-} from "./vendor.ts";
+import type { ResponseStateCall, Vendor, VendorCall, VendorOperation } from "./vendor.ts";
+import type { VendorReply } from "./reply.ts";
 
 /** Differences between vendor kinds. */
 interface HttpVendorOptions {

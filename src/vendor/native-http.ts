@@ -5,7 +5,7 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { createHttpClient, type HttpClient } from "../http/client.ts";
 import type { NativeHeadersFor } from "./native.ts";
-import type { VendorReply } from "./vendor.ts";
+import type { VendorReply } from "./reply.ts";
 
 /** Options of {@link createNativeTransport}. */
 interface NativeTransportOptions {

@@ -3,8 +3,8 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { VendorConfig } from "../config/config.ts";
 import { replyBytesMax, vendorWorkMs } from "../config/limits.ts";
 import { createHttpClient } from "../http/client.ts";
-import { type TaskFaultCode, TaskRefused, VendorReplyError } from "./task.ts";
-import type { Vendor, VendorFault } from "./vendor.ts";
+import { TaskRefused, VendorReplyError, type TaskFaultCode, type VendorFault } from "./task.ts";
+import type { Vendor } from "./vendor.ts";
 
 /** A request to a vendor, below its base URL. */
 export interface TaskRequest {

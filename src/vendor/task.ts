@@ -3,7 +3,6 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { PoolClient } from "pg";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
-import type { VendorFault } from "./vendor.ts";
 
 /**
  * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the vendor received a
@@ -274,3 +273,6 @@ export class VendorReplyError extends Error {
     this.fault = fault;
   }
 }
+
+/** A fault that the operator must fix: the key or its rights, the account's money, or a model's name. */
+export type VendorFault = "credential" | "money" | "model";

@@ -1,11 +1,12 @@
 /** The interface of vendors. Each kind implements it in a folder of its own; index.ts lists them. */
+import type { VendorReply } from "./reply.ts";
+import type { VendorFault, VendorTasks } from "./task.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
 import type { NativeTransport } from "./native-http.ts";
 import type { NativeApi } from "./native.ts";
-import type { VendorTasks } from "./task.ts";
 
 /** A vendor kind: creates vendors from their configuration. */
 export interface VendorKind {
@@ -81,9 +82,6 @@ export interface VendorOperation {
   readonly send: (call: VendorCall) => Promise<VendorReply>;
 }
 
-/** A fault that the operator must fix: the key or its rights, the account's money, or a model's name. */
-export type VendorFault = "credential" | "money" | "model";
-
 /** A text generation, or another operation, in a dialect of the vendor. */
 export interface VendorCall {
   readonly dialect: Dialect;
@@ -109,27 +107,4 @@ export interface ResponseStateCall {
   /** The query to forward, without the question mark; usually empty. */
   readonly query: string;
   readonly signal: CancelSignal;
-}
-
-/** The vendor's reply. */
-export interface VendorReply {
-  readonly status: number;
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: VendorBody;
-}
-
-/** A reply body, read as `while (await body.ready()) use(body.take())`. */
-export interface VendorBody {
-  /**
-   * Resolves to whether data is available; false at the end. Rejects with HttpFailure where the reply broke. One
-   * reader at a time.
-   */
-  ready(): Promise<boolean>;
-  /** The pieces received so far. */
-  take(): readonly Buffer[];
-  /** The whole body; rejects with HttpFailure beyond `bytesMax`. */
-  whole(bytesMax: number): Promise<Buffer>;
-  /** Stops the vendor's reply if it has not ended. */
-  cancel(): void;
 }

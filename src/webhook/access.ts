@@ -1,5 +1,10 @@
 /** The account that a webhook request is about, checked against its caller. */
-import type { HandlerContext } from "@connectrpc/connect";
+import type { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
+import type { ServiceImpl, HandlerContext } from "@connectrpc/connect";
+import type { Secrets } from "./secrets.ts";
+import type { RequireStepUp } from "../core/browser-session.ts";
+import type { Pool } from "pg";
+import type { MikroORM } from "@mikro-orm/postgresql";
 import { canSeeAccount, noSuchAccount } from "../core/access.ts";
 import { isUuid } from "../core/uuid.ts";
 
@@ -17,3 +22,19 @@ export function accountCheck(exists: (accountId: string) => Promise<boolean>): R
     return accountId;
   };
 }
+
+/** Options of {@link createWebhookService}. */
+export interface WebhookServiceOptions {
+  readonly orm: MikroORM;
+  readonly pool: Pool;
+  readonly secrets: Secrets;
+  /** Whether there is such an account. The account room knows. */
+  readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** Checks the second proof of a session. */
+  readonly requireStepUp: RequireStepUp;
+  /** Hosts that webhooks may reach although they are not public. */
+  readonly allowHosts: readonly string[];
+}
+
+/** The RPCs of WebhookService by name. */
+export type WebhookRpcs = ServiceImpl<typeof WebhookService>;

@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid, maxUuid } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
-import { accountCheck } from "./access.ts";
+import { accountCheck, type WebhookRpcs, type WebhookServiceOptions } from "./access.ts";
 import {
   attemptMessage,
   deliveryMessage,
@@ -17,7 +17,6 @@ import {
 } from "./delivery-query.ts";
 import { endpointIdOf } from "./enqueue.ts";
 import { WebhookAttemptEntity, WebhookEventEntity } from "./entity.ts";
-import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type Rpcs = Pick<WebhookRpcs, "listDeliveries" | "getDelivery">;
 

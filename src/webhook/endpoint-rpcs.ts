@@ -20,12 +20,11 @@ import { recordAction } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { transact } from "../db/transaction.ts";
-import { accountCheck } from "./access.ts";
+import { accountCheck, type WebhookRpcs, type WebhookServiceOptions } from "./access.ts";
 import { endpointOf } from "./delivery-rpcs.ts";
 import { dueChannel } from "./enqueue.ts";
 import { WebhookDeliveryEntity, WebhookEndpointEntity } from "./entity.ts";
 import type { AccountSecrets } from "./secrets.ts";
-import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 
 type EndpointRow = InferEntity<typeof WebhookEndpointEntity>;
 

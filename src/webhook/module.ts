@@ -14,7 +14,8 @@ import { type Service, serve } from "../core/service.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { createWebhookJobs } from "./jobs.ts";
 import { createSecrets, type Secrets } from "./secrets.ts";
-import { createWebhookService, type WebhookServiceOptions } from "./service.ts";
+import { createWebhookService } from "./service.ts";
+import { type WebhookServiceOptions } from "./access.ts";
 
 /** Options of {@link createWebhookRoom}. */
 export interface WebhookOptions {

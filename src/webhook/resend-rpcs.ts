@@ -4,15 +4,13 @@ import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { recordActionOn } from "../core/operator-log.ts";
-import { invalid } from "../core/validation.ts";
-import { accountCheck } from "./access.ts";
+import { invalid, present } from "../core/validation.ts";
+import { accountCheck, type WebhookRpcs, type WebhookServiceOptions } from "./access.ts";
 import { deliveryMessage } from "./delivery-query.ts";
 import { endpointOf, findDelivery, noSuchDelivery, readDelivery } from "./delivery-rpcs.ts";
 import { dueChannel, enqueueWebhook } from "./enqueue.ts";
 import { EventKind } from "./schedule.ts";
-import type { WebhookRpcs, WebhookServiceOptions } from "./service.ts";
 import { testEvent } from "./test-event.ts";
-import { present } from "../core/validation.ts";
 import { transact } from "../db/transaction.ts";
 import { newId } from "../core/uuid.ts";
 

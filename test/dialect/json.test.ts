@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { UnreadableReplyError } from "../../src/dialect/codec.ts";
 import {
+  UnreadableReplyError,
   countAt,
   parseRecord,
   parseReply,

@@ -19,7 +19,8 @@ import {
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { gemini as codec } from "../../src/dialect/gemini/dialect.ts";
 import { vendorKinds } from "../../src/vendor/index.ts";
-import type { Vendor, VendorReply } from "../../src/vendor/vendor.ts";
+import type { Vendor } from "../../src/vendor/vendor.ts";
+import type { VendorReply } from "../../src/vendor/reply.ts";
 import { strictGemini } from "../support/upstream/gemini-strict.ts";
 import { greeting, thoughts, tokens } from "../support/upstream/scenario.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";

@@ -3,13 +3,14 @@ import { ledgerBatchMax } from "../../config/limits.ts";
 import {
   applyStatement,
   applyValues,
-  type Batch,
   extendVerdicts,
   holdVerdicts,
   lowBalance,
+  settleVerdicts,
+  hitFailpoints,
+  type Batch,
   type Sender,
   type SettleVerdict,
-  settleVerdicts,
 } from "./batch.ts";
 import type { WorkSource, Work } from "./dispatcher.ts";
 import {
@@ -22,7 +23,7 @@ import {
 } from "./queue-items.ts";
 import type { HoldVerdict } from "./ledger.ts";
 import { isDuplicate, type Row } from "./connection.ts";
-import { type Failpoint, hitFailpoints } from "./failpoints.ts";
+import { type Failpoint } from "./failpoints.ts";
 
 /** Callbacks from an account's queue to the ledger. */
 export interface AccountQueueEvents {

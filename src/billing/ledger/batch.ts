@@ -1,4 +1,5 @@
 /** Encodes the parameters of the SQL function `ledger_apply`, and decodes its verdicts. */
+import type { Failpoint } from "./failpoints.ts";
 import {
   callColumns,
   callColumnsCount,
@@ -200,4 +201,19 @@ function holdVerdict(word: string): HoldVerdict {
   return keyRemaining === undefined
     ? refused
     : { ...refused, keyRemainingNanos: BigInt(keyRemaining) };
+}
+
+/** The operation waits · its bytes were written · the database has answered, and no caller knows yet. */
+export type Stage = "queued" | "sent" | "answered";
+
+/** Calls the failpoint for each kind of operation in a batch. A release is a settlement with cost 0. */
+export function hitFailpoints(
+  at: Failpoint,
+  { settles, extends: grown, holds }: Batch,
+  stage: Stage,
+): void {
+  if (settles.some(({ cost }) => cost !== "0")) at(`settle.${stage}`);
+  if (settles.some(({ cost }) => cost === "0")) at(`release.${stage}`);
+  if (grown.length > 0) at(`extend.${stage}`);
+  if (holds.length > 0) at(`hold.${stage}`);
 }

@@ -1,7 +1,7 @@
 /** Stacked bars over time. */
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
 import { useText } from "../common/language.tsx";
-import type { ChartData } from "./panel.tsx";
+import type { ChartData } from "./metric.ts";
 
 /** Stacked bars with a legend. */
 export function Bars({ data, label }: { data: ChartData; label: string }) {

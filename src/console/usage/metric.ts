@@ -65,3 +65,18 @@ export function usageCsv(
   const head = ["time", "group", "cost_usd", ...metricNames.slice(1, -1), "second_micros"];
   return csvOf(head, lines);
 }
+
+/** One bucket of time with its label. */
+interface ChartRow {
+  readonly label: string;
+  /** The values of the series, in their order; exact. */
+  readonly values: readonly bigint[];
+}
+
+/** The data of a chart and its table. */
+export interface ChartData {
+  readonly names: readonly string[];
+  readonly rows: readonly ChartRow[];
+  readonly sums: readonly bigint[];
+  readonly metric: Metric;
+}

@@ -8,26 +8,11 @@ import type { MetricName } from "../common/search.ts";
 import { Card, CardHead, Skeleton } from "../ui/card.tsx";
 import { Segments } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { type Metric, metrics } from "./metric.ts";
+import { type ChartData, metrics } from "./metric.ts";
 import { type UsageView, useUsage } from "./use-usage.ts";
 
 /** Loaded with the first chart, because the charts library is as large as everything else. */
 const Bars = lazy(async () => ({ default: (await import("./bars.tsx")).Bars }));
-
-/** One bucket of time with its label. */
-interface ChartRow {
-  readonly label: string;
-  /** The values of the series, in their order; exact. */
-  readonly values: readonly bigint[];
-}
-
-/** The data of a chart and its table. */
-export interface ChartData {
-  readonly names: readonly string[];
-  readonly rows: readonly ChartRow[];
-  readonly sums: readonly bigint[];
-  readonly metric: Metric;
-}
 
 /** A card with a chart of usage, and the same numbers as a table. */
 export function UsagePanel({

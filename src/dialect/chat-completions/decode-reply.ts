@@ -9,14 +9,15 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { type VendorError } from "../codec.ts";
 import {
+  UnreadableReplyError,
   countAt,
-  type JsonRecord,
   parseReply,
   recordAt,
   recordsAt,
   textAt,
+  type JsonRecord,
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";

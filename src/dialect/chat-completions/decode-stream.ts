@@ -14,17 +14,18 @@ import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
-import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
+import { type StreamDecoder } from "../codec.ts";
 import {
+  UnreadableReplyError,
   countAt,
   isRecord,
-  type JsonRecord,
   parseRecord,
   recordAt,
   recordsAt,
   textAt,
+  type JsonRecord,
 } from "../json/value.ts";
+import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { newPart } from "../parts.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 

@@ -6,8 +6,8 @@ import {
   type Reply,
   ReplySchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError, type VendorError } from "../codec.ts";
-import { isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
+import { type VendorError } from "../codec.ts";
+import { UnreadableReplyError, isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeReply}. */

@@ -1,8 +1,8 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
+import { type StreamDecoder } from "../codec.ts";
+import { UnreadableReplyError, parseRecord } from "../json/value.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
-import { parseRecord } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */

@@ -1,5 +1,4 @@
 /** Reads parsed JSON of vendors by member; values of an unexpected type count as absent. */
-import { UnreadableReplyError } from "../codec.ts";
 
 /** A JSON object from JSON.parse. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
@@ -62,3 +61,6 @@ export function protoCountAt(record: JsonRecord, name: string): number | undefin
   const isText = typeof value === "string" && /^\d{1,10}$/.test(value);
   return isText ? countAt({ [name]: Number(value) }, name) : countAt(record, name);
 }
+
+/** A vendor's reply that cannot be read. The message is for the log. */
+export class UnreadableReplyError extends Error {}

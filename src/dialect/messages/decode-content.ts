@@ -1,4 +1,5 @@
 /** Content blocks of a request, into parts. */
+import type { PartKind } from "./wire.ts";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -16,9 +17,6 @@ import { readCitation } from "./citation.ts";
 import { decodeDocument, decodeImage } from "./media.ts";
 import { readRedacted, readThinking } from "./reasoning.ts";
 import { newPart, newText, newToolCall, newToolResult, textPart } from "../parts.ts";
-
-/** What stands in a part. */
-export type PartKind = Part["kind"];
 
 /** Content: parts, and whether they came as one string. */
 interface Content {

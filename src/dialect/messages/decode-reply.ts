@@ -3,14 +3,15 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Part, PartSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { type VendorError } from "../codec.ts";
 import {
-  type JsonRecord,
+  UnreadableReplyError,
   parseRecord,
   parseReply,
   recordAt,
   recordsAt,
   textAt,
+  type JsonRecord,
 } from "../json/value.ts";
 import { readCitation } from "./citation.ts";
 import { readServedTier } from "./wire.ts";

@@ -6,8 +6,14 @@ import {
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
+import { type StreamDecoder } from "../codec.ts";
+import {
+  UnreadableReplyError,
+  parseRecord,
+  recordAt,
+  textAt,
+  type JsonRecord,
+} from "../json/value.ts";
 import { BlockDecoder } from "./decode-stream-items.ts";
 import { failureCode } from "./errors.ts";
 import { type Ending, readEnding } from "./finish-reason.ts";

@@ -9,7 +9,7 @@ import { invalid } from "../../core/validation.ts";
 import type { JsonBranch } from "../json/json-tree.ts";
 import type { JsonReader } from "../json/reader.ts";
 import { isRecord } from "../json/value.ts";
-import type { PartKind } from "./decode-content.ts";
+import type { PartKind } from "./wire.ts";
 import type { EncodeContext } from "./encode-context.ts";
 
 type Source = MediaPart["source"];

@@ -1,7 +1,7 @@
 /** Ids, service tiers and opaque parts in this style. */
+import type { Part, OpaquePart } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { createHash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { OpaquePart } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 
 /** The reply's id: the vendor's own where it is one of this style. */
@@ -48,3 +48,6 @@ export function legalToolId(id: string): string {
   if (legal.test(id)) return id;
   return `toolu_${createHash("sha256").update(id).digest("hex").slice(0, 40)}`;
 }
+
+/** What stands in a part. */
+export type PartKind = Part["kind"];

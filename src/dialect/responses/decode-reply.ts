@@ -16,15 +16,16 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { UnreadableReplyError, type VendorError } from "../codec.ts";
+import { type VendorError } from "../codec.ts";
 import {
+  UnreadableReplyError,
   countAt,
-  type JsonRecord,
   parseRecord,
   parseReply,
   recordAt,
   recordsAt,
   textAt,
+  type JsonRecord,
 } from "../json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { failureOf } from "./errors.ts";

@@ -5,16 +5,17 @@ import {
   GenerateEventSchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type StreamDecoder, UnreadableReplyError } from "../codec.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { type StreamDecoder } from "../codec.ts";
 import {
+  UnreadableReplyError,
   countAt,
-  type JsonRecord,
   parseRecord,
   recordAt,
   recordsAt,
   textAt,
+  type JsonRecord,
 } from "../json/value.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
 import { createdAt } from "./decode-reply.ts";
 import { stopReasonOf } from "./finish-reason.ts";
 import { failureOf } from "./errors.ts";

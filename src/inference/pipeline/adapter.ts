@@ -6,7 +6,8 @@ import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import type { OperationName, Vendor, VendorReply } from "../../vendor/vendor.ts";
+import type { OperationName, Vendor } from "../../vendor/vendor.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
 
 /** The facts of a request that routing and billing use. */

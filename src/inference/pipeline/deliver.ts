@@ -1,34 +1,17 @@
 /** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
+import { StreamReply } from "./reply.ts";
+import { chargeToDate, logFailure, logStoreFailure, type Delivery } from "./settle.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
-import { stateWaitMs, replyBytesMax } from "../../config/limits.ts";
+import { stateWaitMs } from "../../config/limits.ts";
 import { withTimeout } from "../../core/async.ts";
-import type { GatewayError } from "../../core/errors.ts";
 import type { Sink, SinkHead } from "../../core/sink.ts";
-import { HttpFailure } from "../../http/failure.ts";
-import type { VendorBody, VendorReply } from "../../vendor/vendor.ts";
-import { failureError } from "../upstream-refusal.ts";
-import type { Chunk, ReplyStream } from "./adapter.ts";
-import type { Call } from "./call.ts";
-import { toGatewayError, unusableReply } from "./failures.ts";
+import type { Chunk } from "./adapter.ts";
+import { toGatewayError } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
 import { ToldCost } from "./told-cost.ts";
-import { chargeToDate, logFailure, logStoreFailure } from "./settle.ts";
-
-/** The progress of a delivery, for the settlement. */
-export interface Delivery {
-  /** Whether the client has the whole reply. */
-  isDone: boolean;
-  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
-  isWithheld: boolean;
-  /** Whether the caller has been told the cost: it is final. */
-  isCostTold: boolean;
-  /** The monitor of a stream; `undefined`: the reply is none. */
-  monitor: HoldMonitor | undefined;
-}
 
 /**
  * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
@@ -228,154 +211,4 @@ function headOf<Out extends Chunk>(
   const headers = request.headers({ upstream, length, dropped, isRelayed });
   if (cost !== undefined) headers["x-uas-cost"] = cost;
   return { status, headers, dropped };
-}
-
-/** Options of {@link StreamReply}. */
-interface StreamReplyOptions<Out> {
-  readonly call: Call;
-  readonly stream: ReplyStream<Out>;
-  readonly body: VendorBody;
-}
-
-/** How the gateway ended a reply: at its limit with a usage, or with a failure. */
-type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayError };
-
-/**
- * A vendor's streamed reply, which the gateway can end early. Read it as
- * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
- */
-export class StreamReply<Out extends Chunk> {
-  readonly #call: Call;
-  readonly #stream: ReplyStream<Out>;
-  readonly #body: VendorBody;
-  #cut: Cut | undefined;
-  #isStopSent = false;
-
-  constructor({ call, stream, body }: StreamReplyOptions<Out>) {
-    this.#call = call;
-    this.#stream = stream;
-    this.#body = body;
-  }
-
-  /** The usage that the vendor reported so far. */
-  get usage(): Usage | undefined {
-    return this.#stream.usage;
-  }
-
-  /** Bytes of generated text so far. */
-  get textBytes(): number {
-    return this.#stream.textBytes;
-  }
-
-  /** Billable units other than tokens so far. */
-  get units(): UnitUsage | undefined {
-    return this.#stream.units;
-  }
-
-  /** Whether the terminal event was sent: the client has the whole reply. */
-  get isDone(): boolean {
-    return this.#stream.done;
-  }
-
-  /** Whether the vendor ended the reply itself, completely or with a failure. */
-  get isOver(): boolean {
-    return this.#stream.finished || this.#stream.failed;
-  }
-
-  /** Whether the vendor sent the whole reply. */
-  get isComplete(): boolean {
-    return this.#stream.finished;
-  }
-
-  /** Whether the gateway ended the reply at its limit. */
-  get isStopped(): boolean {
-    return this.#cut !== undefined && "usage" in this.#cut;
-  }
-
-  /** The failure with which the gateway ended the reply; `undefined`: it did not. */
-  get failure(): GatewayError | undefined {
-    return this.#cut !== undefined && "failure" in this.#cut ? this.#cut.failure : undefined;
-  }
-
-  /** Ends the reply as if it had reached its token limit: the vendor is stopped, {@link rest} returns the end. */
-  stop(usage: Usage | undefined): void {
-    this.#end({ usage });
-  }
-
-  /** Ends the reply with a failure: {@link ready} rejects. */
-  fail(failure: GatewayError): void {
-    this.#end({ failure });
-  }
-
-  /** Resolves to true when there is something to {@link take}, to false at the end. */
-  ready(): Promise<boolean> {
-    if (this.#cut !== undefined) {
-      return this.failure ? Promise.reject(this.failure) : Promise.resolve(false);
-    }
-    if (this.#stream.failed) {
-      this.#call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
-      return Promise.resolve(false);
-    }
-    return this.#body.ready();
-  }
-
-  /** Returns the received piece for the client; empty where no event is complete yet. */
-  take(): Out {
-    const chunk = this.#stream.push(this.#body.take());
-    if (chunk.length > 0) this.#call.answered();
-    return chunk;
-  }
-
-  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing.
-   * @throws HttpFailure where the stream was cut */
-  rest(): Out | undefined {
-    const stream = this.#stream;
-    if (this.#cut !== undefined && "usage" in this.#cut) {
-      if (this.#isStopSent) return undefined;
-      this.#isStopSent = true;
-      return stream.stop(this.#cut.usage);
-    }
-    if (stream.failed) return undefined;
-    const last = stream.end();
-    if (last.length > 0) return last;
-    // The connection closed cleanly, but without a terminal event the reply is incomplete.
-    if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
-    return undefined;
-  }
-
-  /** The event that ends a failed stream; empty where the failure is thrown instead. */
-  errorEvent(reported: GatewayError): Out {
-    return this.#stream.errorEvent(reported);
-  }
-
-  #end(cut: Cut): void {
-    if (this.#cut !== undefined || this.isOver) return;
-    this.#cut = cut;
-    // Wakes the pending read.
-    this.#body.cancel();
-  }
-}
-
-/**
- * Reads the body of a vendor's complete reply; `undefined`: the reply is streamed. The body is read before its head is
- * sent, so that a cut body becomes an error and not half a reply.
- *
- * @param isStreamed default: whether the content type is `text/event-stream`
- * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
- * @throws HttpFailure where the body was cut
- */
-export async function readCompleteBody(
-  { headers, body }: VendorReply,
-  isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
-): Promise<Buffer | undefined> {
-  const type = headers["content-type"] ?? "";
-  const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not requested`);
-  if (isStreamed) return undefined;
-  if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
-  const whole = await body.whole(replyBytesMax);
-  if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
-    throw unusableReply("a body that is no JSON object");
-  }
-  return whole;
 }

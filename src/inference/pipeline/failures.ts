@@ -1,7 +1,7 @@
 /** The errors that callers get where a call cannot be served. */
 import type { HoldVerdict } from "../../billing/ledger/ledger.ts";
 import { GatewayStopping } from "../../core/caller.ts";
-import { UnreadableReplyError } from "../../dialect/codec.ts";
+import { UnreadableReplyError } from "../../dialect/json/value.ts";
 import { EventTooLongError } from "../../dialect/sse/event-stream.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../../core/errors.ts";

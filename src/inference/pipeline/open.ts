@@ -3,13 +3,13 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
-import type { VendorReply } from "../../vendor/vendor.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
 import { upstreamRequestId } from "../headers.ts";
 import { tryRoutes, type OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
-import { readCompleteBody, StreamReply } from "./deliver.ts";
+import { readCompleteBody, StreamReply } from "./reply.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {

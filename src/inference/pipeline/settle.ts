@@ -1,6 +1,7 @@
 /**
  * Settles every call, however it ended: usage, charge, record and ledger, then log and metrics (R-MON-8).
  */
+import { HoldMonitor } from "./hold-monitor.ts";
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
@@ -13,7 +14,6 @@ import type { Chunk } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
 import { clampToKeyLimit, markOverrun } from "./overrun.ts";
-import type { Delivery } from "./deliver.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
@@ -208,4 +208,16 @@ export function logFailure(call: Call, error: GatewayError, log: Logger): void {
 export function logStoreFailure({ start }: Call, error: unknown, log: Logger): void {
   const fields = { requestId: start.requestId, callId: start.id, err: error };
   log.warn(fields, "a reply could not be stored: later requests cannot refer to it");
+}
+
+/** The progress of a delivery, for the settlement. */
+export interface Delivery {
+  /** Whether the client has the whole reply. */
+  isDone: boolean;
+  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
+  isWithheld: boolean;
+  /** Whether the caller has been told the cost: it is final. */
+  isCostTold: boolean;
+  /** The monitor of a stream; `undefined`: the reply is none. */
+  monitor: HoldMonitor | undefined;
 }

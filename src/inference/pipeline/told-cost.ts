@@ -1,10 +1,9 @@
 /** Tells a caller what its call is charged, in the reply itself (R-TXT-12). What was told is what is settled. */
 import { formatUsd } from "../../core/money.ts";
 import type { Chunk, CostWriter } from "./adapter.ts";
-import type { Delivery } from "./deliver.ts";
+import { chargeAtEnd, type Delivery } from "./settle.ts";
 import type { Connection, Opened } from "./open.ts";
 import { clampToHold } from "./overrun.ts";
-import { chargeAtEnd } from "./settle.ts";
 
 /** The charge of one call on its way to its caller. */
 export class ToldCost<Out extends Chunk> {

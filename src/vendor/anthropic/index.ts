@@ -3,7 +3,8 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { errorMember, textMember, createHttpVendor, baseUrlEndsWith } from "../http-vendor.ts";
-import type { Vendor, VendorFault, VendorKind } from "../vendor.ts";
+import type { Vendor, VendorKind } from "../vendor.ts";
+import type { VendorFault } from "../task.ts";
 
 export const anthropic: VendorKind = {
   dialects: [Dialect.MESSAGES],

@@ -1,7 +1,7 @@
 /** Detects faults of the operator's DashScope account. */
 import { errorMember, textMember } from "../http-vendor.ts";
 import { parseJsonReply } from "../task-http.ts";
-import type { VendorFault } from "../vendor.ts";
+import type { VendorFault } from "../task.ts";
 
 /** Error codes about the account, whatever their HTTP status. */
 const faults: ReadonlyMap<string, VendorFault> = new Map([

@@ -11,7 +11,8 @@ import type { VendorConfig } from "../../config/config.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { createDemoTasks } from "./tasks.ts";
 import { type DemoReply, DemoRequestError, replyTo } from "./text.ts";
-import type { Vendor, VendorBody, VendorCall, VendorKind, VendorReply } from "../vendor.ts";
+import type { Vendor, VendorCall, VendorKind } from "../vendor.ts";
+import type { VendorBody, VendorReply } from "../reply.ts";
 
 export const demo: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],

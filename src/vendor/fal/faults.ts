@@ -1,6 +1,6 @@
 /** What fal says about the operator's account, and about a request. */
 import { parseJsonReply } from "../task-http.ts";
-import type { VendorFault } from "../vendor.ts";
+import type { VendorFault } from "../task.ts";
 
 /** Implements {@link Vendor.faultOf}: an account without money is locked, which comes with 403. */
 export function falFault(status: number, body: Buffer): VendorFault | undefined {

@@ -1,6 +1,6 @@
 /** What Google says about the operator's account, and about when to come back. */
 import { errorMember, objectsMember, textMember } from "../http-vendor.ts";
-import type { VendorFault } from "../vendor.ts";
+import type { VendorFault } from "../task.ts";
 
 /** Google's reasons that are about the account, whatever the status they come with. */
 const faults: ReadonlyMap<string, VendorFault> = new Map([

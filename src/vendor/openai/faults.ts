@@ -1,6 +1,6 @@
 /** Detects faults of the operator's account at OpenAI and compatible vendors. */
 import { errorMember, textMember } from "../http-vendor.ts";
-import type { VendorFault } from "../vendor.ts";
+import type { VendorFault } from "../task.ts";
 
 /** OpenAI's codes about the account, whatever their HTTP status. */
 const faults: ReadonlyMap<string, VendorFault> = new Map([

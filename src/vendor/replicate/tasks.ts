@@ -27,6 +27,7 @@ import {
 } from "../task-http.ts";
 import { stringParam } from "../task-params.ts";
 import {
+  VendorReplyError,
   type CancelAnswer,
   type OpenTasks,
   type Submitted,
@@ -34,9 +35,8 @@ import {
   type TaskUpdate,
   type TaskSubmission,
   type VendorFile,
-  VendorReplyError,
+  type VendorFault,
 } from "../task.ts";
-import type { VendorFault } from "../vendor.ts";
 
 /** Creates the adapter. */
 export function createReplicateTasks(config: VendorConfig): OpenTasks {

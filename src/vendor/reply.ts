@@ -1,0 +1,24 @@
+/** The reply of a vendor: its head, and a body that is read at the pace of its reader. */
+
+/** The vendor's reply. */
+export interface VendorReply {
+  readonly status: number;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: VendorBody;
+}
+
+/** A reply body, read as `while (await body.ready()) use(body.take())`. */
+export interface VendorBody {
+  /**
+   * Resolves to whether data is available; false at the end. Rejects with HttpFailure where the reply broke. One
+   * reader at a time.
+   */
+  ready(): Promise<boolean>;
+  /** The pieces received so far. */
+  take(): readonly Buffer[];
+  /** The whole body; rejects with HttpFailure beyond `bytesMax`. */
+  whole(bytesMax: number): Promise<Buffer>;
+  /** Stops the vendor's reply if it has not ended. */
+  cancel(): void;
+}
