@@ -1,10 +1,9 @@
 /**
- * The only place that decides whether a caller may call: account state, key, model access, and whether the gateway
- * takes calls at all. Limits of rate, concurrency and budget belong here.
+ * The only place that decides whether a call is taken: model access, and whether the gateway takes calls at all. Key and
+ * account state: core/access.ts. Limits of rate, concurrency and budget belong here.
  */
-import type { Caller, KeyCaller } from "../../core/caller.ts";
+import type { Caller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { Call } from "./call.ts";
@@ -37,40 +36,6 @@ export interface CallToAdmit {
   readonly callId: string;
   readonly context: CallContext;
   readonly deps: PipelineDeps;
-}
-
-/**
- * Who is charged: the access option of an RPC lets keys through, and an operator calling in process has no account.
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function keyCallerOf(
-  caller: Caller | undefined,
-  told = "Calls to models need an API key: send one",
-): KeyCaller {
-  if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
-}
-
-/** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
-export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
-  const found = keyCallerOf(caller, told);
-  requireActive(found);
-  return found;
-}
-
-/**
- * Refuses the keys of a suspended account (R-KEY-4). Not asked by the edges, so that a refused call is recorded like
- * any other (R-MON-10).
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function requireActive({ isSuspended }: KeyCaller): void {
-  if (!isSuspended) return;
-  throw new GatewayError(
-    ErrorCode.ACCESS_DENIED,
-    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
-  );
 }
 
 /**
