@@ -80,6 +80,7 @@ export const KeySpendEntity = defineEntity({
     held: p.bigint().defaultRaw("0"),
     carried: p.bigint().defaultRaw("0"),
   },
+  indexes: [{ name: "key_spend_account_id_index", properties: ["accountId"] }],
   checks: [
     { name: "key_spend_held_check", expression: "held >= 0" },
     { name: "key_spend_spent_check", expression: "spent >= 0" },

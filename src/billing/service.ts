@@ -6,6 +6,7 @@ import {
   AdjustBalanceResponseSchema,
   AuditLedgerResponseSchema,
   GetBalanceResponseSchema,
+  GetCreditsResponseSchema,
   ListBalancesResponseSchema,
   ListLedgerEntriesResponseSchema,
   RefundResponseSchema,
@@ -14,9 +15,10 @@ import {
   type ListLedgerEntriesRequest,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { noSuchAccount } from "../core/access.ts";
+import { admitCaller, noSuchAccount } from "../core/access.ts";
+import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { formatUsd } from "../core/money.ts";
+import { formatUsd, money } from "../core/money.ts";
 import { actionValues } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -45,6 +47,9 @@ interface BillingServiceOptions {
 const sql = {
   balance: "select available, held from balance where account_id = $1",
   balances: "select account_id, available, held from balance where account_id = any($1::uuid[])",
+  credits:
+    "select coalesce((select available + held from balance where account_id = $1), 0) as left, " +
+    "coalesce((select sum(spent) from key_spend where account_id = $1), 0)::bigint as spent",
   accountOfCall: "select account_id from call where id = $1",
 } as const;
 
@@ -118,12 +123,27 @@ function moneyRpcs({
   };
 }
 
-function balanceRpcs(pool: Queryable): Pick<Rpcs, "getBalance" | "listBalances"> {
+/** One statement reads both, so that a charge is in both or in none. */
+interface CreditsRow {
+  readonly left: string;
+  readonly spent: string;
+}
+
+function balanceRpcs(pool: Queryable): Pick<Rpcs, "getBalance" | "getCredits" | "listBalances"> {
   return {
     async getBalance(request, context) {
       const accountId = parseAccount(request.accountId, context);
       const { rows } = await pool.query<BalanceRow>(sql.balance, [accountId]);
       return create(GetBalanceResponseSchema, { balance: balanceMessage(accountId, rows[0]) });
+    },
+
+    async getCredits(_, { values }) {
+      const told = "Send an API key of the account whose credits to read";
+      const { accountId } = admitCaller(values.get(callerKey), told);
+      const { rows } = await pool.query<CreditsRow>(sql.credits, [accountId]);
+      const [balance, spent] = [BigInt(rows[0]?.left ?? 0), BigInt(rows[0]?.spent ?? 0)];
+      const totals = { totalCredits: money(balance + spent), totalUsage: money(spent) };
+      return create(GetCreditsResponseSchema, totals);
     },
 
     async listBalances({ accountIds }, context) {

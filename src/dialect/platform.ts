@@ -7,6 +7,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { GetCreditsResponseSchema } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
   ListModelsResponseSchema,
   type ListModelsResponse,
@@ -18,6 +19,7 @@ import {
   type ModelType,
   ModelTypeSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
+import { GetCurrentKeyResponseSchema } from "../../gen/uas/key/v1/key_service_pb.ts";
 import {
   CancelTaskResponseSchema,
   type GetModelSchemaResponse,
@@ -30,6 +32,7 @@ import {
 import { type Task, type TaskStatus, TaskStatusSchema } from "../../gen/uas/task/v1/task_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { statusWord, submittedJson, taskJson } from "../core/task-json.ts";
+import { creditsBody, keyBody } from "./credits.ts";
 import type { Dialect } from "./dialect.ts";
 import { errorBody } from "./codec.ts";
 
@@ -38,7 +41,9 @@ export const platform: Dialect = {
   requestIdHeaders: ["x-request-id"],
   errorBody,
   queryFields,
-  replyBody(schema: DescMessage, message: Message): JsonObject {
+  replyBody(schema: DescMessage, message: Message): JsonObject | Uint8Array {
+    if (isMessage(message, GetCurrentKeyResponseSchema)) return keyBody(message);
+    if (isMessage(message, GetCreditsResponseSchema)) return creditsBody(message);
     if (isMessage(message, ListModelsResponseSchema)) return listModels(message);
     if (isMessage(message, SubmitTaskResponseSchema)) return submittedJson(there(message.task));
     if (isMessage(message, GetTaskResponseSchema)) return taskJson(there(message.task));

@@ -15,7 +15,8 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { modelMessage, modelPage, type Catalogue } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
-import { admitCaller, admitModel, keyCallerOf } from "./pipeline/admit.ts";
+import { admitCaller, keyCallerOf } from "../core/access.ts";
+import { admitModel } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
 import { asMessages, type Messages, withinSettleWait } from "../core/sink.ts";
 

@@ -11,6 +11,7 @@ import type {
 } from "../../gen/uas/key/v1/key_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
+import { admitCaller } from "../core/access.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
@@ -124,7 +125,7 @@ function getAndChange({
   copies,
 }: KeyServiceOptions): Pick<
   Rpcs,
-  "getKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"
+  "getKey" | "getCurrentKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"
 > {
   const { messageOf } = createKeyMessages(orm, { spentOf, copies });
   const change =
@@ -140,6 +141,13 @@ function getAndChange({
         ? await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, { id: keyId }))
         : null;
       return { key: await messageOf(requireOwn(values.get(callerKey), row)) };
+    },
+
+    async getCurrentKey(_, { values }) {
+      const { keyId: id } = admitCaller(values.get(callerKey), "Send the API key to read");
+      const row = await mapDatabaseLoss(orm.em.fork().findOne(ApiKeyEntity, { id }));
+      if (row === null) throw noSuchKey();
+      return { key: await messageOf(row) };
     },
 
     async updateKey(request, { values }) {

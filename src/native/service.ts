@@ -13,7 +13,7 @@ import {
 import { callerKey, requestIdKey } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
-import { keyCallerOf, requireActive } from "../inference/pipeline/admit.ts";
+import { keyCallerOf, requireActive } from "../core/access.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";

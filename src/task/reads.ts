@@ -9,7 +9,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { matchesEtag } from "../core/partial-update.ts";
 import { isUuid } from "../core/uuid.ts";
-import { requireActive } from "../inference/pipeline/admit.ts";
+import { requireActive } from "../core/access.ts";
 import { invalidParam, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";

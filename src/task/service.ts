@@ -10,7 +10,7 @@ import {
 } from "../core/caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { GatewayError } from "../core/errors.ts";
-import { admitCaller } from "../inference/pipeline/admit.ts";
+import { admitCaller } from "../core/access.ts";
 import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
 import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";

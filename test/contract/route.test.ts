@@ -28,6 +28,8 @@ function describe({ route, method: rpc }: RestRoute): string {
 test("the documented HTTP surface, aliases included, is exactly this", async () => {
   const routes = (await findRoutes()).map(describe);
   expect(routes).toEqual([
+    "GET /v1/credits PLATFORM billing.v1.BillingService/GetCredits",
+    "GET /v1/v1/credits PLATFORM billing.v1.BillingService/GetCredits",
     "POST /v1/chat/completions CHAT_COMPLETIONS inference.v1.InferenceService/Exchange",
     "POST /api/ai/chat/completions CHAT_COMPLETIONS platformAliases inference.v1.InferenceService/Exchange",
     "POST /api/ai/generate CHAT_COMPLETIONS platformAliases inference.v1.InferenceService/Exchange",
@@ -62,6 +64,8 @@ test("the documented HTTP surface, aliases included, is exactly this", async () 
     "DELETE /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/DeleteResponse",
     "GET /v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
     "GET /v1/v1/responses/{response_id}/input_items RESPONSES inference.v1.ResponseService/ListInputItems",
+    "GET /v1/key PLATFORM key.v1.KeyService/GetCurrentKey",
+    "GET /v1/v1/key PLATFORM key.v1.KeyService/GetCurrentKey",
     "POST /api/ai/tasks PLATFORM task.v1.TaskService/SubmitTask",
     "GET /api/ai/tasks/{task_id} PLATFORM task.v1.TaskService/GetTask",
     "POST /api/ai/tasks/{task_id}/cancel PLATFORM task.v1.TaskService/CancelTask",

@@ -177,15 +177,19 @@ describe("a suspended account", () => {
     await fixture.gateway.accounts.suspendAccount({ accountId, reason: "unpaid" });
   });
 
-  it.each(["/v1/models", `/v1/models/${publicModel}`, "/api/ai/models", "/v1/responses/resp_1"])(
-    "403: GET %s",
-    async (path) => {
-      const headers = { authorization: `Bearer ${customer.key}` };
-      const reply = await fixture.send(path, { method: "GET", headers });
-      expect(reply.status).toBe(403);
-      expect(reply.body.toString()).toContain("access_denied");
-    },
-  );
+  it.each([
+    "/v1/models",
+    `/v1/models/${publicModel}`,
+    "/api/ai/models",
+    "/v1/responses/resp_1",
+    "/v1/key",
+    "/v1/credits",
+  ])("403: GET %s", async (path) => {
+    const headers = { authorization: `Bearer ${customer.key}` };
+    const reply = await fixture.send(path, { method: "GET", headers });
+    expect(reply.status).toBe(403);
+    expect(reply.body.toString()).toContain("access_denied");
+  });
 
   it("reaches no RPC that a key can call", async () => {
     const transport = createConnectTransport({

@@ -1,10 +1,9 @@
 /**
- * The only place that decides whether a caller may call: account state, API key, model access, and whether the gateway
- * accepts calls at all. Limits of rate, concurrency and budget belong here.
+ * The only place that decides whether a call is accepted: model access, and whether the gateway accepts calls at all. The
+ * state of keys and accounts is checked in core/access.ts. Limits of rate, concurrency and budget belong here.
  */
-import type { Caller, KeyCaller } from "../../core/caller.ts";
+import type { Caller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { Call } from "./call.ts";
@@ -37,42 +36,6 @@ export interface CallToAdmit {
   readonly callId: string;
   readonly context: CallContext;
   readonly deps: PipelineDeps;
-}
-
-/**
- * Returns the caller with an API key, whose account is charged. The access option of an RPC admits keys only, but an
- * operator that calls in process has no account.
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function keyCallerOf(
-  caller: Caller | undefined,
-  message = "Calls to models need an API key: send one",
-): KeyCaller {
-  if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, message);
-}
-
-/** Admits a caller to a method without call records: {@link keyCallerOf} and {@link requireActive}.
- * @throws GatewayError ACCESS_DENIED */
-export function admitCaller(caller: Caller | undefined, message?: string): KeyCaller {
-  const found = keyCallerOf(caller, message);
-  requireActive(found);
-  return found;
-}
-
-/**
- * Refuses the keys of a suspended account (R-KEY-4). Not called by the edges, so that a refused call is recorded like
- * any other (R-MON-10).
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function requireActive({ isSuspended }: KeyCaller): void {
-  if (!isSuspended) return;
-  throw new GatewayError(
-    ErrorCode.ACCESS_DENIED,
-    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
-  );
 }
 
 /**

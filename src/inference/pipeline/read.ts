@@ -1,6 +1,7 @@
 /** Reads a request as far as billing and routing need it, and finds its model. */
 import type { ModelConfig } from "../../config/config.ts";
-import { type Admitted, admitModel, admitTextModel, requireActive } from "./admit.ts";
+import { requireActive } from "../../core/access.ts";
+import { type Admitted, admitModel, admitTextModel } from "./admit.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import type { Call } from "./call.ts";
 

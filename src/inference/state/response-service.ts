@@ -16,7 +16,7 @@ import {
   requireStreamed,
 } from "../background/event-log.ts";
 import { streamHeaders } from "../background/submit.ts";
-import { admitCaller } from "../pipeline/admit.ts";
+import { admitCaller } from "../../core/access.ts";
 import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
 import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";

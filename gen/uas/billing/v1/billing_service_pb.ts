@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIj0KE0xpc3RCYWxhbmNlc1JlcXVlc3QSJgoLYWNjb3VudF9pZHMYASADKAlCEcrBGA0yCwjoBxIGCAEaAhgBIkEKFExpc3RCYWxhbmNlc1Jlc3BvbnNlEikKCGJhbGFuY2VzGAEgAygLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZSK+AQoMVG9wVXBSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESNwoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCE8rBGA8IAToLCAEQgICapuqv4wESHgoJcmVmZXJlbmNlGAMgASgJQgvKwRgHCAEaAxDIARI1CgZzb3VyY2UYBCABKA4yGy51YXMuYmlsbGluZy52MS5Ub3BVcFNvdXJjZUIIysEYBCoCCAEiSwoNVG9wVXBSZXNwb25zZRIoCgdiYWxhbmNlGAEgASgLMhcudWFzLmJpbGxpbmcudjEuQmFsYW5jZRIQCghyZXBsYXllZBgCIAEoCCKjAQoNUmVmdW5kUmVxdWVzdBIcCgphY2NvdW50X2lkGAEgASgJQgjKwRgEGgIYARIbCgdjYWxsX2lkGAIgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgDIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiTAoOUmVmdW5kUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiuQEKFEFkanVzdEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAESQgoGYW1vdW50GAIgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCHsrBGBoIAToWCICA5tmV0Jz+/wEQgICapuqv4wEYARIdCgZyZWFzb24YAyABKAlCDcrBGAkIARoFEPQDGAMSHgoJcmVmZXJlbmNlGAQgASgJQgvKwRgHCAEaAxDIASJTChVBZGp1c3RCYWxhbmNlUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgirwIKGExpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCRJWCgVraW5kcxgEIAMoDjIaLnVhcy5iaWxsaW5nLnYxLkxlZGdlcktpbmRCK8rBGCcSG2xlYXZlIGl0IG91dCBmb3IgZXZlcnkga2luZDIIEgYIASoCCAESNQoJZnJvbV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAEjMKB3RvX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgAiYgoZTGlzdExlZGdlckVudHJpZXNSZXNwb25zZRIsCgdlbnRyaWVzGAEgAygLMhsudWFzLmJpbGxpbmcudjEuTGVkZ2VyRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiQKD0dldFByaWNlUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiPwoQR2V0UHJpY2VSZXNwb25zZRIrCgZwcmljZXMYASABKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcyJEChFMaXN0UHJpY2VzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkiWgoSTGlzdFByaWNlc1Jlc3BvbnNlEisKBnByaWNlcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLk1vZGVsUHJpY2VzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIUChJBdWRpdExlZGdlclJlcXVlc3QiRQoTQXVkaXRMZWRnZXJSZXNwb25zZRIuCghmaW5kaW5ncxgBIAMoCzIcLnVhcy5iaWxsaW5nLnYxLkF1ZGl0RmluZGluZzLkBgoOQmlsbGluZ1NlcnZpY2USXAoKR2V0QmFsYW5jZRIhLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlc3BvbnNlIgeQAgGwuxgDEmIKDExpc3RCYWxhbmNlcxIjLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1JlcXVlc3QaJC51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXNwb25zZSIHkAIBsLsYBBJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIhMKEUdldENyZWRpdHNSZXF1ZXN0ImgKEkdldENyZWRpdHNSZXNwb25zZRIpCg10b3RhbF9jcmVkaXRzGAEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJwoLdG90YWxfdXNhZ2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leSI9ChNMaXN0QmFsYW5jZXNSZXF1ZXN0EiYKC2FjY291bnRfaWRzGAEgAygJQhHKwRgNMgsI6AcSBggBGgIYASJBChRMaXN0QmFsYW5jZXNSZXNwb25zZRIpCghiYWxhbmNlcxgBIAMoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2UivgEKDFRvcFVwUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgDIAEoCUILysEYBwgBGgMQyAESNQoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2VCCMrBGAQqAggBIksKDVRvcFVwUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiowEKDVJlZnVuZFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIKysEYBggBGgIYARI3CgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leUITysEYDwgBOgsIARCAgJqm6q/jARIeCglyZWZlcmVuY2UYBCABKAlCC8rBGAcIARoDEMgBIkwKDlJlZnVuZFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIrkBChRBZGp1c3RCYWxhbmNlUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEkIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Qh7KwRgaCAE6FgiAgObZldCc/v8BEICAmqbqr+MBGAESHQoGcmVhc29uGAMgASgJQg3KwRgJCAEaBRD0AxgDEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiUwoVQWRqdXN0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIq8CChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSHgoKYWNjb3VudF9pZBgBIAEoCUIKysEYBggBGgIYARIbCglwYWdlX3NpemUYAiABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAyABKAkSVgoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kQivKwRgnEhtsZWF2ZSBpdCBvdXQgZm9yIGV2ZXJ5IGtpbmQyCBIGCAEqAggBEjUKCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAImIKGUxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLkxlZGdlckVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiRAoRTGlzdFByaWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiFAoSQXVkaXRMZWRnZXJSZXF1ZXN0IkUKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcy2gcKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJ0CgpHZXRDcmVkaXRzEiEudWFzLmJpbGxpbmcudjEuR2V0Q3JlZGl0c1JlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRDcmVkaXRzUmVzcG9uc2UiH5ACAaq7GBQKA0dFVBILL3YxL2NyZWRpdHMYArC7GAISYgoMTGlzdEJhbGFuY2VzEiMudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlIgeQAgGwuxgEEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -65,6 +65,49 @@ export const GetBalanceResponseSchema: GenMessage<GetBalanceResponse> = /*@__PUR
   messageDesc(file_uas_billing_v1_billing_service, 1);
 
 /**
+ * Request of [BillingService.GetCredits][].
+ *
+ * @generated from message uas.billing.v1.GetCreditsRequest
+ */
+export type GetCreditsRequest = Message<"uas.billing.v1.GetCreditsRequest"> & {
+};
+
+/**
+ * Describes the message uas.billing.v1.GetCreditsRequest.
+ * Use `create(GetCreditsRequestSchema)` to create a new message.
+ */
+export const GetCreditsRequestSchema: GenMessage<GetCreditsRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 2);
+
+/**
+ * Response of [BillingService.GetCredits][]. Credits less usage is the balance, held money included.
+ *
+ * @generated from message uas.billing.v1.GetCreditsResponse
+ */
+export type GetCreditsResponse = Message<"uas.billing.v1.GetCreditsResponse"> & {
+  /**
+   * All that was added: payments, grants, redeem codes and refunds, with corrections counted up or down.
+   *
+   * @generated from field: uas.type.v1.Money total_credits = 1;
+   */
+  totalCredits?: Money | undefined;
+
+  /**
+   * What all calls of the account have cost so far. Refunds do not lower it.
+   *
+   * @generated from field: uas.type.v1.Money total_usage = 2;
+   */
+  totalUsage?: Money | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.GetCreditsResponse.
+ * Use `create(GetCreditsResponseSchema)` to create a new message.
+ */
+export const GetCreditsResponseSchema: GenMessage<GetCreditsResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 3);
+
+/**
  * Request of [BillingService.ListBalances][].
  *
  * @generated from message uas.billing.v1.ListBalancesRequest
@@ -83,7 +126,7 @@ export type ListBalancesRequest = Message<"uas.billing.v1.ListBalancesRequest"> 
  * Use `create(ListBalancesRequestSchema)` to create a new message.
  */
 export const ListBalancesRequestSchema: GenMessage<ListBalancesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 2);
+  messageDesc(file_uas_billing_v1_billing_service, 4);
 
 /**
  * Response of [BillingService.ListBalances][].
@@ -104,7 +147,7 @@ export type ListBalancesResponse = Message<"uas.billing.v1.ListBalancesResponse"
  * Use `create(ListBalancesResponseSchema)` to create a new message.
  */
 export const ListBalancesResponseSchema: GenMessage<ListBalancesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 3);
+  messageDesc(file_uas_billing_v1_billing_service, 5);
 
 /**
  * Request of [BillingService.TopUp][].
@@ -146,7 +189,7 @@ export type TopUpRequest = Message<"uas.billing.v1.TopUpRequest"> & {
  * Use `create(TopUpRequestSchema)` to create a new message.
  */
 export const TopUpRequestSchema: GenMessage<TopUpRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 4);
+  messageDesc(file_uas_billing_v1_billing_service, 6);
 
 /**
  * Response of [BillingService.TopUp][].
@@ -174,7 +217,7 @@ export type TopUpResponse = Message<"uas.billing.v1.TopUpResponse"> & {
  * Use `create(TopUpResponseSchema)` to create a new message.
  */
 export const TopUpResponseSchema: GenMessage<TopUpResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 5);
+  messageDesc(file_uas_billing_v1_billing_service, 7);
 
 /**
  * Request of [BillingService.Refund][].
@@ -216,7 +259,7 @@ export type RefundRequest = Message<"uas.billing.v1.RefundRequest"> & {
  * Use `create(RefundRequestSchema)` to create a new message.
  */
 export const RefundRequestSchema: GenMessage<RefundRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 6);
+  messageDesc(file_uas_billing_v1_billing_service, 8);
 
 /**
  * Response of [BillingService.Refund][].
@@ -244,7 +287,7 @@ export type RefundResponse = Message<"uas.billing.v1.RefundResponse"> & {
  * Use `create(RefundResponseSchema)` to create a new message.
  */
 export const RefundResponseSchema: GenMessage<RefundResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 7);
+  messageDesc(file_uas_billing_v1_billing_service, 9);
 
 /**
  * Request of [BillingService.AdjustBalance][].
@@ -286,7 +329,7 @@ export type AdjustBalanceRequest = Message<"uas.billing.v1.AdjustBalanceRequest"
  * Use `create(AdjustBalanceRequestSchema)` to create a new message.
  */
 export const AdjustBalanceRequestSchema: GenMessage<AdjustBalanceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 8);
+  messageDesc(file_uas_billing_v1_billing_service, 10);
 
 /**
  * Response of [BillingService.AdjustBalance][].
@@ -314,7 +357,7 @@ export type AdjustBalanceResponse = Message<"uas.billing.v1.AdjustBalanceRespons
  * Use `create(AdjustBalanceResponseSchema)` to create a new message.
  */
 export const AdjustBalanceResponseSchema: GenMessage<AdjustBalanceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 9);
+  messageDesc(file_uas_billing_v1_billing_service, 11);
 
 /**
  * Request of [BillingService.ListLedgerEntries][].
@@ -371,7 +414,7 @@ export type ListLedgerEntriesRequest = Message<"uas.billing.v1.ListLedgerEntries
  * Use `create(ListLedgerEntriesRequestSchema)` to create a new message.
  */
 export const ListLedgerEntriesRequestSchema: GenMessage<ListLedgerEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 10);
+  messageDesc(file_uas_billing_v1_billing_service, 12);
 
 /**
  * Response of [BillingService.ListLedgerEntries][].
@@ -399,7 +442,7 @@ export type ListLedgerEntriesResponse = Message<"uas.billing.v1.ListLedgerEntrie
  * Use `create(ListLedgerEntriesResponseSchema)` to create a new message.
  */
 export const ListLedgerEntriesResponseSchema: GenMessage<ListLedgerEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 11);
+  messageDesc(file_uas_billing_v1_billing_service, 13);
 
 /**
  * Request of [BillingService.GetPrice][].
@@ -420,7 +463,7 @@ export type GetPriceRequest = Message<"uas.billing.v1.GetPriceRequest"> & {
  * Use `create(GetPriceRequestSchema)` to create a new message.
  */
 export const GetPriceRequestSchema: GenMessage<GetPriceRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 12);
+  messageDesc(file_uas_billing_v1_billing_service, 14);
 
 /**
  * Response of [BillingService.GetPrice][].
@@ -441,7 +484,7 @@ export type GetPriceResponse = Message<"uas.billing.v1.GetPriceResponse"> & {
  * Use `create(GetPriceResponseSchema)` to create a new message.
  */
 export const GetPriceResponseSchema: GenMessage<GetPriceResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 13);
+  messageDesc(file_uas_billing_v1_billing_service, 15);
 
 /**
  * Request of [BillingService.ListPrices][].
@@ -469,7 +512,7 @@ export type ListPricesRequest = Message<"uas.billing.v1.ListPricesRequest"> & {
  * Use `create(ListPricesRequestSchema)` to create a new message.
  */
 export const ListPricesRequestSchema: GenMessage<ListPricesRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 14);
+  messageDesc(file_uas_billing_v1_billing_service, 16);
 
 /**
  * Response of [BillingService.ListPrices][].
@@ -497,7 +540,7 @@ export type ListPricesResponse = Message<"uas.billing.v1.ListPricesResponse"> & 
  * Use `create(ListPricesResponseSchema)` to create a new message.
  */
 export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 15);
+  messageDesc(file_uas_billing_v1_billing_service, 17);
 
 /**
  * Request of [BillingService.AuditLedger][].
@@ -512,7 +555,7 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  * Use `create(AuditLedgerRequestSchema)` to create a new message.
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 16);
+  messageDesc(file_uas_billing_v1_billing_service, 18);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -533,7 +576,7 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 17);
+  messageDesc(file_uas_billing_v1_billing_service, 19);
 
 /**
  * Keeps the money: balances, bookings, the ledger and the prices that calls are charged by.
@@ -550,6 +593,17 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof GetBalanceRequestSchema;
     output: typeof GetBalanceResponseSchema;
+  },
+  /**
+   * Returns what the account of an API key was given and has spent. Over REST in the form that clients of OpenRouter
+   * read, in USD. Fails with PERMISSION_DENIED for a suspended account.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.GetCredits
+   */
+  getCredits: {
+    methodKind: "unary";
+    input: typeof GetCreditsRequestSchema;
+    output: typeof GetCreditsResponseSchema;
   },
   /**
    * Returns what several accounts have, for lists of them.

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/key/v1/key_service.proto.
  */
 export const file_uas_key_v1_key_service: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIlYKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy51YXMua2V5LnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiHwoNR2V0S2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiLgoOR2V0S2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXki9AEKEENyZWF0ZUtleVJlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRIZCgRuYW1lGAIgASgJQgvKwRgHGgUQyAEYAxIkCgZtb2RlbHMYAyADKAlCFMrBGBAyDgjoBxIJCAEaBRDIARgDElgKC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEInysEYIxIddG8gc3RvcCBhIGtleSBub3csIGRpc2FibGUgaXRCAggBEjEKC3NwZW5kX2xpbWl0GAUgASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBIkEKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5Eg4KBnNlY3JldBgCIAEoCSKTAQoQVXBkYXRlS2V5UmVxdWVzdBIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleRJhCgt1cGRhdGVfbWFzaxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCMMrBGCwIAUooCgRuYW1lCgZtb2RlbHMKC2V4cGlyZV90aW1lCgtzcGVuZF9saW1pdCIxChFVcGRhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIiChBFbmFibGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFFbmFibGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIjChFEaXNhYmxlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMgoSRGlzYWJsZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IiIKEERlbGV0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEURlbGV0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IjAKEFJldmVhbEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEgwKBGNvZGUYAiABKAkiIwoRUmV2ZWFsS2V5UmVzcG9uc2USDgoGc2VjcmV0GAEgASgJMpUFCgpLZXlTZXJ2aWNlEk4KCExpc3RLZXlzEhsudWFzLmtleS52MS5MaXN0S2V5c1JlcXVlc3QaHC51YXMua2V5LnYxLkxpc3RLZXlzUmVzcG9uc2UiB5ACAbC7GAMSSAoGR2V0S2V5EhkudWFzLmtleS52MS5HZXRLZXlSZXF1ZXN0GhoudWFzLmtleS52MS5HZXRLZXlSZXNwb25zZSIHkAIBsLsYAxJOCglDcmVhdGVLZXkSHC51YXMua2V5LnYxLkNyZWF0ZUtleVJlcXVlc3QaHS51YXMua2V5LnYxLkNyZWF0ZUtleVJlc3BvbnNlIgSwuxgDElEKCVVwZGF0ZUtleRIcLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuVXBkYXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSUQoJRW5hYmxlS2V5EhwudWFzLmtleS52MS5FbmFibGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5FbmFibGVLZXlSZXNwb25zZSIHkAICsLsYAxJUCgpEaXNhYmxlS2V5Eh0udWFzLmtleS52MS5EaXNhYmxlS2V5UmVxdWVzdBoeLnVhcy5rZXkudjEuRGlzYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElEKCURlbGV0ZUtleRIcLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuRGVsZXRlS2V5UmVzcG9uc2UiB5ACArC7GAMSTgoJUmV2ZWFsS2V5EhwudWFzLmtleS52MS5SZXZlYWxLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5SZXZlYWxLZXlSZXNwb25zZSIEsLsYA2IGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_key_v1_key, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("Chx1YXMva2V5L3YxL2tleV9zZXJ2aWNlLnByb3RvEgp1YXMua2V5LnYxIlYKD0xpc3RLZXlzUmVxdWVzdBISCgphY2NvdW50X2lkGAEgASgJEhsKCXBhZ2Vfc2l6ZRgCIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgDIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy51YXMua2V5LnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiHwoNR2V0S2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiLgoOR2V0S2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkiFgoUR2V0Q3VycmVudEtleVJlcXVlc3QiNQoVR2V0Q3VycmVudEtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLnVhcy5rZXkudjEuS2V5IvQBChBDcmVhdGVLZXlSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSGQoEbmFtZRgCIAEoCUILysEYBxoFEMgBGAMSJAoGbW9kZWxzGAMgAygJQhTKwRgQMg4I6AcSCQgBGgUQyAEYAxJYCgtleHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCJ8rBGCMSHXRvIHN0b3AgYSBrZXkgbm93LCBkaXNhYmxlIGl0QgIIARIxCgtzcGVuZF9saW1pdBgFIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QgjKwRgEOgIIASJBChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleRIOCgZzZWNyZXQYAiABKAkikwEKEFVwZGF0ZUtleVJlcXVlc3QSHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkSYQoLdXBkYXRlX21hc2sYAiABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQjDKwRgsCAFKKAoEbmFtZQoGbW9kZWxzCgtleHBpcmVfdGltZQoLc3BlbmRfbGltaXQiMQoRVXBkYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkiIgoQRW5hYmxlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMQoRRW5hYmxlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8udWFzLmtleS52MS5LZXkiIwoRRGlzYWJsZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjIKEkRpc2FibGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIiChBEZWxldGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFEZWxldGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy51YXMua2V5LnYxLktleSIwChBSZXZlYWxLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIMCgRjb2RlGAIgASgJIiMKEVJldmVhbEtleVJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCTKIBgoKS2V5U2VydmljZRJOCghMaXN0S2V5cxIbLnVhcy5rZXkudjEuTGlzdEtleXNSZXF1ZXN0GhwudWFzLmtleS52MS5MaXN0S2V5c1Jlc3BvbnNlIgeQAgGwuxgDEkgKBkdldEtleRIZLnVhcy5rZXkudjEuR2V0S2V5UmVxdWVzdBoaLnVhcy5rZXkudjEuR2V0S2V5UmVzcG9uc2UiB5ACAbC7GAMScQoNR2V0Q3VycmVudEtleRIgLnVhcy5rZXkudjEuR2V0Q3VycmVudEtleVJlcXVlc3QaIS51YXMua2V5LnYxLkdldEN1cnJlbnRLZXlSZXNwb25zZSIbkAIBqrsYEAoDR0VUEgcvdjEva2V5GAKwuxgCEk4KCUNyZWF0ZUtleRIcLnVhcy5rZXkudjEuQ3JlYXRlS2V5UmVxdWVzdBodLnVhcy5rZXkudjEuQ3JlYXRlS2V5UmVzcG9uc2UiBLC7GAMSUQoJVXBkYXRlS2V5EhwudWFzLmtleS52MS5VcGRhdGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5VcGRhdGVLZXlSZXNwb25zZSIHkAICsLsYAxJRCglFbmFibGVLZXkSHC51YXMua2V5LnYxLkVuYWJsZUtleVJlcXVlc3QaHS51YXMua2V5LnYxLkVuYWJsZUtleVJlc3BvbnNlIgeQAgKwuxgDElQKCkRpc2FibGVLZXkSHS51YXMua2V5LnYxLkRpc2FibGVLZXlSZXF1ZXN0Gh4udWFzLmtleS52MS5EaXNhYmxlS2V5UmVzcG9uc2UiB5ACArC7GAMSUQoJRGVsZXRlS2V5EhwudWFzLmtleS52MS5EZWxldGVLZXlSZXF1ZXN0Gh0udWFzLmtleS52MS5EZWxldGVLZXlSZXNwb25zZSIHkAICsLsYAxJOCglSZXZlYWxLZXkSHC51YXMua2V5LnYxLlJldmVhbEtleVJlcXVlc3QaHS51YXMua2V5LnYxLlJldmVhbEtleVJlc3BvbnNlIgSwuxgDYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_key_v1_key, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [KeyService.ListKeys][].
@@ -126,6 +126,42 @@ export const GetKeyResponseSchema: GenMessage<GetKeyResponse> = /*@__PURE__*/
   messageDesc(file_uas_key_v1_key_service, 3);
 
 /**
+ * Request of [KeyService.GetCurrentKey][].
+ *
+ * @generated from message uas.key.v1.GetCurrentKeyRequest
+ */
+export type GetCurrentKeyRequest = Message<"uas.key.v1.GetCurrentKeyRequest"> & {
+};
+
+/**
+ * Describes the message uas.key.v1.GetCurrentKeyRequest.
+ * Use `create(GetCurrentKeyRequestSchema)` to create a new message.
+ */
+export const GetCurrentKeyRequestSchema: GenMessage<GetCurrentKeyRequest> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 4);
+
+/**
+ * Response of [KeyService.GetCurrentKey][].
+ *
+ * @generated from message uas.key.v1.GetCurrentKeyResponse
+ */
+export type GetCurrentKeyResponse = Message<"uas.key.v1.GetCurrentKeyResponse"> & {
+  /**
+   * The key.
+   *
+   * @generated from field: uas.key.v1.Key key = 1;
+   */
+  key?: Key | undefined;
+};
+
+/**
+ * Describes the message uas.key.v1.GetCurrentKeyResponse.
+ * Use `create(GetCurrentKeyResponseSchema)` to create a new message.
+ */
+export const GetCurrentKeyResponseSchema: GenMessage<GetCurrentKeyResponse> = /*@__PURE__*/
+  messageDesc(file_uas_key_v1_key_service, 5);
+
+/**
  * Request of [KeyService.CreateKey][].
  *
  * @generated from message uas.key.v1.CreateKeyRequest
@@ -172,7 +208,7 @@ export type CreateKeyRequest = Message<"uas.key.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 4);
+  messageDesc(file_uas_key_v1_key_service, 6);
 
 /**
  * Response of [KeyService.CreateKey][].
@@ -200,7 +236,7 @@ export type CreateKeyResponse = Message<"uas.key.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 5);
+  messageDesc(file_uas_key_v1_key_service, 7);
 
 /**
  * Request of [KeyService.UpdateKey][].
@@ -229,7 +265,7 @@ export type UpdateKeyRequest = Message<"uas.key.v1.UpdateKeyRequest"> & {
  * Use `create(UpdateKeyRequestSchema)` to create a new message.
  */
 export const UpdateKeyRequestSchema: GenMessage<UpdateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 6);
+  messageDesc(file_uas_key_v1_key_service, 8);
 
 /**
  * Response of [KeyService.UpdateKey][].
@@ -250,7 +286,7 @@ export type UpdateKeyResponse = Message<"uas.key.v1.UpdateKeyResponse"> & {
  * Use `create(UpdateKeyResponseSchema)` to create a new message.
  */
 export const UpdateKeyResponseSchema: GenMessage<UpdateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 7);
+  messageDesc(file_uas_key_v1_key_service, 9);
 
 /**
  * Request of [KeyService.EnableKey][].
@@ -271,7 +307,7 @@ export type EnableKeyRequest = Message<"uas.key.v1.EnableKeyRequest"> & {
  * Use `create(EnableKeyRequestSchema)` to create a new message.
  */
 export const EnableKeyRequestSchema: GenMessage<EnableKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 8);
+  messageDesc(file_uas_key_v1_key_service, 10);
 
 /**
  * Response of [KeyService.EnableKey][].
@@ -292,7 +328,7 @@ export type EnableKeyResponse = Message<"uas.key.v1.EnableKeyResponse"> & {
  * Use `create(EnableKeyResponseSchema)` to create a new message.
  */
 export const EnableKeyResponseSchema: GenMessage<EnableKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 9);
+  messageDesc(file_uas_key_v1_key_service, 11);
 
 /**
  * Request of [KeyService.DisableKey][].
@@ -313,7 +349,7 @@ export type DisableKeyRequest = Message<"uas.key.v1.DisableKeyRequest"> & {
  * Use `create(DisableKeyRequestSchema)` to create a new message.
  */
 export const DisableKeyRequestSchema: GenMessage<DisableKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 10);
+  messageDesc(file_uas_key_v1_key_service, 12);
 
 /**
  * Response of [KeyService.DisableKey][].
@@ -334,7 +370,7 @@ export type DisableKeyResponse = Message<"uas.key.v1.DisableKeyResponse"> & {
  * Use `create(DisableKeyResponseSchema)` to create a new message.
  */
 export const DisableKeyResponseSchema: GenMessage<DisableKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 11);
+  messageDesc(file_uas_key_v1_key_service, 13);
 
 /**
  * Request of [KeyService.DeleteKey][].
@@ -355,7 +391,7 @@ export type DeleteKeyRequest = Message<"uas.key.v1.DeleteKeyRequest"> & {
  * Use `create(DeleteKeyRequestSchema)` to create a new message.
  */
 export const DeleteKeyRequestSchema: GenMessage<DeleteKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 12);
+  messageDesc(file_uas_key_v1_key_service, 14);
 
 /**
  * Response of [KeyService.DeleteKey][].
@@ -376,7 +412,7 @@ export type DeleteKeyResponse = Message<"uas.key.v1.DeleteKeyResponse"> & {
  * Use `create(DeleteKeyResponseSchema)` to create a new message.
  */
 export const DeleteKeyResponseSchema: GenMessage<DeleteKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 13);
+  messageDesc(file_uas_key_v1_key_service, 15);
 
 /**
  * Request of [KeyService.RevealKey][].
@@ -404,7 +440,7 @@ export type RevealKeyRequest = Message<"uas.key.v1.RevealKeyRequest"> & {
  * Use `create(RevealKeyRequestSchema)` to create a new message.
  */
 export const RevealKeyRequestSchema: GenMessage<RevealKeyRequest> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 14);
+  messageDesc(file_uas_key_v1_key_service, 16);
 
 /**
  * Response of [KeyService.RevealKey][].
@@ -425,7 +461,7 @@ export type RevealKeyResponse = Message<"uas.key.v1.RevealKeyResponse"> & {
  * Use `create(RevealKeyResponseSchema)` to create a new message.
  */
 export const RevealKeyResponseSchema: GenMessage<RevealKeyResponse> = /*@__PURE__*/
-  messageDesc(file_uas_key_v1_key_service, 15);
+  messageDesc(file_uas_key_v1_key_service, 17);
 
 /**
  * Manages API keys. Every change is in force on every node within one second.
@@ -452,6 +488,17 @@ export const KeyService: GenService<{
     methodKind: "unary";
     input: typeof GetKeyRequestSchema;
     output: typeof GetKeyResponseSchema;
+  },
+  /**
+   * Returns the key that the request is made with. Over REST in the form that clients of OpenRouter read: what was
+   * spent, the limit and what it leaves, in USD. Fails with PERMISSION_DENIED for a suspended account.
+   *
+   * @generated from rpc uas.key.v1.KeyService.GetCurrentKey
+   */
+  getCurrentKey: {
+    methodKind: "unary";
+    input: typeof GetCurrentKeyRequestSchema;
+    output: typeof GetCurrentKeyResponseSchema;
   },
   /**
    * Creates an enabled key and returns its secret. Not idempotent: each call creates one.

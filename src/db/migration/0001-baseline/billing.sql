@@ -77,6 +77,7 @@ create table key_spend (
   constraint key_spend_held_check check (held >= 0),
   constraint key_spend_spent_check check (spent >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+create index key_spend_account_id_index on key_spend (account_id);
 
 -- A process from its start to its end, by the database's clock. steady_time: since when it has been in touch without a
 -- gap; only a process that has been so for long enough may end others, else an outage of the database would end them
