@@ -72,6 +72,7 @@ export function callMessage(row: StoredCallRow): CallRecord {
       inputTokens: row.input_tokens,
       cachedInputTokens: row.cached_input_tokens,
       cacheWriteTokens: row.cache_write_tokens,
+      cacheWrite1hTokens: row.hour_cache_write_tokens ?? 0,
       outputTokens: row.output_tokens,
       reasoningTokens: row.reasoning_tokens,
     },

@@ -169,6 +169,7 @@ function callJson(call: CallRecord) {
     durationMs: millis(call.duration),
     firstByteMs: millis(call.firstContentDuration),
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
+    cacheWrite1hTokens: usage?.cacheWrite1hTokens ?? 0,
     reasoningTokens: usage?.reasoningTokens ?? 0,
     held: usdText(call.held),
     callId: call.callId,

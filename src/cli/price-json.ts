@@ -54,6 +54,7 @@ const wholes: ReadonlyMap<string, string | undefined> = new Map([
   ["input", undefined],
   ["cachedInput", "input"],
   ["cacheWrite", "input"],
+  ["cacheWrite1h", undefined],
   ["output", undefined],
   ["reasoning", "output"],
   ["image", undefined],

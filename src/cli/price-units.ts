@@ -21,6 +21,7 @@ export const priceUnits: readonly PriceUnit[] = [
   { key: "input", name: "input" },
   { key: "cachedInput", name: "cached_input", whole: "input" },
   { key: "cacheWrite", name: "cache_write", whole: "input" },
+  { key: "cacheWrite1h", name: "cache_write_1h" },
   { key: "output", name: "output" },
   { key: "reasoning", name: "reasoning", whole: "output" },
   { key: "image", name: "image", types: [ModelType.IMAGE] },
@@ -28,7 +29,14 @@ export const priceUnits: readonly PriceUnit[] = [
   { key: "request", name: "request" },
 ];
 
-const tokenKeys: readonly UnitKey[] = ["input", "cachedInput", "cacheWrite", "output", "reasoning"];
+const tokenKeys: readonly UnitKey[] = [
+  "input",
+  "cachedInput",
+  "cacheWrite",
+  "cacheWrite1h",
+  "output",
+  "reasoning",
+];
 
 /** Whether a unit is tokens: only those can have tiers. */
 export function isTokenUnit(key: UnitKey): key is keyof TokenPrices {

@@ -133,6 +133,8 @@ export interface TokenPrices {
   readonly cachedInput: bigint | undefined;
   /** `undefined`: as `input`. */
   readonly cacheWrite: bigint | undefined;
+  /** Writes that last an hour. Absent: as `cacheWrite`, and requests for them are refused. */
+  readonly cacheWrite1h?: bigint | undefined;
   /** `undefined`: not charged. */
   readonly output: bigint | undefined;
   /** `undefined`: as `output`. */

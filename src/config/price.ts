@@ -22,7 +22,27 @@ export function priceAt(prices: readonly DatedPrice[], timeMs: number): PriceCon
   return dated.price;
 }
 
-const tokens = ["input", "cached_input", "cache_write", "output", "reasoning"] as const;
+/**
+ * Tells whether a model's price now has a unit, named as the configuration names it. What needs a unit that it has
+ * not is refused (R-TXT-10).
+ */
+export function pricedUnits({
+  prices,
+}: {
+  readonly prices: readonly DatedPrice[];
+}): (unit: string) => boolean {
+  return (unit) =>
+    unit === "cache_write_1h" && priceAt(prices, Date.now()).cacheWrite1h !== undefined;
+}
+
+const tokens = [
+  "input",
+  "cached_input",
+  "cache_write",
+  "cache_write_1h",
+  "output",
+  "reasoning",
+] as const;
 const units = [...tokens, "image", "second", "request"] as const;
 type Unit = (typeof units)[number];
 
@@ -115,6 +135,7 @@ function priceShape(rule: PriceRule, type: string | undefined) {
     input: priceOf("input"),
     cached_input: priceOf("cached_input"),
     cache_write: priceOf("cache_write"),
+    cache_write_1h: priceOf("cache_write_1h"),
     output: priceOf("output"),
     reasoning: priceOf("reasoning"),
     image: priceOf("image"),
@@ -138,6 +159,7 @@ const tierSchema = section(
     input: usd().optional(),
     cached_input: usd().optional(),
     cache_write: usd().optional(),
+    cache_write_1h: usd().optional(),
     output: usd().optional(),
     reasoning: usd().optional(),
   },

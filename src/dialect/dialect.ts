@@ -3,6 +3,7 @@ import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
+import type { UsageEvents } from "./cost.ts";
 import type { BodySize, Outline } from "./json/outline.ts";
 
 /** Common to all dialects: name, error bodies, and replies to RPCs other than text generation. */
@@ -33,6 +34,8 @@ export interface VendorDialect extends VendorCodec {
 export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   /** Request headers that are forwarded to vendors of this dialect, in lower case. */
   readonly forwardedHeaders: ReadonlySet<string>;
+  /** The events of a stream that carry its usage. */
+  readonly usageEvents: UsageEvents;
   /** Requests for a token count. Absent: the style has none. */
   readonly tokenCount?: TokenCount;
   /** Whether the maximum reply length is a required member. Absent: optional. */

@@ -7,6 +7,7 @@ import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
+import type { FeatureUnit } from "./billed-features.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** Facts about a request. */
@@ -15,6 +16,8 @@ export interface GuardOptions {
   readonly isVerified: boolean;
   /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
   readonly vendorUrl?: string | undefined;
+  /** Whether the call's price has a unit that is refused without one. Default: none. */
+  readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
   /** The outline of the body, if known. Absent: the body is searched. */
   readonly outline?: Outline;
 }
@@ -32,8 +35,8 @@ export interface GuardedNames {
   readonly members: readonly string[];
   /** Names below it. */
   readonly nested: readonly string[];
-  /** Patterns of tool types. Default: none. */
-  readonly tools?: readonly string[];
+  /** Whether the JSON of `tools` may contain a tool that must be refused. */
+  readonly areToolsSuspect: (json: string) => boolean;
 }
 
 /**
@@ -42,21 +45,20 @@ export interface GuardedNames {
  * parsed too.
  */
 export function guardOf(
-  { members, nested, tools = [] }: GuardedNames,
+  { members, nested, areToolsSuspect }: GuardedNames,
   check: (record: JsonRecord, options: GuardOptions) => void,
 ): Guard {
   const topLevel = new Set(members);
-  const suspects = patternOf([...members, ...nested, ...tools]);
-  const tool = tools.length === 0 ? undefined : patternOf(tools);
   // Items of the input can contain tools too.
-  const searched = tool === undefined ? nested : [...nested, "tools"];
+  const searched = [...nested, "tools"];
+  const suspects = new RegExp(`"(?:${[...members, ...searched].join("|")})"|\\\\u00[2-7]`);
   const isSuspect = (bytes: Buffer, outline: Outline | undefined): boolean => {
     if (outline === undefined) return suspects.test(bytes.toString("latin1"));
     if (searched.some((name) => outline.nested.mayHave(name))) return true;
     return outline.members.some(
       ({ key, valueStart, valueEnd }) =>
         topLevel.has(key) ||
-        (key === "tools" && tool?.test(bytes.toString("latin1", valueStart, valueEnd))),
+        (key === "tools" && areToolsSuspect(bytes.toString("latin1", valueStart, valueEnd))),
     );
   };
   return (body, options) => {
@@ -65,10 +67,6 @@ export function guardOf(
     const record = parseRecord(bytes.toString("utf8"));
     if (record !== undefined) check(record, options);
   };
-}
-
-function patternOf(names: readonly string[]): RegExp {
-  return new RegExp(`"(?:${names.join("|")})"|\\\\u00[2-7]`);
 }
 
 /** Refuses a member that names another model. */
@@ -95,24 +93,37 @@ export function refuseHigherPrice(path: string, instead: string): GatewayError {
   );
 }
 
-/** Vendors' names of tiers with a higher price. */
-const expensiveTiers: ReadonlySet<unknown> = new Set(["priority", "fast", "ultrafast"]);
+/** Vendors' names of tiers that cost the model's price or less. */
+const coveredTiers: ReadonlySet<unknown> = new Set([
+  undefined,
+  null,
+  "",
+  "auto",
+  "default",
+  "standard",
+  "standard_only",
+  "on_demand",
+  "flex",
+]);
 
-/** Refuses tiers with a higher price. */
+/** Refuses tiers with a higher price, and unknown ones. */
 export function checkServiceTier(tier: unknown): void {
-  if (!expensiveTiers.has(tier)) return;
+  if (coveredTiers.has(tier)) return;
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
+/** Checks the type of a tool, or a part of it. */
+export type ToolCheck = (tool: JsonRecord, path: string) => void;
+
 /** Checks the tools of a request, including nested ones. */
-export function checkTools(tools: unknown, path: string): void {
+export function checkTools(tools: unknown, path: string, checkType: ToolCheck): void {
   if (!Array.isArray(tools)) return;
   for (const [at, tool] of tools.entries()) {
-    if (isRecord(tool)) checkTool(tool, `${path}[${at}]`);
+    if (isRecord(tool)) checkTool(tool, `${path}[${at}]`, checkType);
   }
 }
 
-function checkTool(tool: JsonRecord, path: string): void {
+function checkTool(tool: JsonRecord, path: string, checkType: ToolCheck): void {
   // Its images come from another model, whether it is named or not.
   if (textAt(tool, "type") === "image_generation") {
     throw refuseModel(tool["model"] == null ? `${path}.type` : `${path}.model`);
@@ -121,8 +132,10 @@ function checkTool(tool: JsonRecord, path: string): void {
   const send = "leave it out, and send what is needed in the request";
   if (tool["vector_store_ids"] != null) throw refuseStored(`${path}.vector_store_ids`, send);
   checkContainer(tool["container"], `${path}.container`);
-  checkContainer(tool["environment"], `${path}.environment`);
-  checkTools(tool["tools"], `${path}.tools`);
+  // A computer's is a word.
+  if (isRecord(tool["environment"])) checkContainer(tool["environment"], `${path}.environment`);
+  checkTools(tool["tools"], `${path}.tools`, checkType);
+  checkType(tool, path);
 }
 
 /** Checks where code runs: only in a new container, or on the client's machine. */

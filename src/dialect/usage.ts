@@ -10,6 +10,8 @@ export interface ReportedUsage {
   readonly written: unknown;
   readonly output: unknown;
   readonly reasoning: unknown;
+  /** Of those written to a cache, the ones kept for an hour. Default 0. */
+  readonly hourWritten?: unknown;
 }
 
 /** The usage; `undefined` where the two totals are not whole numbers from 0 on. A part is never more
@@ -19,13 +21,14 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   const outputTokens = tokenCount(reported.output);
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
   const cachedInputTokens = Math.min(tokenCount(reported.cached) ?? 0, inputTokens);
-  const written = tokenCount(reported.written) ?? 0;
+  const written = Math.min(tokenCount(reported.written) ?? 0, inputTokens - cachedInputTokens);
   return create(UsageSchema, {
     inputTokens,
     cachedInputTokens,
-    cacheWriteTokens: Math.min(written, inputTokens - cachedInputTokens),
+    cacheWriteTokens: written,
     outputTokens,
     reasoningTokens: Math.min(tokenCount(reported.reasoning) ?? 0, outputTokens),
+    cacheWrite1hTokens: Math.min(tokenCount(reported.hourWritten) ?? 0, written),
   });
 }
 

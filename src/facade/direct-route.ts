@@ -73,7 +73,10 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
       const forwarded = text.forwardedHeaders;
       const fields = readWireRequest(request, body, { route, forwarded });
       call.isRecorded = true;
-      return handle({ ...fields, strict: request.headers["x-uas-strict"] === "true" }, call);
+      const { headers } = request;
+      const strict = headers["x-uas-strict"] === "true";
+      const reportCost = headers["x-uas-cost"] === "true";
+      return handle({ ...fields, strict, reportCost }, call);
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
     keepAlive: () => text.keepAlive,

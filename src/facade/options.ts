@@ -48,6 +48,8 @@ interface WireFields {
   readonly alwaysStream: boolean;
   readonly platformAliases: boolean;
   readonly strict: boolean;
+  /** Whether the reply tells its cost. */
+  readonly reportCost: boolean;
 }
 
 /** The caller of a direct route, and the sink for its reply. */

@@ -7,6 +7,7 @@ import {
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { pricedUnits } from "../config/price.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import { type ModelBody, readModelBody } from "../dialect/body-members.ts";
@@ -117,9 +118,13 @@ async function countByVendor(
 }
 
 /** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
-function guardedBody({ request, body }: CountContext, model: string): readonly Buffer[] {
-  textDialects.get(request.dialect)?.guard?.(body.bytes, { isVerified: false });
-  return body.forVendor(model);
+function guardedBody(
+  { request, body, model }: CountContext,
+  vendorModel: string,
+): readonly Buffer[] {
+  const options = { isVerified: false, hasPrice: pricedUnits(model) };
+  textDialects.get(request.dialect)?.guard?.(body.bytes, options);
+  return body.forVendor(vendorModel);
 }
 
 /** Reads a vendor's answer; `undefined` where it has no count. */

@@ -209,7 +209,15 @@ export function textUsage({ usage, source }: Metered): { readonly usage?: TaskTo
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
   const isEstimated = source === UsageSource.ESTIMATED;
   const tokens = { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens };
-  return { usage: { ...tokens, reasoningTokens, isEstimated } };
+  const lasting = usage.cacheWrite1hTokens;
+  return {
+    usage: {
+      ...tokens,
+      reasoningTokens,
+      isEstimated,
+      ...(lasting > 0 && { cacheWrite1hTokens: lasting }),
+    },
+  };
 }
 
 /** The codes with which vendors reject content. */

@@ -9,6 +9,7 @@ import {
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { pricedUnits } from "../config/price.ts";
 import { UnreadableReplyError } from "../dialect/codec.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { EventReply, EventStream } from "../dialect/translate.ts";
@@ -90,7 +91,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       sourceDialect: undefined,
     });
     // Parts in the vendor's own style are relayed unchanged, so they must be checked.
-    codec.guard?.(encoded.body, { isVerified: false, vendorUrl });
+    codec.guard?.(encoded.body, { isVerified: false, hasPrice: pricedUnits(model), vendorUrl });
     return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
   }
 

@@ -6,8 +6,11 @@ import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_servi
 import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { pricedUnits } from "../config/price.ts";
 import { type EncodedRequest, type RequestTarget, UnreadableReplyError } from "../dialect/codec.ts";
+import { CostStream, writeReplyCost } from "../dialect/cost.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
+import type { GuardOptions } from "../dialect/guard.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
   type Translation,
@@ -29,6 +32,7 @@ import {
 import {
   type RequestSummary,
   CallAdapter,
+  type CostWriter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
@@ -166,7 +170,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { headers: sentHeaders, strict } = this.#options.request;
     const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
     const isOwn = planned.dialect === this.dialect;
-    if (isOwn) this.#style.guard?.(body, { isVerified: true, outline: text.outline });
+    const hasPrice = pricedUnits(model);
+    if (isOwn) this.#style.guard?.(body, { isVerified: true, hasPrice, outline: text.outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {
       const source = asBuffer(body);
       return { headers, body: text.forVendor(planned.route), source, dropped: [] };
@@ -177,6 +182,7 @@ export class WireRequest extends ReadRequest<Buffer> {
       limitParameter: planned.route.limitParameter,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
+      hasPrice,
     });
     const dropped = encoded.dropped
       .filter((name) => this.dialect !== Dialect.RESPONSES || !gatewayMembers.has(name))
@@ -212,6 +218,17 @@ export class WireRequest extends ReadRequest<Buffer> {
     return headers;
   }
 
+  override costWriter(): CostWriter<Buffer> | undefined {
+    if (!this.#options.request.reportCost) return undefined;
+    const { usageEvents } = this.#style;
+    const stream = new CostStream(usageEvents);
+    return {
+      whole: (body, cost) => writeReplyCost(body, usageEvents, cost),
+      write: (out, cost) => stream.write(out, cost),
+      rest: (cost) => stream.rest(cost),
+    };
+  }
+
   refusal(
     { status, body, error }: VendorRefusal,
     { dialect }: PlannedRoute,
@@ -223,18 +240,26 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { text } = this;
     return {
       publicModel: route.model === text.model ? undefined : text.model,
-      hideUsage: text.stream && !text.wantsUsage,
+      hideUsage: text.stream && !text.wantsUsage && !this.#options.request.reportCost,
       choices: text.choices,
     };
   }
 
-  #encoded({ dialect, vendorUrl }: PlannedRoute, target: RequestTarget): EncodedRequest {
+  #encoded(
+    { dialect, vendorUrl }: PlannedRoute,
+    { hasPrice, ...target }: RequestTarget & Pick<GuardOptions, "hasPrice">,
+  ): EncodedRequest {
     const generation = this.#decoded();
     try {
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
       if (dialect !== this.dialect)
-        codec.guard?.(encoded.body, { isVerified: true, vendorUrl, outline: encoded.outline() });
+        codec.guard?.(encoded.body, {
+          isVerified: true,
+          hasPrice,
+          vendorUrl,
+          outline: encoded.outline(),
+        });
       return encoded;
     } catch (error) {
       throw withMemberName(this.#style.memberNames, error);
@@ -265,9 +290,12 @@ export class WireRequest extends ReadRequest<Buffer> {
     };
   }
 
-  /** The request as the client sent it, for replies that repeat it. */
-  #withPreviousId(generation: Generation): Generation {
+  /** What the reply repeats: the request as the client sent it. */
+  #withPreviousId(asked: Generation): Generation {
     const { previous } = this.#read;
+    const { reportCost } = this.#options.request;
+    // The cost is told beside the usage.
+    const generation = reportCost ? { ...asked, includeUsage: true } : asked;
     if (previous === undefined) return generation;
     const json = JSON.stringify(previous);
     const extra = create(ExtraSchema, { name: "previous_response_id", json });

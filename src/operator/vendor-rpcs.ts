@@ -4,7 +4,7 @@ import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
 import { CancelBilling, ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
-import { VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
+import { UnlimitedModelSchema, VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
 import { taskRunMs } from "../config/limits.ts";
@@ -61,6 +61,19 @@ const recentSql = `
     from (select * from call where id >= $1 order by id desc limit ${recentRows}) newest
     where vendor <> '' group by vendor`;
 
+interface UnlimitedRow {
+  readonly vendor: string;
+  readonly model: string;
+  readonly call_id: string;
+  readonly limit_tokens: string;
+  readonly output_tokens: string;
+  readonly create_time: Date;
+}
+
+/** Marked by the calls that noticed it, see inference/unlimited-routes.ts. */
+const unlimitedSql =
+  "select vendor, model, call_id, limit_tokens, output_tokens, create_time from unlimited_route order by vendor, model";
+
 type Rpcs = ServiceImpl<typeof OperatorService>;
 
 /** Creates the RPCs for vendors and models. */
@@ -75,7 +88,12 @@ export function createVendorRpcs(
       const { items, nextPageToken } = pageOf(request, vendors, ({ name }) => name);
       const { rows } = await mapDatabaseLoss(pool.query<RecentRow>(recentSql, [recentFrom()]));
       const recent = new Map(rows.map((row) => [row.vendor, row]));
-      const states = items.map((vendor) => stateOf(vendor, options, recent.get(vendor.name)));
+      const marked = await mapDatabaseLoss(pool.query<UnlimitedRow>(unlimitedSql));
+      const states = items.map((vendor) => {
+        const state = stateOf(vendor, options, recent.get(vendor.name));
+        state.unlimitedModels = unlimitedModels(marked.rows, vendor.name);
+        return state;
+      });
       return { vendors: states, nextPageToken };
     },
 
@@ -169,7 +187,21 @@ function stateOf(
   });
 }
 
-/** The line in uas.yaml; 0 for the built-in configuration, which has no file. */
+function unlimitedModels(rows: readonly UnlimitedRow[], vendor: string) {
+  return rows
+    .filter((row) => row.vendor === vendor)
+    .map((row) =>
+      create(UnlimitedModelSchema, {
+        model: row.model,
+        callId: row.call_id,
+        limitTokens: BigInt(row.limit_tokens),
+        outputTokens: BigInt(row.output_tokens),
+        createTime: timestampFromMs(row.create_time.getTime()),
+      }),
+    );
+}
+
+/** Of the built-in configuration nobody has a file. */
 function lineOf({ isDemo, lines }: Config, path: string): number {
   return isDemo ? 0 : (lines?.get(path) ?? 0);
 }

@@ -47,6 +47,7 @@ export function usageOf({
     cacheWriteTokens: tokens?.cacheWriteTokens ?? 0,
     outputTokens: tokens?.outputTokens ?? 0,
     reasoningTokens: tokens?.reasoningTokens ?? 0,
+    ...(tokens?.cacheWrite1hTokens && { cacheWrite1hTokens: tokens.cacheWrite1hTokens }),
     ...(images !== undefined && { images }),
     ...(seconds !== undefined && { seconds }),
   };

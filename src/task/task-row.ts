@@ -48,6 +48,8 @@ export interface StoredUsageJson {
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
+  /** Part of those written to the cache, kept there for an hour. Default: none. */
+  readonly cacheWrite1hTokens?: number;
   /** Images generated. Default: none. */
   readonly images?: number;
   /** Seconds of video or audio generated. Default: none. */

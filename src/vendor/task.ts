@@ -178,6 +178,8 @@ export interface TaskTokens {
   readonly cachedInputTokens?: number;
   /** Part of the input. Default 0. */
   readonly cacheWriteTokens?: number;
+  /** Part of those written to the cache. Default 0. */
+  readonly cacheWrite1hTokens?: number;
   /** Part of the output. Default 0. */
   readonly reasoningTokens?: number;
   /** Whether the gateway estimated them because the vendor did not report any. Default false. */

@@ -101,11 +101,11 @@ describe("a valid file", () => {
   it("becomes prices by time, tiers, and vendor costs", () => {
     const dated = `price:
       - { input: 1, output: 2 }
-      - { from: 2026-07-01, input: 2, output: 3, reasoning: 1 }
+      - { from: 2026-07-01, input: 2, output: 3, reasoning: 1, cache_write_1h: 4 }
       - from: "2999-12-31T23:30:00.5+02:00"
         input: 3
         output: 4
-        tiers: [{ above: 200000, input: 6, cached_input: 0.5 }, { above: 500000, output: 9 }]
+        tiers: [{ above: 200000, input: 6, cache_write_1h: 12, cached_input: 0.5 }, { above: 500000, output: 9 }]
 `;
     const yaml = full
       .replace(/price: \{ input: 0.15.*\n/, dated)
@@ -114,13 +114,22 @@ describe("a valid file", () => {
     const usd = 1_000_000_000n;
     expect(model?.prices).toMatchObject([
       { fromMs: -Infinity, price: { input: usd, output: 2n * usd, tiers: undefined } },
-      { fromMs: Date.UTC(2026, 6, 1), price: { input: 2n * usd, reasoning: usd } },
+      {
+        fromMs: Date.UTC(2026, 6, 1),
+        price: { input: 2n * usd, reasoning: usd, cacheWrite1h: 4n * usd },
+      },
       {
         fromMs: Date.UTC(2999, 11, 31, 21, 30, 0, 500),
         price: {
           input: 3n * usd,
           tiers: [
-            { above: 200_000, input: 6n * usd, cachedInput: usd / 2n, output: undefined },
+            {
+              above: 200_000,
+              input: 6n * usd,
+              cacheWrite1h: 12n * usd,
+              cachedInput: usd / 2n,
+              output: undefined,
+            },
             { above: 500_000, input: undefined, output: 9n * usd },
           ],
         },

@@ -34,13 +34,31 @@ describe("chat completions", () => {
   it.each([
     ["moderation.model", { moderation: { model: "omni" } }],
     ["service_tier", { service_tier: "priority" }],
+    ["service_tier", { service_tier: "next_year" }],
+    ["web_search_options", { web_search_options: {} }],
+    ["search_parameters", { search_parameters: { mode: "on" } }],
+    ["enable_search", { enable_search: true }],
+    ["plugins", { plugins: [{ id: "web" }] }],
+    ["modalities[1]", { modalities: ["text", "audio"] }],
+    ["audio", { audio: { voice: "alloy", format: "wav" } }],
+    ["tools[0].type", { tools: [{ type: "web_search" }] }],
+    ["tools[0].type", { tools: [{ type: "builtin_function", function: { name: "$web_search" } }] }],
     ["messages[1].content[0].file.file_id", { messages: [{}, { content: [file] }] }],
   ])("%s", (param, body) => expect(refused(chatCompletions.guard, body)).toBe(param));
 
   it("has nothing against the rest", () => {
     const schema = { properties: { file_id: { type: "string" }, moderation: {} } };
     const tools = [{ type: "function", function: { name: "f", parameters: schema } }];
-    const harmless = { service_tier: "flex", moderation: null, tools, metadata: { file_id: "x" } };
+    const harmless = {
+      service_tier: "flex",
+      moderation: null,
+      tools,
+      metadata: { file_id: "x" },
+      modalities: ["text"],
+      audio: null,
+      enable_search: false,
+      web_search_options: null,
+    };
     expect(refused(chatCompletions.guard, harmless)).toBe("");
   });
 });
@@ -58,6 +76,21 @@ describe("messages", () => {
     ["tools[0].model", '{"tools":[{"type":"\\u0061dvisor_20260301","model":"x"}]}'],
     ["speed", { speed: "fast" }],
     ["thread", { thread: { type: "continue", previous_message_id: "msg_1" } }],
+    ["speed", { speed: "next_year" }],
+    ["service_tier", { service_tier: "priority" }],
+    ["inference_geo", { inference_geo: "us" }],
+    ["mcp_servers", { mcp_servers: [{ type: "url", url: "https://a.test" }] }],
+    ["tools[0].type", { tools: [{ type: "web_search_20250305", max_uses: 3 }] }],
+    ["tools[0].type", { tools: [{ type: "web_fetch_20250910" }] }],
+    ["tools[0].type", { tools: [{ type: "code_execution_20250825" }] }],
+    ["tools[1].type", { tools: [{ name: "f" }, { type: "next_year" }] }],
+    ["cache_control.ttl", { cache_control: { type: "ephemeral", ttl: "1h" } }],
+    ["system[0].cache_control.ttl", { system: [{ cache_control: { ttl: "1h" } }] }],
+    ["tools[0].cache_control.ttl", { tools: [{ name: "f", cache_control: { ttl: "1h" } }] }],
+    [
+      "messages[0].content[0].content[0].cache_control.ttl",
+      { messages: [{ content: [{ content: [{ cache_control: { ttl: "1h" } }] }] }] },
+    ],
     ["container", { container: "container_1" }],
     ["container.id", { container: { id: "container_1", skills: [] } }],
     ["tools[0].model", { tools: [{ type: "advisor_20260301", name: "a", model: "x" }] }],
@@ -77,8 +110,19 @@ describe("messages", () => {
     const made = { type: "code_execution_output", file_id: "file_1" };
     const harmless = {
       speed: "standard",
+      service_tier: "standard_only",
+      inference_geo: "global",
+      mcp_servers: [],
+      cache_control: { type: "ephemeral", ttl: "5m" },
       container: { skills: [{ type: "anthropic", skill_id: "pdf", version: "latest" }] },
-      tools: [{ name: "f", input_schema: { properties: { model: {}, container: {} } } }],
+      tools: [
+        { name: "f", input_schema: { properties: { model: {}, container: {}, ttl: {} } } },
+        { type: "custom", name: "g", cache_control: { type: "ephemeral" } },
+        { type: "bash_20250124", name: "bash" },
+        { type: "text_editor_20250728", name: "edit" },
+        { type: "computer_20250124", name: "computer" },
+        { type: "memory_20250818", name: "memory" },
+      ],
       messages: [{ content: [{ type: "code_execution_tool_result", content: [made] }] }],
     };
     expect(refused(messages.guard, harmless)).toBe("");
@@ -99,6 +143,21 @@ describe("responses", () => {
     ],
     ["tools[0].model", { tools: [{ type: "image_generation", model: "gpt-image-2" }] }],
     ["tools[0].type", { tools: [{ type: "image_generation" }] }],
+    ["tools[0].type", { tools: [{ type: "web_search" }] }],
+    ["tools[0].type", { tools: [{ type: "web_search_preview_2025_03_11" }] }],
+    ["tools[0].type", { tools: [{ type: "code_interpreter", container: { type: "auto" } }] }],
+    ["tools[0].type", { tools: [{ type: "shell" }] }],
+    ["tools[0].type", { tools: [{ type: "shell", environment: { type: "container_auto" } }] }],
+    ["tools[0].type", { tools: [{ type: "file_search" }] }],
+    ["tools[0].type", { tools: [{ type: "mcp", server_url: "https://a.test" }] }],
+    ["tools[1].type", { tools: [{ type: "function" }, { type: "next_year" }] }],
+    ["tools[0].type", '{"tools":[{"type" : "mcp"}]}'],
+    ["tools[0].type", '{"tools":[{"ty\\u0070e":"mcp"}]}'],
+    ["tools[0].tools[0].type", { tools: [{ type: "namespace", tools: [{ type: "mcp" }] }] }],
+    ["input[0].tools[0].type", { input: [{ tools: [{ type: "web_search" }] }] }],
+    ["modalities[1]", { modalities: ["text", "audio"] }],
+    ["audio", { audio: { voice: "alloy" } }],
+    ["service_tier", { service_tier: "next_year" }],
     [
       "tools[0].tools[0].vector_store_ids",
       { tools: [{ tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] }] },
@@ -127,8 +186,11 @@ describe("responses", () => {
       service_tier: "auto",
       metadata: { conversation: "c" },
       tools: [
-        { type: "code_interpreter", container: { type: "auto" } },
-        { type: "web_search" },
+        { type: "custom", name: "c", format: { type: "grammar", syntax: "lark", definition: "x" } },
+        { type: "shell", environment: { type: "local" } },
+        { type: "local_shell" },
+        { type: "computer_use_preview", environment: "browser" },
+        { type: "namespace", name: "n", tools: [{ type: "function", name: "g" }] },
         { type: "function", name: "f", parameters: { properties: { prompt: {}, model: {} } } },
       ],
       input: [
@@ -184,7 +246,15 @@ describe("gemini", () => {
     ["", at("https://notgenerativelanguage.googleapis.com/files/abc")],
     ["", of({ functionCall: { name: "f", args: { fileUri: "files/abc" } } })],
     ["", of({ functionResponse: { name: "f", response: { fileUri: "files/abc" } } })],
-    ["", { serviceTier: "flex", tools: [{ googleSearch: {} }] }],
+    ["tools", { tools: [{ googleSearch: {} }] }],
+    ["tools", { tools: [{ functionDeclarations: [{ name: "f" }] }, { google_search: {} }] }],
+    ["tools", { tools: [{ codeExecution: {} }] }],
+    ["tools", { tools: [{ urlContext: {} }] }],
+    ["tools", { tools: [{ functionDeclarations: [], nextYear: {} }] }],
+    ["responseModalities[0]", { generationConfig: { responseModalities: ["AUDIO"] } }],
+    ["service_tier", { serviceTier: "next_year" }],
+    ["", { serviceTier: "flex", tools: [{ functionDeclarations: [{ name: "googleSearch" }] }] }],
+    ["", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
   ])("%s %j", (param, body) => {
     const bytes = Buffer.from(JSON.stringify(body));
     const vendorUrl = "https://proxy.example/google";
@@ -193,6 +263,24 @@ describe("gemini", () => {
     expect(paramOf(() => gemini.guard?.(bytes, options))).toBe(param);
     expect(paramOf(() => gemini.guard?.(bytes, { ...options, outline }))).toBe(param);
   });
+});
+
+it("a cache of an hour passes where the model has a price for it, and only that one", () => {
+  const body = (ttl: string) =>
+    Buffer.from(JSON.stringify({ system: [{ text: "x", cache_control: { ttl } }] }));
+  const check = (ttl: string, unit: string) =>
+    paramOf(() => messages.guard?.(body(ttl), { isVerified: true, hasPrice: (of) => of === unit }));
+  expect(check("1h", "cache_write_1h")).toBe("");
+  expect(check("1h", "another")).toBe("system[0].cache_control.ttl");
+  expect(check("5h", "cache_write_1h")).toBe("system[0].cache_control.ttl");
+});
+
+it("a refusal names the tool and the price unit that is missing", () => {
+  const body = Buffer.from(JSON.stringify({ tools: [{ type: "web_search" }] }));
+  const outline = readOutline(body);
+  expect(() => responses.guard?.(body, { isVerified: true, outline })).toThrow(
+    /"tools\[0\]\.type" asks for the tool "web_search".* no price "tools\.web_search"/,
+  );
 });
 
 it("a deep body costs no stack", () => {

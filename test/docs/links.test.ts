@@ -1,6 +1,6 @@
 /** Every link between the pages leads somewhere, and every file that a page names exists. */
-import { existsSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { existsSync, globSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
 import { pages, readPage, root } from "./page.ts";
 
@@ -34,5 +34,15 @@ test.each(pages)("%s: files that it names exist", (page) => {
   const missing = named
     .map(([, path = ""]) => path)
     .filter((path) => !existsSync(join(root, path)));
+  expect(missing).toEqual([]);
+});
+
+test("docs/architecture.md: files that it names by their last part exist", () => {
+  const existing = new Set(
+    globSync("src/**/*.{ts,tsx,sql}", { cwd: root }).map((file) => basename(file)),
+  );
+  const named = [...readPage("docs/architecture.md").matchAll(/`([\w-]+\.(?:tsx?|sql))`/g)];
+  const missing = named.map(([, name = ""]) => name).filter((name) => !existing.has(name));
+  expect(named.length).toBeGreaterThan(100);
   expect(missing).toEqual([]);
 });

@@ -1,15 +1,15 @@
-/** What the README shows a reader to paste works on a fresh start. */
+/** Commands and programs of README.md and docs/clients.md work on a fresh start. */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { knownVariables } from "../../src/config/settings.ts";
 import { problemsOf } from "../config/support.ts";
 import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
-import { blocksOf, readPage, root, rowsOf } from "./page.ts";
+import { blocksOf, readPage, root } from "./page.ts";
 
-const page = readPage("README.md");
+const readme = readPage("README.md");
+const pages = ["README.md", "docs/clients.md"];
 const cwd = mkdtempSync(join(tmpdir(), "uas-docs-"));
 let gateway: DemoGateway;
 
@@ -50,8 +50,15 @@ async function run(program: string, args: readonly string[]): Promise<Ran> {
 /** Without a shell and curl, as on a bare Windows, there is nobody to paste these lines. */
 const hasCurl = spawnSync("sh", ["-c", "curl --version"]).status === 0;
 
-const commands = blocksOf(page, ["sh"]).map(({ text }) => text);
-const programs = blocksOf(page, ["js"]).map(({ text }) => text);
+const textsOf = (language: string): [string, string][] =>
+  pages.flatMap((page) =>
+    blocksOf(readPage(page), [language]).map(({ text }): [string, string] => [
+      `${page}: ${text.split("\n")[0] ?? ""}`,
+      text,
+    ]),
+  );
+const commands = textsOf("sh");
+const programs = textsOf("js");
 
 /** The block for this gateway: its addresses, and failure wherever curl is refused. */
 function here(text: string): string {
@@ -68,12 +75,12 @@ function here(text: string): string {
 /** Some blocks start seven processes, each of which takes ten seconds on a busy machine. */
 const timeout = 120_000;
 
-describe.runIf(hasCurl)("README.md: lines for the shell", { timeout }, () => {
-  it("has them", () => {
-    expect(commands.length).toBeGreaterThan(4);
+describe.runIf(hasCurl)("commands for the shell", { timeout }, () => {
+  it("exist on both pages", () => {
+    expect(commands.length).toBeGreaterThan(6);
   });
 
-  it.each(commands.map((text) => [text.split("\n")[0] ?? "", text]))("%s", async (_name, text) => {
+  it.each(commands)("%s", async (_name, text) => {
     for (const [, id = ""] of text.matchAll(/calls show (\S+)/g)) await gateway.recorded(id);
     const ran = await run("sh", ["-euc", here(text)]);
     expect(ran.code, ran.err + ran.out).toBe(0);
@@ -96,8 +103,8 @@ describe.runIf(hasCurl)("README.md: lines for the shell", { timeout }, () => {
   });
 });
 
-describe("README.md: programs", { timeout }, () => {
-  it.each(programs.map((text) => [text.split("\n")[0] ?? "", text]))("%s", async (_name, text) => {
+describe("programs", { timeout }, () => {
+  it.each(programs)("%s", async (_name, text) => {
     const ran = await run(process.execPath, ["--input-type=module", "-e", here(text)]);
     expect(ran.code, ran.err).toBe(0);
     // The SDK prints the text; the raw chunks end as a stream in this dialect ends.
@@ -107,7 +114,7 @@ describe("README.md: programs", { timeout }, () => {
 
 describe("README.md", () => {
   it("shows a configuration that is right", () => {
-    const blocks = blocksOf(page, ["yaml"]);
+    const blocks = blocksOf(readme, ["yaml"]);
     expect(blocks.length).toBe(1);
     for (const { text } of blocks) {
       expect(problemsOf(text, { env: { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" } })).toEqual(
@@ -116,28 +123,21 @@ describe("README.md", () => {
     }
   });
 
+  it("is short enough to be read at once", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(200);
+  });
+});
+
+describe("CONTRIBUTING.md", () => {
   it("names scripts that exist, and every script", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
       scripts: Record<string, string>;
     };
-    const named = new Set(
-      [...page.matchAll(/npm (?:run ([a-z:]+)|(start|test))/g)].map(
-        ([, script, usual = ""]) => script ?? usual,
-      ),
-    );
+    const named = [
+      ...readPage("CONTRIBUTING.md").matchAll(/^\| `npm (?:run )?([a-z:]+)` \|/gm),
+    ].map(([, script = ""]) => script);
     const parts = new Set(["lint", "types"]); // of `check`
-    expect([...named].toSorted()).toEqual(
-      Object.keys(scripts)
-        .filter((name) => !parts.has(name))
-        .toSorted(),
-    );
-  });
-
-  it("lists every variable of the environment", () => {
-    const names = rowsOf(page)
-      .map(([name = ""]) => name)
-      .filter((name) => /^[A-Z_]+$/.test(name));
-    const read = [...knownVariables, "DATABASE_URL"].filter((name) => name !== "UAS_API_KEY");
-    expect(names.toSorted()).toEqual(read.toSorted());
+    const expected = Object.keys(scripts).filter((name) => !parts.has(name));
+    expect(named.toSorted()).toEqual(expected.toSorted());
   });
 });

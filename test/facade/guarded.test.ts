@@ -56,6 +56,17 @@ it.each([
   ["/v1/messages", "thread", { ...claude, thread: { type: "create" } }],
   ["/v1/responses", "conversation", { model: "gpt", input: "x", conversation: "conv_1" }],
   ["/v1/responses", "tools[0].type", { model: "gpt", tools: [{ type: "image_generation" }] }],
+  // Translated to the vendor's style: there it is a tool of the vendor's.
+  [
+    "/v1/chat/completions",
+    "tools.web_search",
+    { model: "claude", messages, web_search_options: {} },
+  ],
+  [
+    "/v1/responses",
+    "tools.web_search",
+    { model: "claude", input: "x", tools: [{ type: "web_search" }] },
+  ],
   ["/v1/chat/completions", "service_tier", { model: "gpt", messages, service_tier: "priority" }],
 ])("%s: %s", async (path, param, body) => {
   const reply = await expectFree(gateway, customer, () =>
@@ -66,6 +77,39 @@ it.each([
   );
   expect([reply.status, reply.body.toString()]).toEqual([400, expect.stringContaining(param)]);
   expect([...anthropic.requests, ...openai.requests]).toEqual([]);
+});
+
+it("a typed caller's own tool of the vendor's is refused without a price for it", async () => {
+  const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
+  const opaque = {
+    dialect: Dialect.RESPONSES,
+    type: "code_interpreter",
+    json: '{"type":"code_interpreter","container":{"type":"auto"}}',
+  };
+  const tools = [{ kind: { case: "opaque", value: opaque } }] as const;
+  const refused = await expectFree(gateway, customer, () =>
+    createClient(InferenceService, transport)
+      .generate(
+        {
+          generation: {
+            model: "gpt",
+            conversation: {
+              turns: [
+                { role: Role.USER, parts: [{ kind: { case: "text", value: { text: "Hi" } } }] },
+              ],
+              tools: [...tools],
+            },
+          },
+        },
+        { headers: { authorization: `Bearer ${customer.key}` } },
+      )
+      .catch((error: unknown) => error),
+  );
+  expect(refused).toMatchObject({
+    code: Code.InvalidArgument,
+    message: expect.stringContaining("tools.code_execution") as unknown,
+  });
+  expect(openai.requests).toEqual([]);
 });
 
 it.each([

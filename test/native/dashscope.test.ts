@@ -131,6 +131,14 @@ test("a model may be named by the gateway's name, which the vendor never receive
   expect((await gateway.call("ds-2")).model).toBe("our/qwen");
 });
 
+test("a search or code execution by the vendor is refused, because the model has no price for it", async () => {
+  for (const name of ["enable_search", "enable_code_interpreter"]) {
+    const body = JSON.stringify({ model: "our/qwen", input, parameters: { [name]: true } });
+    const response = await ask(text, { body });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(name)]);
+  }
+});
+
 test("images of a synchronous reply are charged one by one", async () => {
   const body = JSON.stringify({ model: "qwen-image", input, parameters: { n: 2 } });
   const response = await ask(pictures, { body, headers: { "x-request-id": "ds-3" } });

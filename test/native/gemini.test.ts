@@ -140,6 +140,34 @@ test("countTokens is free, and embeddings cost their input tokens", async () => 
   expect(call.usage?.outputTokens).toBe(0);
 });
 
+test.each([
+  ["google_search", { tools: [{ google_search: {} }] }],
+  ["codeExecution", { tools: [{ functionDeclarations: [] }, { codeExecution: {} }] }],
+  ["audio_output", { generationConfig: { responseModalities: ["AUDIO"] } }],
+  ["audio_output", { generation_config: { response_modalities: ["audio"] } }],
+  ["service_tier", { serviceTier: "priority" }],
+])("what Google bills beyond tokens is refused before it is asked: %s %j", async (word, more) => {
+  const response = await ask("/v1beta/models/gemini-x:generateContent", {
+    body: JSON.stringify({ contents: [{ parts: [{ text: "Hi" }] }], ...more }),
+  });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(word)]);
+  expect(gateway.vendor.requests).toEqual([]);
+});
+
+test.each([
+  ["google_search", { tools: [{ type: "google_search" }] }],
+  ["mcp_server", { tools: [{ type: "mcp_server", url: "https://a.test" }] }],
+  ["audio_output", { response_modalities: ["audio"] }],
+])("an interaction is refused what Google bills beyond tokens: %s", async (word, more) => {
+  for (const background of [true, false]) {
+    const response = await ask("/v1beta/interactions", {
+      body: JSON.stringify({ model: "gemini-x", input: "Hi", background, ...more }),
+    });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(word)]);
+  }
+  expect(gateway.vendor.requests).toEqual([]);
+});
+
 test("a batch of embeddings says its model again: by our name it becomes the vendor's, another is refused", async () => {
   gateway.vendor.answer(() => ({ body: '{"embeddings": [{"values": [0.5]}]}' }));
   const content = { parts: [{ text: 'say "model": "models/embedder"' }] };

@@ -153,6 +153,20 @@ describe("the vendors", () => {
     await down.close();
   });
 
+  test("are shown with the models that ignore the output limit of a request (R-MON-12)", async () => {
+    const callId = "01900000-0000-7000-8000-000000000001";
+    await pool.query(
+      "insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens) values ($1, $2, $3, $4, $5)",
+      ["sim", "vendor-model", callId, 1, 4_096],
+    );
+    const { vendors } = await client().listVendors({});
+    await pool.query("delete from unlimited_route");
+    expect(vendors.map(({ unlimitedModels }) => unlimitedModels)).toMatchObject([
+      [],
+      [{ model: "vendor-model", callId, limitTokens: 1n, outputTokens: 4_096n }],
+    ]);
+  });
+
   test("answer a test, which is not charged, and a failed test names the error", async () => {
     const tested = await client().testVendor({ vendor: "demo" });
     expect(tested).toMatchObject({ ok: true, modelKey: demoModel, error: "" });

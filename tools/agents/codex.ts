@@ -1,5 +1,5 @@
 /** Codex: responses style, without state, streamed. */
-import { type Agent, type Cli, type Command, jsonLines, type Model, textAt } from "./agent.ts";
+import { type Agent, type Cli, type Command, jsonLines, textAt } from "./agent.ts";
 
 const cli: Cli = { package: "@openai/codex", version: "0.169.0", program: "codex" };
 
@@ -14,6 +14,9 @@ const shared: Pick<Agent, "cli" | "reasons" | "callOf" | "answerOf"> = {
       .at(-1),
 };
 
+/** Its web search is a tool that the vendor bills by the call, which the gateway refuses. */
+const withoutWebSearch = 'web_search = "disabled"';
+
 /** With a provider of the user's own; and with the built-in one, which tries a WebSocket first. */
 export const codexAgents: readonly Agent[] = [
   {
@@ -23,7 +26,7 @@ export const codexAgents: readonly Agent[] = [
       ".codex/config.toml": toml([
         `model = "${model.key}"`,
         'model_provider = "uas"',
-        ...withoutWebSearch(model),
+        withoutWebSearch,
         "[model_providers.uas]",
         'name = "UAS"',
         `base_url = "${origin}/v1"`,
@@ -42,18 +45,13 @@ export const codexAgents: readonly Agent[] = [
       ".codex/config.toml": toml([
         `model = "${model.key}"`,
         `openai_base_url = "${origin}/v1"`,
-        ...withoutWebSearch(model),
+        withoutWebSearch,
       ]),
     }),
     login: { args: ["login", "--with-api-key"] },
     ask: () => exec({}),
   },
 ];
-
-/** Its web search is a tool of the vendor's own, which only vendors of the responses style have. */
-function withoutWebSearch({ vendor }: Model): string[] {
-  return vendor === "responses" ? [] : ['web_search = "disabled"'];
-}
 
 function exec(env: Command["env"] & object): Command {
   // Its sandbox needs rights of the kernel that containers do not have; the home is thrown away.

@@ -54,6 +54,8 @@ export interface RecordedTokens {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
+  /** Of those written, the ones kept for an hour. Default 0. */
+  readonly cacheWrite1hTokens?: number | undefined;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
 }
@@ -93,6 +95,12 @@ export function callRecord(facts: CallFacts): CallRow {
     second_micros: units?.seconds === undefined ? null : secondMicros(units.seconds),
     vendor_cost: facts.vendorCostNanos?.toString() ?? null,
   };
-  // Left out where there are none: records of calls that one vendor took are not longer for it.
-  return attempts === undefined ? row : { ...row, attempts };
+  // Left out where there are none: records of most calls are not longer for it.
+  const lasting = usage?.cacheWrite1hTokens ?? 0;
+  if (attempts === undefined && lasting === 0) return row;
+  return {
+    ...row,
+    ...(attempts && { attempts }),
+    ...(lasting > 0 && { hour_cache_write_tokens: lasting }),
+  };
 }

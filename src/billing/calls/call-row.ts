@@ -10,7 +10,7 @@ import type { CallEntity } from "./entity.ts";
  */
 export type CallRow = Omit<
   RowOf<typeof CallEntity>,
-  "start_time" | "second_micros" | "vendor_cost" | "attempts"
+  "start_time" | "second_micros" | "vendor_cost" | "attempts" | "hour_cache_write_tokens"
 > & {
   readonly ending: CallEnding;
   readonly usage_source: UsageSource;
@@ -22,6 +22,8 @@ export type CallRow = Omit<
   readonly vendor_cost?: string | null;
   /** Failed attempts, in their order. Null or left out where there are none. */
   readonly attempts?: readonly AttemptRow[] | null;
+  /** Of the tokens written to the cache, those kept for an hour. Null or left out where there are none. */
+  readonly hour_cache_write_tokens?: number | null;
 };
 
 /** An attempt that failed before another vendor was asked. */

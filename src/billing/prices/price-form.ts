@@ -15,6 +15,7 @@ const tokenMembers = [
   "input",
   "cachedInput",
   "cacheWrite",
+  "cacheWrite1h",
   "output",
   "reasoning",
 ] as const satisfies readonly (keyof TokenPrices)[];
@@ -72,6 +73,7 @@ function parseTokens(canonical: CanonicalUnits): TokenPrices {
     input: nanosOf(canonical["input"]),
     cachedInput: nanosOf(canonical["cachedInput"]),
     cacheWrite: nanosOf(canonical["cacheWrite"]),
+    cacheWrite1h: nanosOf(canonical["cacheWrite1h"]),
     output: nanosOf(canonical["output"]),
     reasoning: nanosOf(canonical["reasoning"]),
   };

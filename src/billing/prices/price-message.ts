@@ -20,6 +20,7 @@ function tokenPrices(prices: TokenPrices): Record<keyof TokenPrices, string> {
     input: usd(prices.input),
     cachedInput: usd(prices.cachedInput),
     cacheWrite: usd(prices.cacheWrite),
+    cacheWrite1h: usd(prices.cacheWrite1h),
     output: usd(prices.output),
     reasoning: usd(prices.reasoning),
   };

@@ -7,7 +7,7 @@ export type TokenUsage = Pick<
   Usage,
   "inputTokens" | "cachedInputTokens" | "cacheWriteTokens" | "outputTokens"
 > &
-  Partial<Pick<Usage, "reasoningTokens">>;
+  Partial<Pick<Usage, "reasoningTokens" | "cacheWrite1hTokens">>;
 
 /** Billable units other than tokens. */
 export interface UnitUsage {
@@ -36,6 +36,7 @@ export const priceUnits = [
   "input",
   "cachedInput",
   "cacheWrite",
+  "cacheWrite1h",
   "output",
   "reasoning",
   "image",
@@ -51,6 +52,7 @@ export const tokenUnits: ReadonlySet<PriceUnit> = new Set([
   "input",
   "cachedInput",
   "cacheWrite",
+  "cacheWrite1h",
   "output",
   "reasoning",
 ]);
@@ -132,6 +134,7 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
     input: tier.input ?? price.input,
     cachedInput: tier.cachedInput ?? price.cachedInput,
     cacheWrite: tier.cacheWrite ?? price.cacheWrite,
+    cacheWrite1h: tier.cacheWrite1h ?? price.cacheWrite1h,
     output: tier.output ?? price.output,
     reasoning: tier.reasoning ?? price.reasoning,
   };
@@ -140,8 +143,8 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
 /** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
 function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
-  const { reasoning = output } = price;
-  const maxInput = [input, cachedInput, cacheWrite].reduce((a, b) => (a > b ? a : b));
+  const { reasoning = output, cacheWrite1h = cacheWrite } = price;
+  const maxInput = [input, cachedInput, cacheWrite, cacheWrite1h].reduce((a, b) => (a > b ? a : b));
   const tokens: TokenPrices = {
     input: maxInput,
     cachedInput,
@@ -175,7 +178,9 @@ function forEachCharge(
   visit: ChargeVisitor,
 ): void {
   const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
+  const { cacheWrite1h = cacheWrite } = tokens;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  const { cacheWrite1hTokens = 0 } = usage;
   const each = (unit: PriceUnit, parts: bigint, nanos: bigint | undefined): void => {
     if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
   };
@@ -183,7 +188,10 @@ function forEachCharge(
   const reasoned = Math.min(usage.reasoningTokens ?? 0, outputTokens);
   each("input", count(inputTokens - cachedInputTokens - cacheWriteTokens), input);
   each("cachedInput", count(cachedInputTokens), cachedInput);
-  each("cacheWrite", count(cacheWriteTokens), cacheWrite);
+  // They are among those written: a vendor may report more of them.
+  const lasting = Math.max(0, Math.min(cacheWrite1hTokens, cacheWriteTokens));
+  each("cacheWrite", count(cacheWriteTokens - lasting), cacheWrite);
+  if (lasting > 0) each("cacheWrite1h", count(lasting), cacheWrite1h);
   each("output", count(outputTokens - Math.max(reasoned, 0)), output);
   each("reasoning", count(reasoned), reasoning);
   each("image", count(usage.images ?? 0) * quantityPerPrice, price.image);

@@ -14,6 +14,8 @@ const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>
   input: { "genai-prices": { input_mtok: 1n }, "models.dev": { input: 1n } },
   cachedInput: { "genai-prices": { cache_read_mtok: 1n }, "models.dev": { cache_read: 1n } },
   cacheWrite: { "genai-prices": { cache_write_mtok: 1n }, "models.dev": { cache_write: 1n } },
+  // Both lists have one price of cache writes, that of the shorter ones.
+  cacheWrite1h: { "genai-prices": {}, "models.dev": {} },
   output: { "genai-prices": { output_mtok: 1n }, "models.dev": { output: 1n } },
   reasoning: { "genai-prices": { output_reasoning_mtok: 1n }, "models.dev": { reasoning: 1n } },
   // Neither list has prices per image: genai-prices counts the tokens of images, or their pixels.

@@ -66,7 +66,10 @@ interface PriceLine {
   readonly per: string;
 }
 
-type TokenPrice = Pick<PriceTier, "input" | "cachedInput" | "cacheWrite" | "output" | "reasoning">;
+type TokenPrice = Pick<
+  PriceTier,
+  "input" | "cachedInput" | "cacheWrite" | "cacheWrite1h" | "output" | "reasoning"
+>;
 
 /** A price, of the contract for customers or for operators. */
 export type AnyPrice = TokenPrice & Partial<Pick<Price, "image" | "second" | "request">>;
@@ -85,6 +88,7 @@ export function priceLines(
       price.cacheWrite === price.input ? "" : price.cacheWrite,
       text.perMillion,
     ],
+    [calls.units[9] ?? "", price.cacheWrite1h, text.perMillion],
     [text.output, price.output, text.perMillion],
     [
       calls.units[5] ?? "",

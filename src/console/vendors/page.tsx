@@ -126,7 +126,7 @@ function Recent({ vendor: { recent, inFlight, inFlightLimit } }: { vendor: Vendo
 
 function Configured({ vendor }: { vendor: VendorState }) {
   const { vendors: text } = useText();
-  const { baseUrl, hasCredential, models, line, recent } = vendor;
+  const { baseUrl, hasCredential, models, line, recent, unlimitedModels } = vendor;
   return (
     <Facts
       rows={[
@@ -155,6 +155,16 @@ function Configured({ vendor }: { vendor: VendorState }) {
             {models.join(", ")}
           </span>,
         ],
+        ...unlimitedModels.map(
+          ({ model, limitTokens, outputTokens }) =>
+            [
+              text.ignoresLimits,
+              <span key={model} className="text-bad">
+                <span className="font-mono text-xs">{model}</span>{" "}
+                {text.ignoredLimit(limitTokens.toLocaleString(), outputTokens.toLocaleString())}
+              </span>,
+            ] as const,
+        ),
         ...(line === 0 ? [] : [[text.place, text.line(line)] as const]),
       ]}
     />

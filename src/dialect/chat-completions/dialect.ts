@@ -21,6 +21,7 @@ export const chatCompletions: TextDialect = {
   word: "chat-completions",
   forwardedHeaders: new Set(["accept", "openai-beta"]),
   keepAlive: Buffer.from(": keep-alive\n\n"),
+  usageEvents: { types: [], within: "" },
   readRequest: readChatRequest,
   relayReply: relayChatReply,
   relayStream: (options: RelayOptions) => new ChatStreamRelay(options),

@@ -1,21 +1,40 @@
 /** Refuses bodies with members that must not use the key of the operator. */
-import { guardOf, refuseHigherPrice, refuseStored } from "../guard.ts";
-import { isRecord, type JsonRecord, recordsAt } from "../json/value.ts";
+import {
+  checkModalities,
+  refuseUnknown,
+  refuseUnpriced,
+  toolTypeCheck,
+  type FeatureUnit,
+  type ToolRules,
+} from "../billed-features.ts";
+import { checkServiceTier, guardOf, refuseStored } from "../guard.ts";
+import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
 
 const suspects = {
   members: ["serviceTier"],
-  nested: ["fileUri", "file_uri", "fileSearch", "file_search", "retrieval"],
+  nested: ["fileUri", "file_uri", "responseModalities", "response_modalities"],
+  areToolsSuspect: hasOwnTool,
 };
+
+/** Whether one of the tools is not the caller's function. Tools have names here, and no types. */
+function hasOwnTool(json: string): boolean {
+  return recordsAt(parseRecord(`{"tools":${json}}`) ?? {}, "tools").some((tool) =>
+    Object.keys(tool).some((name) => !isFunctions(name)),
+  );
+}
+
+function isFunctions(name: string): boolean {
+  return name === "functionDeclarations" || name === "function_declarations";
+}
 
 /** Checks a body of Gemini's, which is always one of ours: callers know its members by other names, but for parts and
  * tools of Gemini's own, which pass whole. */
 export const guardGemini = guardOf(suspects, (body, { vendorUrl }) => {
-  if (body["serviceTier"] === "priority") {
-    throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
-  }
+  checkServiceTier(body["serviceTier"]);
   const vendorHost = hostOf(vendorUrl ?? "");
   for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], vendorHost);
-  for (const tool of recordsAt(body, "tools")) checkTool(tool);
+  checkGeminiTools(body["tools"]);
+  checkGeminiConfig(body["generationConfig"]);
 });
 
 /** Refuses files that the vendor keeps, in parts and in what is below them. */
@@ -58,9 +77,64 @@ function hostOf(address: string): string | undefined {
   return URL.parse(address)?.hostname.replace(/\.$/, "");
 }
 
-/** Tools that search in what was stored with the operator's key. */
+/** Refuses tools that Google runs. Functions are the caller's own. */
+export function checkGeminiTools(tools: unknown): void {
+  if (!Array.isArray(tools)) return;
+  for (const tool of tools) {
+    if (isRecord(tool)) checkTool(tool);
+  }
+}
+
+const interactionTools: ToolRules = {
+  // The caller operates the computer.
+  free: ["function", "computer_use"],
+  billed: [
+    [/^google_search/, "tools.web_search"],
+    [/^code_execution$/, "tools.code_execution"],
+    [/^url_context$/, "tools.web_fetch"],
+    [/^file_search$/, "tools.file_search"],
+  ],
+};
+
+const checkInteractionTool = toolTypeCheck(interactionTools);
+
+/** Refuses tools of the interactions API that Google runs. */
+export function checkInteractionTools(tools: unknown): void {
+  if (!Array.isArray(tools)) return;
+  for (const [at, tool] of tools.entries()) {
+    if (isRecord(tool)) checkInteractionTool(tool, `tools[${at}]`);
+  }
+}
+
+/** Refuses replies with audio. @param config `generationConfig` */
+export function checkGeminiConfig(config: unknown): void {
+  if (!isRecord(config)) return;
+  for (const name of ["responseModalities", "response_modalities"]) {
+    const words = config[name];
+    // Images are priced by the tokens of the reply, or by the image.
+    const checked = Array.isArray(words) ? words.filter((word) => !isImage(word)) : words;
+    checkModalities(checked, name);
+  }
+}
+
+function isImage(word: unknown): boolean {
+  return typeof word === "string" && word.toLowerCase() === "image";
+}
+
+const billedTools: readonly (readonly [name: RegExp, unit: FeatureUnit])[] = [
+  [/^(?:google|enterprise|web)_?search/i, "tools.web_search"],
+  [/^code_?execution$/i, "tools.code_execution"],
+  [/^url_?context$/i, "tools.web_fetch"],
+];
+
 function checkTool(tool: JsonRecord): void {
   for (const name of ["fileSearch", "file_search", "retrieval"]) {
     if (tool[name] != null) throw refuseStored("tools", "leave it out, and send what is needed");
+  }
+  for (const [name, value] of Object.entries(tool)) {
+    if (value == null || isFunctions(name)) continue;
+    const asked = `the tool "${name.slice(0, 64)}"`;
+    const [, unit] = billedTools.find(([pattern]) => pattern.test(name)) ?? [];
+    throw unit === undefined ? refuseUnknown("tools", asked) : refuseUnpriced("tools", asked, unit);
   }
 }

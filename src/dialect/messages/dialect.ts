@@ -43,6 +43,7 @@ export const messages: TextDialect = {
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
   isLimitRequired: true,
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
+  usageEvents: { types: ["message_delta"], within: "" },
   tokenCount: { required: ["messages"], body: (tokens) => ({ input_tokens: tokens }) },
   memberNames,
   carriesSeals,

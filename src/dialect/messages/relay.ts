@@ -8,7 +8,7 @@ import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
-import { estimatedUsage, writeUsage } from "./usage.ts";
+import { estimatedUsage, hourWrites, writeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -137,5 +137,6 @@ function readUsage(usage: JsonRecord): Usage | undefined {
     written,
     output: usage["output_tokens"],
     reasoning: recordAt(usage, "output_tokens_details")?.["thinking_tokens"],
+    hourWritten: hourWrites(usage),
   });
 }

@@ -1,6 +1,7 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { tokenCount } from "../usage.ts";
 import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
 
 /** The largest count that the contract can carry. */
@@ -21,7 +22,14 @@ export function readUsage(record: JsonRecord): Usage | undefined {
     cacheWriteTokens: written,
     outputTokens: output ?? 0,
     reasoningTokens: Math.min(reasoning, output ?? 0),
+    cacheWrite1hTokens: Math.min(hourWrites(record), written),
   });
+}
+
+/** Of the tokens written to the cache, those kept for an hour. */
+export function hourWrites(record: JsonRecord): number {
+  const parts = recordAt(record, "cache_creation");
+  return (parts && tokenCount(parts["ephemeral_1h_input_tokens"])) ?? 0;
 }
 
 /** Usage as the wire tells it. No member is null: some SDKs refuse a null where a number may be missing. */

@@ -32,6 +32,7 @@ export const responses: TextDialect = {
   requestIdHeaders: ["x-request-id"],
   forwardedHeaders: new Set(["accept", "openai-beta"]),
   keepAlive: Buffer.from(": keep-alive\n\n"),
+  usageEvents: { types: ["response.completed", "response.incomplete"], within: "response" },
   tokenCount: {
     required: [],
     body: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),

@@ -1,5 +1,11 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
+  checkModalities,
+  refuseUnpriced,
+  suspectTools,
+  toolTypeCheck,
+} from "../billed-features.ts";
+import {
   checkFiles,
   checkModeration,
   checkServiceTier,
@@ -9,8 +15,26 @@ import {
 } from "../guard.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
+const tools = {
+  // The caller runs all of these.
+  free: [
+    "function",
+    "custom",
+    "namespace",
+    "local_shell",
+    "apply_patch",
+    "tool_search",
+    "computer(?:_use)?(?:_preview)?(?:_\\d+)*",
+  ],
+  billed: [
+    [/^web_search/, "tools.web_search"],
+    [/^code_interpreter$|^shell$/, "tools.code_execution"],
+    [/^file_search$/, "tools.file_search"],
+  ],
+} as const;
+
 const suspects = {
-  members: ["conversation", "prompt", "moderation", "service_tier"],
+  members: ["conversation", "prompt", "moderation", "service_tier", "modalities", "audio"],
   nested: [
     "comparison_response_id",
     "container",
@@ -19,8 +43,16 @@ const suspects = {
     "file_ids",
     "vector_store_ids",
   ],
-  tools: ["image_generation"],
+  areToolsSuspect: suspectTools(tools),
 };
+
+const checkBilled = toolTypeCheck(tools);
+
+/** A shell costs money where the vendor runs it. */
+function checkType(tool: JsonRecord, path: string): void {
+  const isLocal = recordAt(tool, "environment")?.["type"] === "local";
+  if (tool["type"] !== "shell" || !isLocal) checkBilled(tool, path);
+}
 
 const send = 'send the items in "input"';
 
@@ -34,10 +66,12 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
-  checkTools(body["tools"], "tools");
+  checkModalities(body["modalities"], "modalities");
+  if (body["audio"] != null) throw refuseUnpriced("audio", "audio", "audio_output");
+  checkTools(body["tools"], "tools", checkType);
   const input: readonly unknown[] = Array.isArray(body["input"]) ? body["input"] : [];
   for (const [at, item] of input.entries()) {
-    if (isRecord(item)) checkTools(item["tools"], `input[${at}].tools`);
+    if (isRecord(item)) checkTools(item["tools"], `input[${at}].tools`, checkType);
   }
   checkFiles(input, "input");
   if (!isVerified) refuseReferences(body, input);

@@ -189,7 +189,7 @@ async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<Gate
   logFailure(call, fields, deps.log);
   await settle(admitted, {
     connection,
-    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
   });
   return fields;
 }

@@ -84,7 +84,17 @@ export interface ReplyStream<Out> {
   readonly failed: boolean;
 }
 
-/** The facts from which the head of a reply is made. */
+/** Writes what a call costs into its reply, for a caller that asked for it (R-TXT-12). Costs are decimal numbers of USD. */
+export interface CostWriter<Out> {
+  /** A complete reply with its cost. */
+  whole(body: Out, cost: string): Out;
+  /** The next piece of a stream; returns what can go out now. @param cost with the last piece; `undefined`: more comes */
+  write(out: Out, cost: string | undefined): Out;
+  /** What is still held back; empty: nothing. @param cost `undefined`: not known, it stays as it is */
+  rest(cost: string | undefined): Out;
+}
+
+/** What is known of a reply when its head goes out. */
 export interface ReplyHead {
   /** The vendor's headers, by lower-case name. */
   readonly upstream: Readonly<Record<string, string>>;
@@ -179,7 +189,12 @@ export abstract class ReadRequest<Out extends Chunk> {
     return undefined;
   }
 
-  /** Computes the usage to charge. */
+  /** What writes the cost into the reply; `undefined`: the caller did not ask for it. */
+  costWriter(): CostWriter<Out> | undefined {
+    return undefined;
+  }
+
+  /** What is charged for. */
   meter(delivered: Delivered): Metered {
     return meter(delivered);
   }

@@ -15,7 +15,8 @@ import { toGatewayError, unusableReply } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
-import { logFailure, logStoreFailure, chargeToDate } from "./settle.ts";
+import { ToldCost } from "./told-cost.ts";
+import { chargeToDate, logFailure, logStoreFailure } from "./settle.ts";
 
 /** The progress of a delivery, for the settlement. */
 export interface Delivery {
@@ -23,7 +24,9 @@ export interface Delivery {
   isDone: boolean;
   /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
   isWithheld: boolean;
-  /** The monitor of a stream; `undefined`: the reply is not streamed. */
+  /** Whether the caller has been told the cost: it is final. */
+  isCostTold: boolean;
+  /** The monitor of a stream; `undefined`: the reply is none. */
   monitor: HoldMonitor | undefined;
 }
 
@@ -40,6 +43,8 @@ export async function deliver<Out extends Chunk>(
 ): Promise<void> {
   const { call, reply } = opened;
   const { client, dropped } = connection;
+  const writer = opened.request.costWriter();
+  const told = writer && new ToldCost(opened, writer, { connection, delivery });
   if (reply.kind === "stream") {
     const { stream } = reply;
     delivery.monitor = monitored(opened, stream);
@@ -47,23 +52,25 @@ export async function deliver<Out extends Chunk>(
     try {
       if (!client.isDetached) {
         sink.head(head);
-        await relay(opened, stream, { sink, monitor: delivery.monitor, connection });
+        await relay(opened, stream, { sink, monitor: delivery.monitor, connection, told });
       }
       if (client.isDetached) await drain(stream, delivery.monitor);
     } catch (error) {
-      await fail(opened, stream, { error, sink, connection });
+      await fail(opened, stream, { error, sink, connection, told });
     } finally {
       delivery.isDone = stream.isDone;
     }
     return;
   }
-  const out = reply.kind === "whole" ? reply.whole.body : reply.body;
-  const head = headOf(opened, { length: out.length, dropped, isDetached: client.isDetached });
+  let out = reply.kind === "whole" ? reply.whole.body : reply.body;
+  let cost: string | undefined;
   if (client.isDetached) return;
   if (reply.kind === "whole") {
     await cover(opened, reply.whole.usage, delivery);
     await store(opened, out);
+    if (told !== undefined) ({ body: out, cost } = await told.whole(out));
   }
+  const head = headOf(opened, { length: out.length, dropped, isDetached: false, cost });
   sink.whole(head, out);
   call.relayed();
   delivery.isDone = true;
@@ -101,13 +108,15 @@ interface RelayContext<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
+  /** Tells the cost; `undefined`: nobody asked for it. */
+  readonly told: ToldCost<Out> | undefined;
 }
 
 /** Sends the stream to the caller until it ends or the client disconnects. */
 async function relay<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
-  { sink, monitor, connection: { client } }: RelayContext<Out>,
+  { sink, monitor, connection: { client }, told }: RelayContext<Out>,
 ): Promise<void> {
   const { call } = opened;
   for (;;) {
@@ -118,7 +127,7 @@ async function relay<Out extends Chunk>(
         if (out.length === 0) continue;
         call.relayed();
         if (isLast(opened, reply)) await store(opened, out);
-        const full = sink.chunk(out);
+        const full = told ? send(sink, await told.pass(out, reply.isDone)) : sink.chunk(out);
         if (full !== undefined) await full;
         if (client.isDetached) return;
       }
@@ -129,13 +138,19 @@ async function relay<Out extends Chunk>(
     if (client.isDetached) return;
     const rest = reply.rest();
     if (rest === undefined) {
+      if (told !== undefined) await send(sink, await told.end());
       call.end(CallEnding.COMPLETED);
       return;
     }
     if (isLast(opened, reply)) await store(opened, rest);
-    const full = sink.chunk(rest);
+    const full = told ? send(sink, await told.pass(rest, reply.isDone)) : sink.chunk(rest);
     if (full !== undefined) await full;
   }
+}
+
+/** Sends what there is: an empty piece would end the reply. */
+function send<Out extends Chunk>(sink: Sink<Out>, out: Out): Promise<void> | undefined {
+  return out.length === 0 ? undefined : sink.chunk(out);
 }
 
 /** Whether the client has the whole reply now. A stopped vendor has stored nothing that a request could refer to. */
@@ -183,30 +198,35 @@ interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "mon
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
-  { error, sink, connection }: FailureContext<Out>,
+  { error, sink, connection, told }: FailureContext<Out>,
 ): Promise<void> {
   const reported = reply.failure ?? toGatewayError(error, context.signal);
   const event = reply.isDone ? undefined : reply.errorEvent(reported);
   if (event?.length === 0) throw reported;
   connection.client.endFailed(reported, reply.isDone);
   logFailure(call, reported, deps.log);
-  if (event !== undefined && call.ending !== CallEnding.COMPLETED) await sink.chunk(event);
+  if (event === undefined || call.ending === CallEnding.COMPLETED) return;
+  if (told !== undefined) await send(sink, told.abandon());
+  await sink.chunk(event);
 }
 
 interface HeadFacts {
   readonly length: number | undefined;
   readonly dropped: readonly string[];
   readonly isDetached: boolean;
+  /** What the call costs in USD; absent: the caller did not ask, or it is not known yet. */
+  readonly cost?: string | undefined;
 }
 
 function headOf<Out extends Chunk>(
   { call, request, planned, answer }: Opened<Out>,
-  { length, dropped, isDetached }: HeadFacts,
+  { length, dropped, isDetached, cost }: HeadFacts,
 ): SinkHead {
   const { status, headers: upstream } = answer;
   if (!isDetached) call.status = status;
   const isRelayed = planned.dialect === request.dialect;
   const headers = request.headers({ upstream, length, dropped, isRelayed });
+  if (cost !== undefined) headers["x-uas-cost"] = cost;
   return { status, headers, dropped };
 }
 

@@ -35,10 +35,14 @@ export async function coverReply<Out extends Chunk>(
  * The ledger itself keeps a charge within the account's balance.
  */
 export async function clampToKeyLimit<Out extends Chunk>(held: Held<Out>): Promise<void> {
+  if (held.call.start.keyLimitNanos !== undefined) await clampToHold(held);
+}
+
+/** Keeps a charge within what can be held for it: the hold grows, and what it still does not cover is not charged. */
+export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<void> {
   const { call, price, deps } = held;
   const { usage, costNanos, units, discountBp } = call;
-  const { keyLimitNanos } = call.start;
-  if (keyLimitNanos === undefined || usage === undefined) return;
+  if (usage === undefined) return;
   if (costNanos <= (call.heldNanos ?? 0n)) return;
   const heldNanos = await growHold(held, costNanos);
   if (costNanos <= heldNanos) return;

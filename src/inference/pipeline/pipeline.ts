@@ -44,7 +44,7 @@ export async function runCall<Out extends Chunk>(
   const admitted = admit(adapter, begin);
   const ended: CallEnd = {
     connection: new Connection(admitted),
-    delivery: { isDone: false, isWithheld: false, monitor: undefined },
+    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
   };
   let reached: Reached<Out> = admitted;
   try {

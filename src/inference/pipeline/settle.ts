@@ -56,11 +56,9 @@ export async function settle<Out extends Chunk>(
     reportCall(call, deps);
     return;
   }
-  // A reply that was stopped at its hold is charged already.
-  if (monitor?.isUsedUp !== true) {
-    const isInputOwed = call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
-    const estimated = await estimate(reached, { connection, isInputOwed });
-    chargeToDate(reached, { estimated, isInputOwed });
+  // What the caller has been told, or the stop of a reply has decided, is what is charged.
+  if (monitor?.isUsedUp !== true && !delivery.isCostTold) {
+    await chargeAtEnd(reached, connection);
     if (delivery.isWithheld) {
       call.isCharged = false;
       call.costNanos = 0n;
@@ -77,7 +75,17 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** Estimates the usage where the vendor reported none; `undefined`: it did, or nothing is charged. */
+/** Writes on the call what it consumed until its end, and what that costs. */
+export async function chargeAtEnd<Out extends Chunk>(
+  chargeable: Chargeable<Out>,
+  connection: Connection,
+): Promise<void> {
+  const isInputOwed = chargeable.call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
+  const estimated = await estimate(chargeable, { connection, isInputOwed });
+  chargeToDate(chargeable, { estimated, isInputOwed });
+}
+
+/** What is charged for where the vendor reported nothing; `undefined`: it did, or nothing is charged. */
 async function estimate<Out extends Chunk>(
   { tokens, reply, routes }: Chargeable<Out>,
   { connection, isInputOwed }: { readonly connection: Connection; readonly isInputOwed: boolean },

@@ -4,6 +4,8 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
+import { checkServiceTier } from "../../dialect/guard.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/object-scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { reportedUsage } from "../../dialect/usage.ts";
@@ -102,10 +104,13 @@ export const geminiJobs: readonly NativeRoute[] = [
     path: /^\/v1(?:beta)?\/interactions$/,
     model: named,
     types,
-    limits: (request, model) => ({
-      maxOutputTokens: requestedOutputTokens(request),
-      ...(model.type === ModelType.IMAGE && { images: 1 }),
-    }),
+    limits: (request, model) => {
+      checkInteraction(request);
+      return {
+        maxOutputTokens: requestedOutputTokens(request),
+        ...(model.type === ModelType.IMAGE && { images: 1 }),
+      };
+    },
     reply: (request) => (isRequested(request, "stream") ? "events" : "whole"),
     meter: () => new GeminiInteractionMeter(),
     creates: ({ id, interaction }) => {
@@ -165,11 +170,20 @@ function interactionUnits(
   request: NativeRequest,
   { type, maxOutputTokens }: ModelConfig,
 ): TaskUnits {
+  checkInteraction(request);
   return {
     inputTokens: request.inputTokens,
     outputTokens: requestedOutputTokens(request) ?? (maxOutputTokens || outputTokensMax),
     ...(type === ModelType.IMAGE && { images: 1 }),
   };
+}
+
+/** Refuses what Google bills beyond tokens. */
+function checkInteraction(request: NativeRequest): void {
+  checkInteractionTools(request.member("tools"));
+  checkGeminiConfig({ response_modalities: request.member("response_modalities") });
+  checkGeminiConfig({ responseModalities: request.member("responseModalities") });
+  checkServiceTier(request.member("service_tier", "serviceTier"));
 }
 
 function requestedOutputTokens(request: NativeRequest): number | undefined {

@@ -2,6 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
+import { checkGeminiConfig, checkGeminiTools } from "../../dialect/gemini/guard.ts";
+import { checkServiceTier } from "../../dialect/guard.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { GeminiMeter } from "./meter.ts";
 import { geminiFiles, geminiReferences } from "./native-files.ts";
@@ -65,6 +67,9 @@ const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFi
 /** `generationConfig` in either spelling: Google takes both. */
 function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const config = objectOf(request.member("generationConfig", "generation_config"));
+  checkGeminiTools(request.member("tools"));
+  checkGeminiConfig(config);
+  checkServiceTier(request.member("serviceTier", "service_tier"));
   const most = maxOf(config, "maxOutputTokens", "max_output_tokens");
   const choices = maxOf(config, "candidateCount", "candidate_count") ?? 1;
   if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };

@@ -41,7 +41,12 @@ async function store(records: readonly (Partial<CallRow> | null)[]) {
   const told = rows.flatMap(({ record }) => (record === undefined ? [] : [record]));
   return {
     stored: stored.map(({ call }) => call),
-    told: told.map((row) => ({ attempts: null, vendor_cost: null, ...row })),
+    told: told.map((row) => ({
+      attempts: null,
+      vendor_cost: null,
+      hour_cache_write_tokens: null,
+      ...row,
+    })),
   };
 }
 
@@ -75,6 +80,7 @@ test("records that differ in every column are read back as written", async () =>
     second_micros: 8,
     vendor_cost: "9",
     attempts: [{ vendor: "a", error_code: "timeout", duration_ms: 10 }],
+    hour_cache_write_tokens: 1,
   };
   const { stored, told } = await store([{}, odd, { dropped: null, charged: null }, {}]);
   expect(stored).toEqual(told);

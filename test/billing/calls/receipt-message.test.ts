@@ -28,6 +28,7 @@ function charged(usage: CallUsage, price: PriceConfig, discountBp: number): Stor
     input_tokens: usage.inputTokens,
     cached_input_tokens: usage.cachedInputTokens,
     cache_write_tokens: usage.cacheWriteTokens,
+    hour_cache_write_tokens: usage.cacheWrite1hTokens ?? null,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens ?? 0,
     images: usage.images ?? null,

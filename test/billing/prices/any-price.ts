@@ -8,6 +8,7 @@ const tokenPrices = {
   input: nanos,
   cachedInput: nanos,
   cacheWrite: nanos,
+  cacheWrite1h: nanos,
   output: nanos,
   reasoning: nanos,
 };
@@ -29,16 +30,19 @@ export const calls = fc
     outputTokens: tokens,
     cached: fc.double({ min: 0, max: 1, noNaN: true }),
     written: fc.double({ min: 0, max: 1, noNaN: true }),
+    lasting: fc.double({ min: 0, max: 1, noNaN: true }),
     reasoned: fc.double({ min: 0, max: 1, noNaN: true }),
     images: fc.nat(20),
     seconds: fc.nat(10_000_000).map((micros) => micros / 1_000_000),
   })
-  .map(({ cached, written, reasoned, ...call }): CallUsage => {
+  .map(({ cached, written, lasting, reasoned, ...call }): CallUsage => {
     const cachedInputTokens = Math.floor(call.inputTokens * cached);
+    const cacheWriteTokens = Math.floor((call.inputTokens - cachedInputTokens) * written);
     return {
       ...call,
       cachedInputTokens,
-      cacheWriteTokens: Math.floor((call.inputTokens - cachedInputTokens) * written),
+      cacheWriteTokens,
+      cacheWrite1hTokens: Math.floor(cacheWriteTokens * lasting),
       reasoningTokens: Math.floor(call.outputTokens * reasoned),
     };
   });

@@ -50,6 +50,28 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(dear, used)).toBe(300n * 1_000n + 300n * 1_250n + 400n * 100n);
   });
 
+  test("R-MON-13: tokens written to the cache for an hour have a price of their own", () => {
+    const dear = { ...price({ input: "1", cacheWrite: "1.25" }), cacheWrite1h: 2_000_000_000n };
+    const used = {
+      ...usage({ inputTokens: 1_000, cacheWriteTokens: 300 }),
+      cacheWrite1hTokens: 100,
+    };
+    expect(callCost(dear, used)).toBe(700n * 1_000n + 200n * 1_250n + 100n * 2_000n);
+    expect(priceLines(dear, used).map(({ unit, quantity }) => [unit, quantity])).toEqual([
+      ["input", 700n],
+      ["cacheWrite", 200n],
+      ["cacheWrite1h", 100n],
+    ]);
+    // Without one they are cache writes as the others, and no more than those.
+    expect(callCost(price({ input: "1", cacheWrite: "1.25" }), used)).toBe(
+      700n * 1_000n + 300n * 1_250n,
+    );
+    expect(callCost(dear, { ...used, cacheWrite1hTokens: 9_999 })).toBe(
+      700n * 1_000n + 300n * 2_000n,
+    );
+    expect(holdAmount({ price: dear, inputTokens: 10 })).toBe(10n * 2_000n);
+  });
+
   test("rounds once, down", () => {
     // 3 × 0.0025 USD per 1 M = 7.5 nano-USD; each alone would be 2.5.
     const tiny = price({ input: "0.0025", output: "0.0025" });

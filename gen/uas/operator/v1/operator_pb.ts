@@ -16,7 +16,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/operator.proto.
  */
 export const file_uas_operator_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("Ch51YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3IucHJvdG8SD3Vhcy5vcGVyYXRvci52MSKOAgoKQXVkaXRFbnRyeRIWCg5hdWRpdF9lbnRyeV9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIOCgZhY3Rpb24YBSABKAkSEgoKYWNjb3VudF9pZBgGIAEoCRIPCgdzdWJqZWN0GAcgASgJEicKBmJlZm9yZRgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFYWZ0ZXIYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnJlYXNvbhgKIAEoCSL3AgoLVmVuZG9yU3RhdGUSDgoGdmVuZG9yGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIYmFzZV91cmwYAyABKAkSFgoOaGFzX2NyZWRlbnRpYWwYBCABKAgSDAoEbGluZRgFIAEoBRIOCgZtb2RlbHMYBiADKAkSFwoPaW5fZmxpZ2h0X2xpbWl0GAcgASgFEhEKCWluX2ZsaWdodBgIIAEoBRIsCgZyZWNlbnQYCSABKAsyHC51YXMub3BlcmF0b3IudjEuUmVjZW50Q2FsbHMSMAoMZmFpbHVyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAsgASgJEjAKDHN1Y2Nlc3NfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoQc3VjY2Vzc19kdXJhdGlvbhgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKNAQoLUmVjZW50Q2FsbHMSEgoKY2FsbF9jb3VudBgBIAEoBRIUCgxmYWlsZWRfY291bnQYAiABKAUSOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmYWlsZWRfcmVxdWVzdF9pZBgEIAEoCSKBAgoPQ29uZmlndXJlZE1vZGVsEhEKCW1vZGVsX2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHR5cGUYAyABKAkSMAoGcm91dGVzGAQgAygLMiAudWFzLm9wZXJhdG9yLnYxLkNvbmZpZ3VyZWRSb3V0ZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIMCgRsaW5lGAYgASgFEisKCGRlYWRsaW5lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKDmNhbmNlbF9iaWxsaW5nGAggASgOMh8udWFzLmluZmVyZW5jZS52MS5DYW5jZWxCaWxsaW5nIjAKD0NvbmZpZ3VyZWRSb3V0ZRIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkiagoKUXVldWVEZXB0aBINCgVxdWV1ZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRINCgVjb3VudBgDIAEoAxIvCgtvbGRlc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoJTWlncmF0aW9uEgwKBG5hbWUYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKC1Byb2Nlc3NJbmZvEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAUgASgIYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_uas_inference_v1_model]);
+  fileDesc("Ch51YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3IucHJvdG8SD3Vhcy5vcGVyYXRvci52MSKOAgoKQXVkaXRFbnRyeRIWCg5hdWRpdF9lbnRyeV9pZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIOCgZhY3Rpb24YBSABKAkSEgoKYWNjb3VudF9pZBgGIAEoCRIPCgdzdWJqZWN0GAcgASgJEicKBmJlZm9yZRgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFYWZ0ZXIYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnJlYXNvbhgKIAEoCSKyAwoLVmVuZG9yU3RhdGUSDgoGdmVuZG9yGAEgASgJEgwKBGtpbmQYAiABKAkSEAoIYmFzZV91cmwYAyABKAkSFgoOaGFzX2NyZWRlbnRpYWwYBCABKAgSDAoEbGluZRgFIAEoBRIOCgZtb2RlbHMYBiADKAkSFwoPaW5fZmxpZ2h0X2xpbWl0GAcgASgFEhEKCWluX2ZsaWdodBgIIAEoBRIsCgZyZWNlbnQYCSABKAsyHC51YXMub3BlcmF0b3IudjEuUmVjZW50Q2FsbHMSMAoMZmFpbHVyZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdmYWlsdXJlGAsgASgJEjAKDHN1Y2Nlc3NfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoQc3VjY2Vzc19kdXJhdGlvbhgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5ChB1bmxpbWl0ZWRfbW9kZWxzGA4gAygLMh8udWFzLm9wZXJhdG9yLnYxLlVubGltaXRlZE1vZGVsIo4BCg5VbmxpbWl0ZWRNb2RlbBINCgVtb2RlbBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEhQKDGxpbWl0X3Rva2VucxgDIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAQgASgDEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKNAQoLUmVjZW50Q2FsbHMSEgoKY2FsbF9jb3VudBgBIAEoBRIUCgxmYWlsZWRfY291bnQYAiABKAUSOQoWZmlyc3RfY29udGVudF9kdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZChFmYWlsZWRfcmVxdWVzdF9pZBgEIAEoCSKBAgoPQ29uZmlndXJlZE1vZGVsEhEKCW1vZGVsX2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHR5cGUYAyABKAkSMAoGcm91dGVzGAQgAygLMiAudWFzLm9wZXJhdG9yLnYxLkNvbmZpZ3VyZWRSb3V0ZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIMCgRsaW5lGAYgASgFEisKCGRlYWRsaW5lGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKDmNhbmNlbF9iaWxsaW5nGAggASgOMh8udWFzLmluZmVyZW5jZS52MS5DYW5jZWxCaWxsaW5nIjAKD0NvbmZpZ3VyZWRSb3V0ZRIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkiagoKUXVldWVEZXB0aBINCgVxdWV1ZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRINCgVjb3VudBgDIAEoAxIvCgtvbGRlc3RfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoJTWlncmF0aW9uEgwKBG5hbWUYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAinQEKC1Byb2Nlc3NJbmZvEhIKCnByb2Nlc3NfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzZWVuX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVuZGVkGAUgASgIYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_uas_inference_v1_model]);
 
 /**
  * One entry of the audit log: an action of an operator. Written in the transaction of the action, and never changed.
@@ -199,6 +199,14 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
    * @generated from field: google.protobuf.Duration success_duration = 13;
    */
   successDuration?: Duration | undefined;
+
+  /**
+   * Its models that ignore the output limit of a request, of all processes: their calls hold for the model's
+   * `max_output_tokens`.
+   *
+   * @generated from field: repeated uas.operator.v1.UnlimitedModel unlimited_models = 14;
+   */
+  unlimitedModels: UnlimitedModel[];
 };
 
 /**
@@ -207,6 +215,55 @@ export type VendorState = Message<"uas.operator.v1.VendorState"> & {
  */
 export const VendorStateSchema: GenMessage<VendorState> = /*@__PURE__*/
   messageDesc(file_uas_operator_v1_operator, 1);
+
+/**
+ * A model of a vendor that ignores the output limit of a request, with the first reply that showed it.
+ *
+ * @generated from message uas.operator.v1.UnlimitedModel
+ */
+export type UnlimitedModel = Message<"uas.operator.v1.UnlimitedModel"> & {
+  /**
+   * The vendor's name of the model.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * The call of that reply, a UUIDv7.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * The output tokens that its request allowed.
+   *
+   * @generated from field: int64 limit_tokens = 3;
+   */
+  limitTokens: bigint;
+
+  /**
+   * The output tokens of its reply.
+   *
+   * @generated from field: int64 output_tokens = 4;
+   */
+  outputTokens: bigint;
+
+  /**
+   * When it was noticed.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message uas.operator.v1.UnlimitedModel.
+ * Use `create(UnlimitedModelSchema)` to create a new message.
+ */
+export const UnlimitedModelSchema: GenMessage<UnlimitedModel> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator, 2);
 
 /**
  * The calls of a vendor that ended in the last 15 minutes, by the call log: at most the newest 10,000 of all calls.
@@ -248,7 +305,7 @@ export type RecentCalls = Message<"uas.operator.v1.RecentCalls"> & {
  * Use `create(RecentCallsSchema)` to create a new message.
  */
 export const RecentCallsSchema: GenMessage<RecentCalls> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 2);
+  messageDesc(file_uas_operator_v1_operator, 3);
 
 /**
  * A model as it is configured.
@@ -318,7 +375,7 @@ export type ConfiguredModel = Message<"uas.operator.v1.ConfiguredModel"> & {
  * Use `create(ConfiguredModelSchema)` to create a new message.
  */
 export const ConfiguredModelSchema: GenMessage<ConfiguredModel> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 3);
+  messageDesc(file_uas_operator_v1_operator, 4);
 
 /**
  * Where calls of a model go.
@@ -346,7 +403,7 @@ export type ConfiguredRoute = Message<"uas.operator.v1.ConfiguredRoute"> & {
  * Use `create(ConfiguredRouteSchema)` to create a new message.
  */
 export const ConfiguredRouteSchema: GenMessage<ConfiguredRoute> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 4);
+  messageDesc(file_uas_operator_v1_operator, 5);
 
 /**
  * The depth of one queue.
@@ -388,7 +445,7 @@ export type QueueDepth = Message<"uas.operator.v1.QueueDepth"> & {
  * Use `create(QueueDepthSchema)` to create a new message.
  */
 export const QueueDepthSchema: GenMessage<QueueDepth> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 5);
+  messageDesc(file_uas_operator_v1_operator, 6);
 
 /**
  * A change of the database's tables that has been made.
@@ -416,7 +473,7 @@ export type Migration = Message<"uas.operator.v1.Migration"> & {
  * Use `create(MigrationSchema)` to create a new message.
  */
 export const MigrationSchema: GenMessage<Migration> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 6);
+  messageDesc(file_uas_operator_v1_operator, 7);
 
 /**
  * A process on the database.
@@ -465,5 +522,5 @@ export type ProcessInfo = Message<"uas.operator.v1.ProcessInfo"> & {
  * Use `create(ProcessInfoSchema)` to create a new message.
  */
 export const ProcessInfoSchema: GenMessage<ProcessInfo> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator, 7);
+  messageDesc(file_uas_operator_v1_operator, 8);
 

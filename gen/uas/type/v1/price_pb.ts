@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEiuwEKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyIncKCVByaWNlVGllchINCgVhYm92ZRgBIAEoBRINCgVpbnB1dBgCIAEoCRIUCgxjYWNoZWRfaW5wdXQYAyABKAkSEwoLY2FjaGVfd3JpdGUYBCABKAkSDgoGb3V0cHV0GAUgASgJEhEKCXJlYXNvbmluZxgGIAEoCWIGcHJvdG8z");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi0wEKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJIo8BCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAliBnByb3RvMw");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -81,6 +81,13 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: repeated uas.type.v1.PriceTier tiers = 9;
    */
   tiers: PriceTier[];
+
+  /**
+   * Per 1,000,000 input tokens written to the cache for an hour. Empty: requests for that are refused.
+   *
+   * @generated from field: string cache_write_1h = 10;
+   */
+  cacheWrite1h: string;
 };
 
 /**
@@ -138,6 +145,13 @@ export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
    * @generated from field: string reasoning = 6;
    */
   reasoning: string;
+
+  /**
+   * Per 1,000,000 input tokens written to the cache for an hour.
+   *
+   * @generated from field: string cache_write_1h = 7;
+   */
+  cacheWrite1h: string;
 };
 
 /**

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/usage.proto.
  */
 export const file_uas_type_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS91c2FnZS5wcm90bxILdWFzLnR5cGUudjEihwEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBRIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgFEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgDIAEoBRIVCg1vdXRwdXRfdG9rZW5zGAQgASgFEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAUqYgoLVXNhZ2VTb3VyY2USHAoYVVNBR0VfU09VUkNFX1VOU1BFQ0lGSUVEEAASGQoVVVNBR0VfU09VUkNFX1VQU1RSRUFNEAESGgoWVVNBR0VfU09VUkNFX0VTVElNQVRFRBACYgZwcm90bzM");
+  fileDesc("Chd1YXMvdHlwZS92MS91c2FnZS5wcm90bxILdWFzLnR5cGUudjEipgEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBRIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgFEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgDIAEoBRIVCg1vdXRwdXRfdG9rZW5zGAQgASgFEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAUSHQoVY2FjaGVfd3JpdGVfMWhfdG9rZW5zGAYgASgFKmIKC1VzYWdlU291cmNlEhwKGFVTQUdFX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVVTQUdFX1NPVVJDRV9VUFNUUkVBTRABEhoKFlVTQUdFX1NPVVJDRV9FU1RJTUFURUQQAmIGcHJvdG8z");
 
 /**
  * What one call consumed. Counts are never negative.
@@ -52,6 +52,13 @@ export type Usage = Message<"uas.type.v1.Usage"> & {
    * @generated from field: int32 reasoning_tokens = 5;
    */
   reasoningTokens: number;
+
+  /**
+   * Of the tokens written into the vendor's prompt cache, those kept for an hour.
+   *
+   * @generated from field: int32 cache_write_1h_tokens = 6;
+   */
+  cacheWrite1hTokens: number;
 };
 
 /**

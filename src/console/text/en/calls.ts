@@ -137,6 +137,7 @@ export const calls = {
     "Images",
     "Seconds",
     "Request",
+    "Cache writes, 1 hour",
   ] as readonly string[],
   per: (price: string, per: number) => (per === 1 ? `${price} each` : `${price} / 1M`),
   subtotal: "Subtotal",

@@ -84,6 +84,9 @@ export const vendors = {
   neverFailed: "None since the start",
   after: (time: string) => `in ${time}`,
   failedCall: "Open the last failed call",
+  ignoresLimits: "Ignores output limits",
+  ignoredLimit: (limit: string, output: string) =>
+    `${output} output tokens where ${limit} were allowed; calls now hold for the model's maximum`,
   test: "Test",
   testAgain: "Test again",
   testOk: (model: string, time: string) => `${model} answered in ${time}`,

@@ -132,6 +132,7 @@ export const calls: Texts["calls"] = {
     "图片",
     "秒数",
     "请求",
+    "缓存写入（1 小时）",
   ],
   per: (price, per) => (per === 1 ? `单价 ${price}` : `${price} / 百万`),
   subtotal: "小计",

@@ -85,6 +85,9 @@ export const vendors: Texts["vendors"] = {
   neverFailed: "启动以来无失败",
   after: (time) => `用时 ${time}`,
   failedCall: "查看最近失败的调用",
+  ignoresLimits: "未遵守输出上限",
+  ignoredLimit: (limit, output) =>
+    `上限 ${limit}，实际输出 ${output} Token；现按模型最大输出量冻结余额`,
   test: "测试",
   testAgain: "再次测试",
   testOk: (model, time) => `${model} 已响应，用时 ${time}`,

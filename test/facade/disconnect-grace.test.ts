@@ -1,0 +1,156 @@
+/** R-MON-11: the default policy of a disconnect reads on for the vendor's own count, and charges what it was sent. */
+import { request as httpRequest } from "node:http";
+import { describe, expect, it } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
+import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import { bearer } from "../rpc/harness.ts";
+import { priceDefault } from "../support/gateway.ts";
+import { answer, hang } from "../support/upstream/behaviour.ts";
+import type { Behaviour } from "../support/upstream/exchange.ts";
+import { heldBack } from "../support/upstream/held-back.ts";
+import { ask, newRequestId, useGateway } from "./harness.ts";
+
+const vendorModel = "vendor-model";
+
+const fixture = useGateway(({ baseUrl, secret }) => ({
+  vendors: {
+    grace: { baseUrl, apiKey: secret, onDisconnect: "grace", disconnectGraceMs: 60_000 },
+    short: { baseUrl, apiKey: secret, onDisconnect: "grace", disconnectGraceMs: 1 },
+  },
+  models: {
+    grace: { routes: [{ vendor: "grace", model: vendorModel }] },
+    short: { routes: [{ vendor: "short", model: vendorModel }] },
+    thinker: { routes: [{ vendor: "short", model: vendorModel }], isReasoning: true },
+  },
+}));
+
+const nanosOf = (price: bigint | undefined, tokens: number): bigint =>
+  ((price ?? 0n) * BigInt(tokens)) / 1_000_000n;
+
+/** Ten thousand tokens of hidden reasoning, of which the client sees twelve tokens of text. */
+const usage = {
+  prompt_tokens: 40,
+  completion_tokens: 10_012,
+  total_tokens: 10_052,
+  completion_tokens_details: { reasoning_tokens: 10_000 },
+};
+const reportedNanos = nanosOf(priceDefault.input, 40) + nanosOf(priceDefault.output, 10_012);
+
+/** Sends a part of the reply, and the rest once it is opened. */
+function held(part: number): { behaviour: Behaviour; open: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const whole = answer({ text: ["Hello", " there", "!"], usage });
+  return { behaviour: heldBack(whole, { part, until: promise }), open: resolve };
+}
+
+/** Asks for a stream and disconnects at the text, or once the vendor has the request where there is none. */
+async function askAndLeave(model: string, text: string | undefined): Promise<string> {
+  const requestId = newRequestId();
+  const url = new URL("/v1/chat/completions", fixture.gateway.url);
+  const headers = {
+    ...bearer(fixture.customer.key),
+    "content-type": "application/json",
+    "x-request-id": requestId,
+  };
+  const client = httpRequest(url, { method: "POST", headers, agent: false });
+  const closed = new Promise<void>((resolve) => void client.once("close", resolve));
+  client.on("error", () => {});
+  const seen = new Promise<void>((resolve) => {
+    client.on("response", (response) => {
+      let got = "";
+      response.on("error", () => {});
+      response.on("data", (piece: Buffer) => {
+        got += piece.toString();
+        if (text !== undefined && got.includes(text)) resolve();
+      });
+    });
+  });
+  client.end(JSON.stringify({ ...ask, model, stream: true }));
+  await fixture.upstream.request(1);
+  if (text !== undefined) await seen;
+  client.destroy();
+  await closed;
+  return requestId;
+}
+
+async function detached(): Promise<number> {
+  const metric = fixture.gateway.app.metrics.registry.getSingleMetric("uas_replies_drained");
+  return (await metric?.get())?.values[0]?.value ?? -1;
+}
+
+describe("a client that disconnects after the first content", () => {
+  it("pays for hidden reasoning that the vendor reports within the grace", async () => {
+    const { behaviour, open } = held(0.6);
+    fixture.upstream.script(behaviour);
+    const requestId = await askAndLeave("grace", "Hello");
+    await expect.poll(detached).toBe(1);
+    open();
+    const call = await fixture.gateway.call(requestId);
+    expect(call).toMatchObject({
+      ending: CallEnding.CLIENT_GONE,
+      usageSource: UsageSource.UPSTREAM,
+      usage: { outputTokens: 10_012, reasoningTokens: 10_000 },
+    });
+    expect(call.cost?.amountNanos).toBe(reportedNanos);
+  });
+
+  it("pays the input and the text that came, estimated, once the grace is over", async () => {
+    const { behaviour } = held(0.6);
+    fixture.upstream.script(behaviour);
+    const requestId = await askAndLeave("short", "Hello");
+    const call = await fixture.gateway.call(requestId);
+    expect(await fixture.upstream.last().left).toBe(true);
+    expect(call).toMatchObject({
+      ending: CallEnding.CLIENT_GONE,
+      usageSource: UsageSource.ESTIMATED,
+    });
+    const { inputTokens = 0, outputTokens = 0 } = call.usage ?? {};
+    expect(inputTokens).toBeGreaterThan(0);
+    expect(outputTokens).toBeGreaterThan(0);
+    expect(call.cost?.amountNanos).toBe(
+      nanosOf(priceDefault.input, inputTokens) + nanosOf(priceDefault.output, outputTokens),
+    );
+  });
+
+  it("of a model that reasons is read to its end, however short the grace", async () => {
+    const { behaviour, open } = held(0.6);
+    fixture.upstream.script(behaviour);
+    const requestId = await askAndLeave("thinker", "Hello");
+    await expect.poll(detached).toBe(1);
+    open();
+    const call = await fixture.gateway.call(requestId);
+    expect(call.usageSource).toBe(UsageSource.UPSTREAM);
+    expect(call.cost?.amountNanos).toBe(reportedNanos);
+  });
+});
+
+describe("a client that disconnects before any content", () => {
+  it("pays the input that the vendor has, and the vendor is stopped", async () => {
+    fixture.upstream.script(hang);
+    const requestId = await askAndLeave("grace", undefined);
+    expect(await fixture.upstream.last().left).toBe(true);
+    const call = await fixture.gateway.call(requestId);
+    expect(call).toMatchObject({
+      ending: CallEnding.CLIENT_GONE,
+      usageSource: UsageSource.ESTIMATED,
+      usage: { outputTokens: 0 },
+    });
+    const { inputTokens = 0 } = call.usage ?? {};
+    expect(inputTokens).toBeGreaterThan(0);
+    expect(call.cost?.amountNanos).toBe(nanosOf(priceDefault.input, inputTokens));
+  });
+
+  it("pays nothing where the vendor then refuses the request", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    fixture.upstream.script(async (exchange) => {
+      await promise;
+      exchange.response.writeHead(400, { "content-type": "application/json" });
+      exchange.response.end('{"error":{"message":"no","type":"invalid_request_error"}}');
+    });
+    const requestId = await askAndLeave("thinker", undefined);
+    await expect.poll(detached).toBe(1);
+    resolve();
+    const call = await fixture.gateway.call(requestId);
+    expect(call.cost?.amountNanos).toBe(0n);
+  });
+});
