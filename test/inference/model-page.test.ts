@@ -80,7 +80,6 @@ describe("pages of the model list", () => {
     { afterKey: "a", beforeKey: "b" },
     { pageToken: "MTph", afterKey: "a" },
     { pageToken: "MTph", beforeKey: "a" },
-    { pageSize: -1 },
     { pageToken: "x" },
   ])("%j is refused", (ask) => {
     expect(() => page(["a"], ask)).toThrow(GatewayError);
