@@ -1,5 +1,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { requireActive } from "./access.ts";
+import { callerKey } from "./caller.ts";
 import { requestCheck } from "./request-rules.ts";
 
 /** A service of the contract and its implementation. */
@@ -22,12 +24,16 @@ export function serve<S extends DescService>(service: S, implementation: Service
   return { service, implementation: Object.fromEntries(checked) as ServiceImpl<DescService> };
 }
 
-type Method = (request: object, context: unknown) => unknown;
+type Context = Pick<HandlerContext, "values">;
+type Method = (request: object, context: Context) => unknown;
 
 function withCheck(description: DescMethod, method: Method | undefined): Method | undefined {
   const check = requestCheck(description);
   if (check === undefined || method === undefined) return method;
   return (request, context) => {
+    // A suspended account is refused whatever its keys send (R-KEY-4).
+    const caller = context.values.get(callerKey);
+    if (caller?.kind === "key") requireActive(caller);
     check(request);
     return method(request, context);
   };
