@@ -188,7 +188,8 @@ describe("the audit log", () => {
     const id = (await webhooks.enqueue({ url: "https://noted.example/1", accountId })) ?? "";
     await pool.query(
       `insert into webhook_endpoint (id, account_id, origin)
-       select endpoint_id, account_id, 'https://noted.example' from webhook_delivery where id = $1`,
+       select endpoint_id, account_id, 'https://noted.example' from webhook_delivery where id = $1
+       on conflict do nothing`,
       [id],
     );
     const since = timestampFromDate(new Date("2026-11-01T00:00:00Z"));
