@@ -100,4 +100,6 @@ export function checkCacheLife(value: unknown, path: string, covered: readonly u
     throw refuseUnpriced(where, "a longer cache", "cache_write_1h");
   }
   checkCacheLife(value["content"], path === "" ? "content" : `${path}.content`, covered);
+  // A document may consist of content of its own.
+  checkCacheLife(value["source"], path === "" ? "source" : `${path}.source`, covered);
 }

@@ -140,7 +140,7 @@ class RoutedUpstream implements Upstream {
       const call = options.prepare();
       const reply = await send(vendor, options.operation, call);
       const isAccepted = reply.status >= 200 && reply.status < 300;
-      const read = isAccepted ? undefined : await readRefused(reply, vendor);
+      const read = isAccepted ? undefined : await readRefused(reply, vendor).catch(refusedAlready);
       if (read !== undefined && !read.refusal.isRelayed) {
         return this.#refused(read.refusal, { vendor: vendor.name, status: reply.status });
       }
@@ -193,7 +193,7 @@ class RoutedUpstream implements Upstream {
     this.#options.log.warn(fields, "a vendor gave no reply");
     const reported = error instanceof GatewayError ? error : failureError(kind, failure);
     // A request that was sent may be running: another route would run it twice.
-    return { error: reported, isFinal: !isConnect };
+    return { error: reported, isFinal: !isConnect || failure.isSent };
   }
 
   #enter(name: string): boolean {
@@ -221,6 +221,12 @@ function send(
   if (call.send !== undefined) return call.send(vendor, call.signal);
   const other = operation === undefined ? undefined : vendor[operation];
   return other === undefined ? vendor.exchange(call) : other.send(call);
+}
+
+/** A refusal whose body broke off, or that nobody waits for any more, is a refusal: its input is free (R-MON-11). */
+function refusedAlready(error: unknown): never {
+  if (error instanceof HttpFailure) error.isSent = false;
+  throw error;
 }
 
 /** Reads the body of a refusal and classifies it. */

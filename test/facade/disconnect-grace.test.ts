@@ -43,8 +43,13 @@ function held(part: number): { behaviour: Behaviour; open: () => void } {
   return { behaviour: heldBack(whole, { part, until: promise }), open: resolve };
 }
 
-/** Asks for a stream and disconnects at the text, or once the vendor has the request where there is none. */
-async function askAndLeave(model: string, text: string | undefined): Promise<string> {
+/** Asks for a stream and disconnects at the text or the moment, or once the vendor has the request. */
+async function askAndLeave(
+  model: string,
+  leaveAt: string | Promise<void> | undefined,
+  extra: object = {},
+): Promise<string> {
+  const text = typeof leaveAt === "string" ? leaveAt : undefined;
   const requestId = newRequestId();
   const url = new URL("/v1/chat/completions", fixture.gateway.url);
   const headers = {
@@ -65,9 +70,10 @@ async function askAndLeave(model: string, text: string | undefined): Promise<str
       });
     });
   });
-  client.end(JSON.stringify({ ...ask, model, stream: true }));
+  client.end(JSON.stringify({ ...ask, ...extra, model, stream: true }));
   await fixture.upstream.request(1);
   if (text !== undefined) await seen;
+  else await leaveAt;
   client.destroy();
   await closed;
   return requestId;
@@ -112,6 +118,22 @@ describe("a client that disconnects after the first content", () => {
     );
   });
 
+  it("never pays an estimate beyond the limit of the request, and marks no route by it", async () => {
+    fixture.upstream.script(
+      heldBack(answer({ text: ["Hello", "-".repeat(6_400), "!"] }), {
+        part: 0.98,
+        until: new Promise(() => {}),
+      }),
+    );
+    const requestId = await askAndLeave("short", "-----", { max_tokens: 100 });
+    const call = await fixture.gateway.call(requestId);
+    expect(call).toMatchObject({
+      usageSource: UsageSource.ESTIMATED,
+      usage: { outputTokens: 100 },
+    });
+    expect(fixture.gateway.log.join("\n")).not.toContain("ignores the output limit");
+  });
+
   it("of a model that reasons is read to its end, however short the grace", async () => {
     const { behaviour, open } = held(0.6);
     fixture.upstream.script(behaviour);
@@ -138,6 +160,20 @@ describe("a client that disconnects before any content", () => {
     const { inputTokens = 0 } = call.usage ?? {};
     expect(inputTokens).toBeGreaterThan(0);
     expect(call.cost?.amountNanos).toBe(nanosOf(priceDefault.input, inputTokens));
+  });
+
+  it("pays nothing where the vendor has begun to refuse the request", async () => {
+    const begun = Promise.withResolvers<void>();
+    fixture.upstream.script(async (exchange) => {
+      exchange.response.writeHead(429, { "content-type": "application/json" });
+      await exchange.write(Buffer.from('{"error":'));
+      begun.resolve();
+      await hang(exchange);
+    });
+    const requestId = await askAndLeave("grace", begun.promise);
+    expect(await fixture.upstream.last().left).toBe(true);
+    const call = await fixture.gateway.call(requestId);
+    expect(call.cost?.amountNanos).toBe(0n);
   });
 
   it("pays nothing where the vendor then refuses the request", async () => {

@@ -1,7 +1,8 @@
 /** Handles replies that cost more than their hold (R-MON-12), from vendors that ignore the output limit. */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { bytesPerToken } from "../../config/limits.ts";
+import { stateWaitMs } from "../../config/limits.ts";
+import { withTimeout } from "../../core/async.ts";
 import { clampToBalance } from "./hold-monitor.ts";
 import type { Chunk } from "./adapter.ts";
 import { outOfBalance } from "./failures.ts";
@@ -23,7 +24,7 @@ export async function coverReply<Out extends Chunk>(
   costNanos: bigint,
 ): Promise<void> {
   if (costNanos <= (call.heldNanos ?? 0n) + plan.slackNanos) return;
-  const heldNanos = await growHold({ call, deps }, costNanos);
+  const heldNanos = await withTimeout(stateWaitMs, growHold({ call, deps }, costNanos));
   if (costNanos <= heldNanos + plan.slackNanos) return;
   const error = outOfBalance(heldNanos);
   call.end(CallEnding.OUT_OF_BALANCE, error);
@@ -44,7 +45,7 @@ export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<v
   const { usage, costNanos, units, discountBp } = call;
   if (usage === undefined) return;
   if (costNanos <= (call.heldNanos ?? 0n)) return;
-  const heldNanos = await growHold(held, costNanos);
+  const heldNanos = await growInTime(held, costNanos);
   if (costNanos <= heldNanos) return;
   const costOf = (part: Usage): bigint =>
     deps.pricing.cost(price, { ...part, ...units }, discountBp);
@@ -52,7 +53,22 @@ export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<v
   call.costNanos = costOf(call.usage);
 }
 
-/** Marks the route of a reply that exceeds the output limit of its request. */
+/**
+ * Grows a hold as far as the ledger says in time. A settlement must not wait for a database that is away: it goes to the
+ * journal then, with the charge that is held. An extension that is granted later is released by the settlement.
+ */
+async function growInTime<Out extends Chunk>(
+  held: Held<Out>,
+  amountNanos: bigint,
+): Promise<bigint> {
+  const beforeNanos = held.call.heldNanos ?? 0n;
+  return withTimeout(stateWaitMs, growHold(held, amountNanos)).catch(() => beforeNanos);
+}
+
+/**
+ * Marks the route of a reply that exceeds the output limit of its request. Only the vendor's own count
+ * proves that: a client that asks for 64 dashes a token, and leaves, would otherwise mark the route for everybody.
+ */
 export function markOverrun<Out extends Chunk>({
   call,
   request,
@@ -63,9 +79,9 @@ export function markOverrun<Out extends Chunk>({
   const { maxOutputTokens, choices } = request.text;
   if (!maxOutputTokens || planned === undefined || reply === undefined) return;
   if (reply.kind === "refusal") return;
-  const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
-  // Even tokens of long words rarely have more than twice the assumed bytes.
-  const outputTokens = reported?.outputTokens ?? Math.floor(textBytes / (2 * bytesPerToken));
+  const { usage: reported } = reply.kind === "whole" ? reply.whole : reply.stream;
+  if (reported === undefined) return;
+  const { outputTokens } = reported;
   const limitTokens = maxOutputTokens * choices;
   if (outputTokens <= limitTokens + toleranceTokens) return;
   deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });

@@ -5,6 +5,7 @@ import { HoldMonitor } from "./hold-monitor.ts";
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
+import { bytesPerToken } from "../../config/limits.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
@@ -107,13 +108,16 @@ async function estimate<Out extends Chunk>(
  * {@link Delivered}; default false
  */
 export function chargeToDate<Out extends Chunk>(
-  { call, request, price, tokens, planned, reply, deps: { pricing } }: Chargeable<Out>,
+  { call, request, price, tokens, plan, planned, reply, deps: { pricing } }: Chargeable<Out>,
   {
     estimated,
     isInputOwed = false,
   }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
 ): void {
-  const { usage: reported, textBytes, units, isComplete } = deliveredOf(reply);
+  const { usage: reported, textBytes: allBytes, units, isComplete } = deliveredOf(reply);
+  // An estimate of what nobody counted stays within the limit: some tokens have many more bytes than are assumed.
+  const isBounded = estimated !== undefined && reported === undefined && plan.maxTokens > 0;
+  const textBytes = isBounded ? Math.min(allBytes, plan.maxTokens * bytesPerToken) : allBytes;
   const metered = request.meter({
     reported,
     ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
