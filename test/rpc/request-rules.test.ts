@@ -1,4 +1,5 @@
 /** Requests are checked against the rules that the contract declares, before any implementation sees them. */
+import { createContextValues, type ServiceImpl } from "@connectrpc/connect";
 import {
   create,
   type DescMethod,
@@ -6,7 +7,6 @@ import {
   type MessageInitShape,
 } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
 import { describe, expect, it, test } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { SessionService } from "../../gen/uas/account/v1/session_service_pb.ts";
@@ -148,7 +148,7 @@ test("customers of platform routes are told the names that they send", () => {
   expect(problemOf(getTask, { wait: 61 })).toEqual(["wait", wait]);
 });
 
-type Run = (request: object) => unknown;
+type Run = (request: object, context: object) => unknown;
 
 /** The implementation of a method as it is served. */
 function served(method: DescMethod, run: Run): Run {
@@ -156,6 +156,9 @@ function served(method: DescMethod, run: Run): Run {
   const { implementation } = serve(method.parent, alone);
   return implementation[method.localName] as unknown as Run;
 }
+
+/** As an edge passes it. */
+const context = { values: createContextValues() };
 
 const neverCalled: Run = () => {
   throw new Error("not called");
@@ -192,12 +195,14 @@ describe("serve", () => {
   it("refuses before the implementation runs, streams included", () => {
     const method = CallService.method.exportCalls;
     const request = create(method.input, { accountId: "x" });
-    expect(() => served(method, neverCalled)(request)).toThrow("account_id must be a UUID");
+    expect(() => served(method, neverCalled)(request, context)).toThrow(
+      "account_id must be a UUID",
+    );
   });
 
   it("calls an implementation with requests that break no rule", () => {
     const method = WebhookService.method.listEndpoints;
     const request = create(method.input, { pageSize: 1 });
-    expect(served(method, () => "seen")(request)).toBe("seen");
+    expect(served(method, () => "seen")(request, context)).toBe("seen");
   });
 });

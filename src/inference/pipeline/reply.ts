@@ -2,14 +2,12 @@
 import { unusableReply } from "./failures.ts";
 import { replyBytesMax } from "../../config/limits.ts";
 import { failureError } from "../upstream-refusal.ts";
-import type { VendorReply } from "../../vendor/reply.ts";
-import type { VendorBody } from "../../vendor/reply.ts";
+import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
-import type { ReplyStream } from "./adapter.ts";
+import type { ReplyStream, Chunk } from "./adapter.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import type { Chunk } from "./adapter.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Call } from "./call.ts";
 
