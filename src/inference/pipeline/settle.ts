@@ -115,8 +115,10 @@ export function chargeToDate<Out extends Chunk>(
   }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
 ): void {
   const { usage: reported, textBytes: allBytes, units, isComplete } = deliveredOf(reply);
-  // An estimate of what nobody counted stays within the limit: some tokens have many more bytes than are assumed.
-  const isBounded = estimated !== undefined && reported === undefined && plan.maxTokens > 0;
+  // Whoever disconnects keeps the vendor from counting: the estimate stays within the limit of the request, for some
+  // tokens have many more bytes than are assumed.
+  const isUncounted = call.ending === CallEnding.CLIENT_GONE && reported === undefined;
+  const isBounded = isUncounted && estimated !== undefined && plan.maxTokens > 0;
   const textBytes = isBounded ? Math.min(allBytes, plan.maxTokens * bytesPerToken) : allBytes;
   const metered = request.meter({
     reported,
