@@ -1,6 +1,7 @@
 /** The canonical form in which prices are stored, and the version that is its content hash. */
 import { createHash } from "node:crypto";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
+import { priceUnits, tokenUnitNames } from "./price.ts";
 
 /** Stored prices: decimal digits of nano-USD; units that are not charged are left out. */
 export type CanonicalUnits = Readonly<Record<string, string>>;
@@ -10,18 +11,6 @@ export interface CanonicalPrice {
   readonly tiers?: readonly CanonicalUnits[];
   readonly [member: string]: string | readonly CanonicalUnits[] | undefined;
 }
-
-const tokenMembers = [
-  "input",
-  "cachedInput",
-  "cacheWrite",
-  "cacheWrite1h",
-  "output",
-  "reasoning",
-] as const satisfies readonly (keyof TokenPrices)[];
-
-/** In the order of the canonical form. It is hashed: a new member must be left out where it is absent. */
-const members = [...tokenMembers, "image", "second", "request"] as const;
 
 /** The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere. */
 export function priceVersion(price: PriceConfig): string {
@@ -33,11 +22,12 @@ export function priceVersion(price: PriceConfig): string {
 
 /** Encodes a price for storage. */
 export function canonicalPrice(price: PriceConfig): CanonicalPrice {
-  const units = canonicalUnits(price, members);
+  // The order is hashed, too: a new unit must be left out where it is absent, and may stand anywhere.
+  const units = canonicalUnits(price, priceUnits);
   if (price.tiers === undefined || price.tiers.length === 0) return units;
   const tiers = price.tiers.map((tier) => ({
     above: String(tier.above),
-    ...canonicalUnits(tier, tokenMembers),
+    ...canonicalUnits(tier, tokenUnitNames),
   }));
   return { ...units, tiers };
 }

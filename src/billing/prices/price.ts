@@ -31,31 +31,24 @@ export interface HoldEstimate extends UnitUsage {
   readonly discountBp?: number;
 }
 
-/** The billable units, in the order of a receipt. */
-export const priceUnits = [
+/** The units whose prices are per 1,000,000 tokens, in the order of a receipt. */
+export const tokenUnitNames = [
   "input",
   "cachedInput",
   "cacheWrite",
   "cacheWrite1h",
   "output",
   "reasoning",
-  "image",
-  "second",
-  "request",
-] as const;
+] as const satisfies readonly (keyof TokenPrices)[];
+
+/** The billable units, in the order of a receipt and of the stored form of a price. */
+export const priceUnits = [...tokenUnitNames, "image", "second", "request"] as const;
 
 /** One of {@link priceUnits}. */
 export type PriceUnit = (typeof priceUnits)[number];
 
 /** The units whose prices are per 1,000,000. */
-export const tokenUnits: ReadonlySet<PriceUnit> = new Set([
-  "input",
-  "cachedInput",
-  "cacheWrite",
-  "cacheWrite1h",
-  "output",
-  "reasoning",
-]);
+export const tokenUnits: ReadonlySet<PriceUnit> = new Set(tokenUnitNames);
 
 /** One line of a receipt: quantity × price = amount, exactly. */
 export interface PriceLine {
