@@ -14,7 +14,7 @@ export interface LimitOverrun {
   readonly callId: string;
   /** The output token limit of the request. */
   readonly limitTokens: number;
-  /** The output tokens of the reply, as the vendor reported them, else estimated. */
+  /** The output tokens of the reply, as the vendor reported them. */
   readonly outputTokens: number;
 }
 

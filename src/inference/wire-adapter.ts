@@ -295,7 +295,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   #withPreviousId(asked: Generation): Generation {
     const { previous } = this.#read;
     const { reportCost } = this.#options.request;
-    // The cost is told beside the usage.
+    // The cost is a member of the usage.
     const generation = reportCost ? { ...asked, includeUsage: true } : asked;
     if (previous === undefined) return generation;
     const json = JSON.stringify(previous);

@@ -14,7 +14,7 @@ import { toGatewayError } from "../pipeline/failures.ts";
 import { Connection } from "../pipeline/open.ts";
 import { quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
-import { logFailure, settle } from "../pipeline/settle.ts";
+import { logFailure, newDelivery, settle } from "../pipeline/settle.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import type { CallState } from "../state/responses-memory.ts";
 import { WireAdapter } from "../wire-adapter.ts";
@@ -189,7 +189,7 @@ async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<Gate
   logFailure(call, fields, deps.log);
   await settle(admitted, {
     connection,
-    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
+    delivery: newDelivery(),
   });
   return fields;
 }

@@ -1,12 +1,12 @@
-/** Tells a caller what its call is charged, in the reply itself (R-TXT-12). What was told is what is settled. */
+/** Reports the charge of a call in its reply (R-TXT-12). The reported amount is the one that is settled. */
 import { formatUsd } from "../../core/money.ts";
 import type { Chunk, CostWriter } from "./adapter.ts";
 import { chargeAtEnd, type Delivery } from "./settle.ts";
 import type { Connection, Opened } from "./open.ts";
 import { clampToHold } from "./overrun.ts";
 
-/** The charge of one call on its way to its caller. */
-export class ToldCost<Out extends Chunk> {
+/** Reports the charge of one call. */
+export class CostReport<Out extends Chunk> {
   readonly #opened: Opened<Out>;
   readonly #writer: CostWriter<Out>;
   readonly #ended: { readonly connection: Connection; readonly delivery: Delivery };
@@ -27,34 +27,34 @@ export class ToldCost<Out extends Chunk> {
     return { body: this.#writer.whole(body, cost), cost };
   }
 
-  /** What of a stream can go out now. @param isDone whether this is all of it */
+  /** The part of a stream that can go out now. @param isDone whether the stream is complete */
   async pass(out: Out, isDone: boolean): Promise<Out> {
     return this.#writer.write(out, isDone ? await this.#charge() : undefined);
   }
 
-  /** What is still held back of a stream that has ended well. */
+  /** The rest of a stream that ended well, with the cost. */
   async end(): Promise<Out> {
     return this.#writer.rest(await this.#charge());
   }
 
-  /** What is still held back of a stream that has failed: its cost is not known yet. */
+  /** The rest of a stream that failed, without a cost: it is not known yet. */
   abandon(): Out {
     return this.#writer.rest(undefined);
   }
 
-  /** Decides the charge, once: nothing that comes later changes it. */
+  /** Decides the charge, once: nothing changes it later. */
   async #charge(): Promise<string> {
     const { connection, delivery } = this.#ended;
     const { call } = this.#opened;
-    if (!delivery.isCostTold) {
+    if (!delivery.isCostReported) {
       delivery.monitor?.end();
-      // What the stop of a reply has told is what is charged.
+      // A reply that was stopped at its hold is charged already.
       if (delivery.monitor?.isUsedUp !== true) {
         await chargeAtEnd(this.#opened, connection);
-        // The ledger would charge less than was told where neither hold nor balance covers it.
+        // The ledger would charge less than reported where neither hold nor balance covers it.
         await clampToHold(this.#opened);
       }
-      delivery.isCostTold = true;
+      delivery.isCostReported = true;
     }
     return formatUsd(call.costNanos);
   }

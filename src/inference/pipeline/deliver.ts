@@ -11,7 +11,7 @@ import { toGatewayError } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
 import type { Connection, Opened } from "./open.ts";
 import { coverReply } from "./overrun.ts";
-import { ToldCost } from "./told-cost.ts";
+import { CostReport } from "./cost-report.ts";
 
 /**
  * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
@@ -27,7 +27,7 @@ export async function deliver<Out extends Chunk>(
   const { call, reply } = opened;
   const { client, dropped } = connection;
   const writer = opened.request.costWriter();
-  const told = writer && new ToldCost(opened, writer, { connection, delivery });
+  const costReport = writer && new CostReport(opened, writer, { connection, delivery });
   if (reply.kind === "stream") {
     const { stream } = reply;
     delivery.monitor = monitored(opened, stream);
@@ -35,11 +35,11 @@ export async function deliver<Out extends Chunk>(
     try {
       if (!client.isDetached) {
         sink.head(head);
-        await relay(opened, stream, { sink, monitor: delivery.monitor, connection, told });
+        await relay(opened, stream, { sink, monitor: delivery.monitor, connection, costReport });
       }
       if (client.isDetached) await drain(stream, delivery.monitor);
     } catch (error) {
-      await fail(opened, stream, { error, sink, connection, told });
+      await fail(opened, stream, { error, sink, connection, costReport });
     } finally {
       delivery.isDone = stream.isDone;
     }
@@ -51,7 +51,7 @@ export async function deliver<Out extends Chunk>(
   if (reply.kind === "whole") {
     await cover(opened, reply.whole.usage, delivery);
     await store(opened, out);
-    if (told !== undefined) ({ body: out, cost } = await told.whole(out));
+    if (costReport !== undefined) ({ body: out, cost } = await costReport.whole(out));
   }
   const head = headOf(opened, { length: out.length, dropped, isDetached: false, cost });
   sink.whole(head, out);
@@ -91,15 +91,15 @@ interface RelayContext<Out extends Chunk> {
   readonly sink: Sink<Out>;
   readonly monitor: HoldMonitor;
   readonly connection: Connection;
-  /** Tells the cost; `undefined`: nobody asked for it. */
-  readonly told: ToldCost<Out> | undefined;
+  /** Reports the cost; `undefined`: the caller did not ask for it. */
+  readonly costReport: CostReport<Out> | undefined;
 }
 
 /** Sends the stream to the caller until it ends or the client disconnects. */
 async function relay<Out extends Chunk>(
   opened: Opened<Out>,
   reply: StreamReply<Out>,
-  { sink, monitor, connection: { client }, told }: RelayContext<Out>,
+  { sink, monitor, connection: { client }, costReport }: RelayContext<Out>,
 ): Promise<void> {
   const { call } = opened;
   for (;;) {
@@ -110,7 +110,9 @@ async function relay<Out extends Chunk>(
         if (out.length === 0) continue;
         call.relayed();
         if (isLast(opened, reply)) await store(opened, out);
-        const full = told ? send(sink, await told.pass(out, reply.isDone)) : sink.chunk(out);
+        const full = costReport
+          ? send(sink, await costReport.pass(out, reply.isDone))
+          : sink.chunk(out);
         if (full !== undefined) await full;
         if (client.isDetached) return;
       }
@@ -121,12 +123,14 @@ async function relay<Out extends Chunk>(
     if (client.isDetached) return;
     const rest = reply.rest();
     if (rest === undefined) {
-      if (told !== undefined) await send(sink, await told.end());
+      if (costReport !== undefined) await send(sink, await costReport.end());
       call.end(CallEnding.COMPLETED);
       return;
     }
     if (isLast(opened, reply)) await store(opened, rest);
-    const full = told ? send(sink, await told.pass(rest, reply.isDone)) : sink.chunk(rest);
+    const full = costReport
+      ? send(sink, await costReport.pass(rest, reply.isDone))
+      : sink.chunk(rest);
     if (full !== undefined) await full;
   }
 }
@@ -181,7 +185,7 @@ interface FailureContext<Out extends Chunk> extends Omit<RelayContext<Out>, "mon
 async function fail<Out extends Chunk>(
   { call, context, deps }: Opened<Out>,
   reply: StreamReply<Out>,
-  { error, sink, connection, told }: FailureContext<Out>,
+  { error, sink, connection, costReport }: FailureContext<Out>,
 ): Promise<void> {
   const reported = reply.failure ?? toGatewayError(error, context.signal);
   const event = reply.isDone ? undefined : reply.errorEvent(reported);
@@ -189,7 +193,7 @@ async function fail<Out extends Chunk>(
   connection.client.endFailed(reported, reply.isDone);
   logFailure(call, reported, deps.log);
   if (event === undefined || call.ending === CallEnding.COMPLETED) return;
-  if (told !== undefined) await send(sink, told.abandon());
+  if (costReport !== undefined) await send(sink, costReport.abandon());
   await sink.chunk(event);
 }
 

@@ -4,7 +4,7 @@
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
- * | before the whole request was sent | is stopped | nothing |
+ * | before the whole request was sent | is stopped; with `drain` or a reasoning model the request still goes out | nothing; or what it reports |
  * | after that, before content | is stopped; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
  * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *

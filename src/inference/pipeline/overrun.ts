@@ -66,8 +66,8 @@ async function growInTime<Out extends Chunk>(
 }
 
 /**
- * Marks the route of a reply that exceeds the output limit of its request. Only the vendor's own count
- * proves that: a client that asks for 64 dashes a token, and leaves, would otherwise mark the route for everybody.
+ * Marks the route of a reply that exceeds the output limit of its request. Only the vendor's own count proves that. By an
+ * estimate, a client that asks for long lines of dashes (64 bytes a token) and disconnects would mark it for everybody.
  */
 export function markOverrun<Out extends Chunk>({
   call,

@@ -21,7 +21,7 @@ import { hold } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
-import { logFailure, settle, type CallEnd, type Reached } from "./settle.ts";
+import { logFailure, newDelivery, settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
 /** A call whose reply was sent. */
@@ -44,7 +44,7 @@ export async function runCall<Out extends Chunk>(
   const admitted = admit(adapter, begin);
   const ended: CallEnd = {
     connection: new Connection(admitted),
-    delivery: { isDone: false, isWithheld: false, isCostTold: false, monitor: undefined },
+    delivery: newDelivery(),
   };
   let reached: Reached<Out> = admitted;
   try {

@@ -1,7 +1,6 @@
 /**
  * Settles every call, however it ended: usage, charge, record and ledger, then log and metrics (R-MON-8).
  */
-import { HoldMonitor } from "./hold-monitor.ts";
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
@@ -15,6 +14,7 @@ import type { Chunk } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
 import { clampToKeyLimit, markOverrun } from "./overrun.ts";
+import type { HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
@@ -24,6 +24,23 @@ export type Reached<Out extends Chunk> = Admitted<Out> &
 
 /** A call with a hold, whether a vendor answered or not. */
 type Chargeable<Out extends Chunk> = Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>;
+
+/** The progress of a delivery, for the settlement. */
+export interface Delivery {
+  /** Whether the client has the whole reply. */
+  isDone: boolean;
+  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
+  isWithheld: boolean;
+  /** Whether the reply reports the cost: it is final. */
+  isCostReported: boolean;
+  /** The monitor of a stream; `undefined`: the reply is none. */
+  monitor: HoldMonitor | undefined;
+}
+
+/** A delivery that has not begun. */
+export function newDelivery(): Delivery {
+  return { isDone: false, isWithheld: false, isCostReported: false, monitor: undefined };
+}
 
 /** The state of attempts and delivery when a call ends. */
 export interface CallEnd {
@@ -57,8 +74,8 @@ export async function settle<Out extends Chunk>(
     reportCall(call, deps);
     return;
   }
-  // What the caller has been told, or the stop of a reply has decided, is what is charged.
-  if (monitor?.isUsedUp !== true && !delivery.isCostTold) {
+  // A charge that the reply reports, or that the stop of a reply has decided, is final.
+  if (monitor?.isUsedUp !== true && !delivery.isCostReported) {
     await chargeAtEnd(reached, connection);
     if (delivery.isWithheld) {
       call.isCharged = false;
@@ -76,7 +93,7 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** Writes on the call what it consumed until its end, and what that costs. */
+/** Sets the final usage and cost of a call. */
 export async function chargeAtEnd<Out extends Chunk>(
   chargeable: Chargeable<Out>,
   connection: Connection,
@@ -86,7 +103,7 @@ export async function chargeAtEnd<Out extends Chunk>(
   chargeToDate(chargeable, { estimated, isInputOwed });
 }
 
-/** What is charged for where the vendor reported nothing; `undefined`: it did, or nothing is charged. */
+/** Estimates the usage where the vendor reported none; `undefined`: it did, or nothing is charged. */
 async function estimate<Out extends Chunk>(
   { tokens, reply, routes }: Chargeable<Out>,
   { connection, isInputOwed }: { readonly connection: Connection; readonly isInputOwed: boolean },
@@ -214,16 +231,4 @@ export function logFailure(call: Call, error: GatewayError, log: Logger): void {
 export function logStoreFailure({ start }: Call, error: unknown, log: Logger): void {
   const fields = { requestId: start.requestId, callId: start.id, err: error };
   log.warn(fields, "a reply could not be stored: later requests cannot refer to it");
-}
-
-/** The progress of a delivery, for the settlement. */
-export interface Delivery {
-  /** Whether the client has the whole reply. */
-  isDone: boolean;
-  /** Whether a complete reply is withheld because it cannot be paid for: nothing is charged. */
-  isWithheld: boolean;
-  /** Whether the caller has been told the cost: it is final. */
-  isCostTold: boolean;
-  /** The monitor of a stream; `undefined`: the reply is none. */
-  monitor: HoldMonitor | undefined;
 }
