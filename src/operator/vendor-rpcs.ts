@@ -11,6 +11,8 @@ import { taskRunMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
+import type { RowOf } from "../db/row.ts";
+import type { UnlimitedRouteEntity } from "../inference/entity.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
 export interface VendorHealth {
@@ -61,14 +63,7 @@ const recentSql = `
     from (select * from call where id >= $1 order by id desc limit ${recentRows}) newest
     where vendor <> '' group by vendor`;
 
-interface UnlimitedRow {
-  readonly vendor: string;
-  readonly model: string;
-  readonly call_id: string;
-  readonly limit_tokens: string;
-  readonly output_tokens: string;
-  readonly create_time: Date;
-}
+type UnlimitedRow = RowOf<typeof UnlimitedRouteEntity>;
 
 /** Marked by the calls that noticed it, see inference/unlimited-routes.ts. */
 const unlimitedSql =
