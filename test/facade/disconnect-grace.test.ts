@@ -1,14 +1,13 @@
 /** R-MON-11: the default policy of a disconnect reads on for the vendor's own count, and charges what it was sent. */
-import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { bearer } from "../rpc/harness.ts";
 import { priceDefault } from "../support/gateway.ts";
 import { answer, hang } from "../support/upstream/behaviour.ts";
 import type { Behaviour } from "../support/upstream/exchange.ts";
 import { heldBack } from "../support/upstream/held-back.ts";
-import { ask, newRequestId, useGateway } from "./harness.ts";
+import { ask, useGateway } from "./harness.ts";
+import { detachedReplies, Leaver } from "./leaver.ts";
 
 const vendorModel = "vendor-model";
 
@@ -49,40 +48,17 @@ async function askAndLeave(
   leaveAt: string | Promise<void> | undefined,
   extra: object = {},
 ): Promise<string> {
-  const text = typeof leaveAt === "string" ? leaveAt : undefined;
-  const requestId = newRequestId();
   const url = new URL("/v1/chat/completions", fixture.gateway.url);
-  const headers = {
-    ...bearer(fixture.customer.key),
-    "content-type": "application/json",
-    "x-request-id": requestId,
-  };
-  const client = httpRequest(url, { method: "POST", headers, agent: false });
-  const closed = new Promise<void>((resolve) => void client.once("close", resolve));
-  client.on("error", () => {});
-  const seen = new Promise<void>((resolve) => {
-    client.on("response", (response) => {
-      let got = "";
-      response.on("error", () => {});
-      response.on("data", (piece: Buffer) => {
-        got += piece.toString();
-        if (text !== undefined && got.includes(text)) resolve();
-      });
-    });
-  });
-  client.end(JSON.stringify({ ...ask, ...extra, model, stream: true }));
+  const body = { ...ask, ...extra, model, stream: true };
+  const client = new Leaver(url, { key: fixture.customer.key, body });
   await fixture.upstream.request(1);
-  if (text !== undefined) await seen;
+  if (typeof leaveAt === "string") await client.got(leaveAt);
   else await leaveAt;
-  client.destroy();
-  await closed;
-  return requestId;
+  await client.leave();
+  return client.requestId;
 }
 
-async function detached(): Promise<number> {
-  const metric = fixture.gateway.app.metrics.registry.getSingleMetric("uas_replies_drained");
-  return (await metric?.get())?.values[0]?.value ?? -1;
-}
+const detached = (): Promise<number> => detachedReplies(fixture.gateway);
 
 describe("a client that disconnects after the first content", () => {
   it("pays for hidden reasoning that the vendor reports within the grace", async () => {

@@ -1,5 +1,4 @@
 /** R-TXT-9, R-MON-8: the client leaves, and its vendor's work is stopped at once or read to its end. */
-import { request as httpRequest } from "node:http";
 import { createClient } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
@@ -12,6 +11,7 @@ import { modelOf, useStyleGateway, type VendorStyle } from "../support/style-gat
 import type { Behaviour } from "../support/upstream/exchange.ts";
 import { heldBack } from "../support/upstream/held-back.ts";
 import { newRequestId } from "./harness.ts";
+import { detachedReplies, Leaver } from "./leaver.ts";
 import {
   type Caller,
   callerPaths,
@@ -22,57 +22,16 @@ import {
 
 const fixture = useStyleGateway();
 
-/** A client that can leave. */
-class Leaver {
-  readonly requestId = newRequestId();
-  readonly closed: Promise<void>;
-  body = "";
-  readonly #request: ReturnType<typeof httpRequest>;
-  #onBytes: () => void = () => {};
-
-  constructor(
-    caller: Caller,
-    { key, model, stream }: { key: string; model: string; stream: boolean },
-  ) {
-    const headers = {
-      authorization: `Bearer ${key}`,
-      "content-type": "application/json",
-      "x-request-id": this.requestId,
-    };
-    const url = new URL(callerPaths[caller], fixture.gateway.url);
-    this.#request = httpRequest(url, { method: "POST", headers, agent: false });
-    this.closed = new Promise((resolve) => this.#request.once("close", resolve));
-    this.#request.on("error", () => {});
-    this.#request.on("response", (response) => {
-      response.on("error", () => {});
-      response.on("data", (piece: Buffer) => {
-        this.body += piece.toString();
-        this.#onBytes();
-      });
-    });
-    this.#request.end(JSON.stringify(callerRequest(caller, { model, stream, text: "greet" })));
-  }
-
-  /** Resolves once the body has this text. */
-  async got(text: string): Promise<void> {
-    while (!this.body.includes(text)) {
-      await new Promise<void>((resolve) => {
-        this.#onBytes = resolve;
-      });
-    }
-  }
-
-  leave(): Promise<void> {
-    this.#request.destroy();
-    return this.closed;
-  }
+/** A client of a caller's style. */
+function leaver(
+  caller: Caller,
+  { key, model, stream }: { key: string; model: string; stream: boolean },
+): Leaver {
+  const url = new URL(callerPaths[caller], fixture.gateway.url);
+  return new Leaver(url, { key, body: callerRequest(caller, { model, stream, text: "greet" }) });
 }
 
-/** How many replies are being read for nobody. */
-async function drained(): Promise<number> {
-  const metric = fixture.gateway.app.metrics.registry.getSingleMetric("uas_replies_drained");
-  return (await metric?.get())?.values[0]?.value ?? -1;
-}
+const drained = (): Promise<number> => detachedReplies(fixture.gateway);
 
 /** Makes an answer wait, until `open`. */
 function held(style: VendorStyle, part: number): { behaviour: Behaviour; open: () => void } {
@@ -99,7 +58,7 @@ describe.each(ways)("%s from %s", (caller, vendor) => {
     const { behaviour, open } = held(vendor, part);
     upstream.script(behaviour);
     const { key, accountId } = await fixture.gateway.customer();
-    const client = new Leaver(caller, { key, model: modelOf(vendor, "drain"), stream });
+    const client = leaver(caller, { key, model: modelOf(vendor, "drain"), stream });
     const request = await upstream.request(1);
     if (part > 0) await client.got("Hello");
     await client.leave();
@@ -121,7 +80,7 @@ describe.each(ways)("%s from %s", (caller, vendor) => {
     const upstream = fixture.upstream(vendor);
     upstream.script(held(vendor, 0.6).behaviour);
     const { key } = await fixture.gateway.customer();
-    const client = new Leaver(caller, { key, model: modelOf(vendor, "abort"), stream: true });
+    const client = leaver(caller, { key, model: modelOf(vendor, "abort"), stream: true });
     const request = await upstream.request(1);
     await client.got("Hello");
     await client.leave();
@@ -178,7 +137,7 @@ describe("draining", () => {
       await written;
     });
     const { key } = await fixture.gateway.customer();
-    const client = new Leaver("chat", { key, model: modelOf("chat", "drain"), stream: true });
+    const client = leaver("chat", { key, model: modelOf("chat", "drain"), stream: true });
     await client.got("Hello");
     await client.leave();
     await expect.poll(drained).toBe(1);
@@ -196,9 +155,8 @@ describe("draining", () => {
     const { behaviour, open } = held("chat", 0.6);
     upstream.always(behaviour);
     const { key } = await fixture.gateway.customer();
-    const clients = Array.from(
-      { length: detachedRepliesMax + 3 },
-      () => new Leaver("chat", { key, model: modelOf("chat", "drain"), stream: true }),
+    const clients = Array.from({ length: detachedRepliesMax + 3 }, () =>
+      leaver("chat", { key, model: modelOf("chat", "drain"), stream: true }),
     );
     await Promise.all(clients.map((client) => client.got("Hello")));
     for (const client of clients) await client.leave();

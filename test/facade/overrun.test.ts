@@ -1,8 +1,8 @@
 /** R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bearer } from "../rpc/harness.ts";
-import { priceDefault, startGateway } from "../support/gateway.ts";
+import { type Gateway, priceDefault, startGateway } from "../support/gateway.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { endless } from "../support/upstream/endless.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
@@ -21,8 +21,9 @@ const excess = answer({
   usage: { prompt_tokens: 11, completion_tokens: 4_096, total_tokens: 4_107 },
 });
 
-function send(key: string, body: object, id = newRequestId()): Promise<Response> {
-  return fetch(`${fixture.gateway.url}/v1/chat/completions`, {
+/** Sends a chat completion. @param url the address of a gateway */
+function send(url: string, key: string, body: object, id = newRequestId()): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
     body: JSON.stringify(body),
@@ -33,7 +34,9 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
   it("as whole replies are delivered only as far as the balance pays for them", async () => {
     fixture.upstream.always(excess);
     const { key, accountId } = await fixture.gateway.customer({ balanceNanos });
-    const replies = await Promise.all(Array.from({ length: 60 }, () => send(key, limited)));
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, () => send(fixture.gateway.url, key, limited)),
+    );
     const bodies = await Promise.all(replies.map((reply) => reply.json()));
     const served = replies.filter(({ status }) => status === 200).length;
     expect(served).toBeLessThanOrEqual(1);
@@ -48,16 +51,12 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
   });
 
   it("as streams end where the balance does", async () => {
-    const { gateway, close, upstream } = await freshGateway();
+    const { gateway, upstream } = await freshGateway();
     upstream.always(endless("chat", "text", 4_096));
     const { key, accountId } = await gateway.customer({ balanceNanos });
     const texts = await Promise.all(
       Array.from({ length: 60 }, async () => {
-        const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { ...bearer(key), "content-type": "application/json" },
-          body: JSON.stringify({ ...limited, stream: true }),
-        });
+        const reply = await send(gateway.url, key, { ...limited, stream: true });
         return reply.status === 200 ? await reply.text() : "";
       }),
     );
@@ -69,46 +68,36 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
     // What is on its way when a stream is stopped comes in one read of the socket.
     expect(served).toBeLessThanOrEqual(paid + running * 3n * slackNanos);
     expect(text).toContain('"finish_reason":"length"');
-    await close();
   });
 
   it("never spend more than the limit of their key", async () => {
-    const { gateway, close, upstream } = await freshGateway();
+    const { gateway, upstream } = await freshGateway();
     upstream.always(excess);
     const { key, accountId } = await gateway.customer({ keyLimitNanos: balanceNanos });
     await Promise.all(
       Array.from({ length: 60 }, async (_, index) => {
         const stream = index % 2 === 0;
-        const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { ...bearer(key), "content-type": "application/json" },
-          body: JSON.stringify({ ...limited, stream }),
-        });
+        const reply = await send(gateway.url, key, { ...limited, stream });
         await reply.text();
       }),
     );
     const { balance } = await gateway.money(accountId);
     expect(100_000_000_000n - balance).toBeLessThanOrEqual(balanceNanos);
-    await close();
   });
 });
 
 describe("a route whose vendor has ignored a limit", () => {
   it("holds for all that its model can make from then on, in all processes, and alarms the operator once", async () => {
-    const { gateway, close, upstream } = await freshGateway();
+    const { gateway, upstream } = await freshGateway();
     const sim = { baseUrl: upstream.baseUrl, apiKey: upstream.secret };
     const other = await startGateway({
       vendors: { sim },
       databaseAt: () => Promise.resolve(gateway.databaseUrl),
     });
+    onTestFinished(() => other.close());
     upstream.always(excess);
     const { key } = await gateway.customer();
-    const request = (origin: string, id: string): Promise<Response> =>
-      fetch(`${origin}/v1/chat/completions`, {
-        method: "POST",
-        headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
-        body: JSON.stringify(limited),
-      });
+    const request = (url: string, id: string): Promise<Response> => send(url, key, limited, id);
     const [first, second] = [newRequestId(), newRequestId()];
     expect((await request(gateway.url, first)).status).toBe(200);
     expect((await request(gateway.url, second)).status).toBe(200);
@@ -123,45 +112,31 @@ describe("a route whose vendor has ignored a limit", () => {
         return (await gateway.call(id)).held?.amountNanos;
       })
       .toBe(heldSecond);
-    await other.close();
-    await close();
   });
 });
 
 describe("a reply of a few tokens more than its limit", () => {
   it("is delivered and charged as its vendor counted it", async () => {
-    const { gateway, close, upstream } = await freshGateway();
+    const { gateway, upstream } = await freshGateway();
     upstream.always(
       answer({ usage: { prompt_tokens: 11, completion_tokens: 9, total_tokens: 20 } }),
     );
     const { key } = await gateway.customer();
     const id = newRequestId();
-    const reply = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { ...bearer(key), "content-type": "application/json", "x-request-id": id },
-      body: JSON.stringify({ ...ask, max_completion_tokens: 8 }),
-    });
+    const reply = await send(gateway.url, key, { ...ask, max_completion_tokens: 8 }, id);
     expect(reply.status).toBe(200);
     const call = await gateway.call(id);
     expect(call).toMatchObject({ ending: CallEnding.COMPLETED });
     expect(call.cost?.amountNanos).toBe(11n * 250n + 9n * tokenNanos);
-    await close();
   });
 });
 
-/** A gateway of its own, whose routes are not marked. */
-async function freshGateway(): Promise<{
-  gateway: Awaited<ReturnType<typeof startGateway>>;
-  upstream: Upstream;
-  close: () => Promise<void>;
-}> {
+/** A gateway whose routes are not marked, until the end of the test. */
+async function freshGateway(): Promise<{ readonly gateway: Gateway; readonly upstream: Upstream }> {
   const upstream = await startUpstream();
-  const gateway = await startGateway({
-    vendors: { sim: { baseUrl: upstream.baseUrl, apiKey: upstream.secret } },
-  });
-  const close = async (): Promise<void> => {
-    await gateway.close();
-    await upstream.close();
-  };
-  return { gateway, upstream, close };
+  onTestFinished(() => upstream.close());
+  const { baseUrl, secret: apiKey } = upstream;
+  const gateway = await startGateway({ vendors: { sim: { baseUrl, apiKey } } });
+  onTestFinished(() => gateway.close());
+  return { gateway, upstream };
 }

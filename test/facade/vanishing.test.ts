@@ -8,6 +8,7 @@ import { delivered } from "../support/sdk-streams.ts";
 import { modelOf, type Policy, useStyleGateway } from "../support/style-gateway.ts";
 import { heldBack } from "../support/upstream/held-back.ts";
 import { tokens } from "../support/upstream/scenario.ts";
+import { detachedReplies } from "./leaver.ts";
 import {
   type Caller,
   callerPaths,
@@ -160,10 +161,7 @@ function expectedCost(stream: Stream): bigint {
   return (read + made) / 1_000_000n;
 }
 
-async function drained(): Promise<number> {
-  const metric = fixture.gateway.app.metrics.registry.getSingleMetric("uas_replies_drained");
-  return (await metric?.get())?.values[0]?.value ?? -1;
-}
+const drained = (): Promise<number> => detachedReplies(fixture.gateway);
 
 it(`charges ${streamCount} streams as the policy says (seed ${seed})`, async () => {
   const { gateway } = fixture;
