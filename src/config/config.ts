@@ -50,8 +50,12 @@ export interface VendorConfig {
   readonly kind: string;
   /** Without a trailing slash. Empty for kinds without an address (`demo`). */
   readonly baseUrl: string;
-  /** The credential, resolved from the environment or a file. Never logged. */
+  /** The first credential, resolved from the environment or a file. Never logged. */
   readonly apiKey: string | undefined;
+  /** All credentials, in the file's order; calls choose among them. Absent: `apiKey` alone. */
+  readonly credentials?: readonly CredentialConfig[] | undefined;
+  /** Absent: `breakerDefault`. */
+  readonly breaker?: BreakerConfig | undefined;
   /** The only dialects to use, as words such as `chat-completions`, each one that its kind speaks; may be empty.
    * `undefined`: all that its kind speaks. */
   readonly dialects: readonly string[] | undefined;
@@ -71,12 +75,59 @@ export interface VendorConfig {
   readonly runBaseUrl: string | undefined;
 }
 
+/** One of a vendor's credentials. */
+export interface CredentialConfig {
+  /** The name of its variable or file, for metrics, logs and lists. Unique within the vendor. */
+  readonly name: string;
+  /** Never logged. */
+  readonly apiKey: string;
+  /** Its share of calls among credentials of the same priority. Default 1. 0: only where no other can take the call. */
+  readonly weight: number;
+  /** Lower numbers are used first. Default 0. */
+  readonly priority: number;
+  /** The vendor's limits of this credential. Absent: none. */
+  readonly limits?: RateLimits | undefined;
+}
+
+/** Limits of rate and concurrency. `undefined`: no limit. */
+export interface RateLimits {
+  /** Requests per minute. */
+  readonly rpm: number | undefined;
+  /** Tokens per minute. */
+  readonly tpm: number | undefined;
+  /** Calls at once. */
+  readonly concurrency: number | undefined;
+}
+
+/** When calls stop going to a route or credential that fails, and for how long. */
+export interface BreakerConfig {
+  /** Failures in a row within the window that open it. Default 5. */
+  readonly failures: number;
+  /** In milliseconds. Default 30,000. */
+  readonly windowMs: number;
+  /** The first pause before a probe, in milliseconds; it doubles with each failed probe. Default 10,000. */
+  readonly cooldownMs: number;
+  /** What calls do whose only route is open: `try` it all the same (default), or `refuse` at once. */
+  readonly singleRoute: "try" | "refuse";
+}
+
+/** How often a call may be tried. */
+export interface RetryConfig {
+  /** Attempts of a call, the first included. Default 3. */
+  readonly attempts: number;
+  /** Time after the first failure in which further attempts may begin, in milliseconds. Default 20,000. */
+  readonly withinMs: number;
+}
+
 /** Timeouts of a vendor, in milliseconds. */
 export interface VendorTimeouts {
   /** Until the connection is established. Default 5,000. */
   readonly connectMs: number;
   /** From the request to the head of the reply. Default 120,000. */
   readonly firstByteMs: number;
+  /** From the request to the first content of a stream. `undefined`: {@link ModelConfig} decides, see
+   * `firstContentMs` of limits.ts. */
+  readonly firstContentMs?: number | undefined;
   /** Between two reads of the reply. Default 60,000. */
   readonly idleMs: number;
 }
@@ -87,8 +138,12 @@ export interface ModelConfig {
   /** The display name; the key where none is given. */
   readonly name: string;
   readonly type: ModelType;
-  /** Tried in order; at least one. */
+  /** In the file's order; at least one. Where none has a weight or priority they are used in this order. */
   readonly routes: readonly RouteConfig[];
+  /** Default: {@link RetryConfig}. */
+  readonly retry?: RetryConfig | undefined;
+  /** Models that take the call when all routes fail, in order. Default: none. */
+  readonly fallbackModels?: readonly string[] | undefined;
   /** Maximum output tokens of one reply, which the hold covers where the body sets no limit. 0: not a text model. */
   readonly maxOutputTokens: number;
   /** Output tokens that the first hold of a stream without a limit covers; the hold grows with the stream. At most
@@ -115,6 +170,12 @@ export interface RouteConfig {
   readonly model: string;
   /** The member of chat completions that limits a reply there (R-TXT-11). Absent: the one that the client sent. */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens" | undefined;
+  /** Its share of calls among routes of the same priority. Default 1. 0: only where no other can take the call. */
+  readonly weight?: number | undefined;
+  /** Lower numbers are used first. Default 0. */
+  readonly priority?: number | undefined;
+  /** The longest request that it takes, with its reply, in tokens. Default: any. */
+  readonly maxContext?: number | undefined;
   /** The prices that the vendor charges the operator, by time. Absent: not known. */
   readonly costs?: readonly DatedPrice[] | undefined;
 }

@@ -36,6 +36,9 @@ export const streamBufferBytesMax = 256 * kib;
 export const concurrentCallsMax = 1_000;
 /** How long running calls may continue after SIGTERM. */
 export const drainMs = minute;
+/** Default of `timeouts.first_byte` for the first content of a stream: a vendor that has sent nothing by then rarely does.
+ * Models that reason may think for longer, and have the default of complete replies. */
+export const firstContentMs = 30 * second;
 /** Default of `disconnect_grace`: how long a reply is read on after its client disconnected. Within 5 s nearly every reply
  * that has begun is complete, with the vendor's own usage. */
 export const disconnectGraceMs = 5 * second;

@@ -6,7 +6,7 @@ import type { Config, VendorConfig } from "./config.ts";
 import { demoSource, demoYaml } from "./demo.ts";
 import { ConfigDocument, pathText } from "./document.ts";
 import type { ServedKinds } from "./kinds.ts";
-import { modelsSchema, servedModels } from "./models.ts";
+import { checkFallbackModels, modelsSchema, servedModels } from "./models.ts";
 import { ConfigError } from "./problems.ts";
 import { type ReferenceSource, readProblem } from "./references.ts";
 import { scalar } from "./scalars.ts";
@@ -58,6 +58,8 @@ export function loadConfig(options: LoadOptions): Config {
   checkPrefixes(document, sections.get("vendors"));
   document.problems.failIfAny();
   if (file === undefined) throw new Error("a file without problems was refused");
+  checkFallbackModels(document, file.models);
+  document.problems.failIfAny();
   const vendors = servedVendors(document, file.vendors, options.kinds);
   const models = servedModels(document, file.models, vendors);
   return {

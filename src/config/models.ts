@@ -8,6 +8,7 @@ import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { holdOutputTokensDefault } from "./limits.ts";
 import { pricesSchema } from "./price.ts";
 import type { ReferenceSource } from "./references.ts";
+import { checkShares, retrySchema, shareKeys } from "./routing.ts";
 import { duration, flag, positive, quote, text, word } from "./scalars.ts";
 import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
 import { nearest } from "./suggest.ts";
@@ -57,6 +58,10 @@ function modelSchema(
     type: word(typeWords, `name one of ${typeWords.join(", ")}`),
     name: text(references, 200).optional(),
     routes: routesSchema(references, { vendors, prices }),
+    retry: retrySchema.optional(),
+    fallback_models: list(text(references, 200), "model names")
+      .superRefine(checkFallbacks, { when: always })
+      .optional(),
     max_output_tokens: type === "TEXT" ? tokens : tokens.optional(),
     hold_output_tokens: positive().optional(),
     reasoning:
@@ -87,12 +92,15 @@ function routesSchema(
     }),
     model: text(references, 300, { fix: "add the vendor's own name of the model" }),
     limit_parameter: word(["max_tokens", "max_completion_tokens"]).optional(),
+    ...shareKeys(),
+    max_context: positive().optional(),
     cost: prices.optional(),
   });
   const fix = "add routes: [{ vendor: …, model: … }], the vendor and its own name of the model";
   return list(route, "routes { vendor, model }", fix)
     .min(1, { error: "name at least one route" })
-    .superRefine(checkRoutes, { when: always });
+    .superRefine(checkRoutes, { when: always })
+    .superRefine(checkShares, { when: always });
 }
 
 function parseVendor(value: string, vendors: readonly string[]): Parsed<string> {
@@ -112,6 +120,44 @@ function checkRoutes(routes: unknown, context: z.core.$RefinementCtx): void {
     if (seen.has(id)) context.addIssue({ code: "custom", path: [index], message });
     seen.add(id);
   }
+}
+
+function checkFallbacks(names: unknown, context: z.core.$RefinementCtx): void {
+  const seen = new Set<unknown>();
+  for (const [index, name] of Array.isArray(names) ? names.entries() : []) {
+    const message = `${String(name)} is listed twice; keep one`;
+    if (seen.has(name)) context.addIssue({ code: "custom", path: [index], message });
+    seen.add(name);
+  }
+}
+
+/** Reports fallback models that do not exist, generate something else, or are the model itself. */
+export function checkFallbackModels(
+  document: ConfigDocument,
+  models: ReadonlyMap<string, WrittenModel>,
+): void {
+  for (const [key, { type, fallbackModels = [] }] of models) {
+    for (const [index, name] of fallbackModels.entries()) {
+      const problem = fallbackProblem({ key, type, name }, models);
+      if (problem === undefined) continue;
+      document.error(["models", key, "fallback_models", index], problem);
+    }
+  }
+}
+
+function fallbackProblem(
+  { key, type, name }: { readonly key: string; readonly type: string; readonly name: string },
+  models: ReadonlyMap<string, WrittenModel>,
+): string | undefined {
+  if (name === key) return "a model cannot replace itself; remove it";
+  const other = models.get(name);
+  if (other === undefined) {
+    const near = nearest(name, [...models.keys()]);
+    const guess = near === undefined ? "" : `, did you mean "${near}"?`;
+    return `no model ${quote(name)}${guess}`;
+  }
+  if (other.type === type) return undefined;
+  return `${quote(name)} is of type ${other.type}: only another ${type} model can take its calls`;
 }
 
 /** The models of a valid file that this version can serve; the document gets warnings about the others. */
@@ -145,6 +191,8 @@ function modelConfig(
     routes,
     maxOutputTokens,
     holdOutputTokens: Math.min(held, maxOutputTokens),
+    ...(written.retry && { retry: written.retry }),
+    ...(written.fallbackModels && { fallbackModels: written.fallbackModels }),
     isReasoning: written.reasoning ?? false,
     deadlineMs: written.deadline,
     minSeconds: written.minSeconds,
@@ -159,11 +207,14 @@ function servedRoutes(
   model: { readonly written: WrittenModel; readonly type: ModelType; readonly vendors: Vendors },
 ): readonly RouteConfig[] {
   const routes = model.written.routes.map((written): RouteConfig => {
-    const { vendor, model: name, cost } = written;
+    const { vendor, model: name, weight, priority, maxContext, cost } = written;
     const limitParameter = written.limitParameter ?? model.vendors.get(vendor)?.limitParameter;
     return {
       ...{ vendor, model: name },
       ...(limitParameter !== undefined && { limitParameter }),
+      ...(weight !== undefined && { weight }),
+      ...(priority !== undefined && { priority }),
+      ...(maxContext !== undefined && { maxContext }),
       ...(cost !== undefined && { costs: cost }),
     };
   });

@@ -83,6 +83,24 @@ export function secret(references: ReferenceSource, fix = "") {
   return scalar('a reference such as "${env:NAME}"', parse, fix);
 }
 
+/** A credential, as the file refers to it. */
+export interface WrittenSecret {
+  readonly value: string;
+  /** The name of the variable, or of the file without its folders: it may be shown. */
+  readonly name: string;
+}
+
+/** As {@link secret}, with a name that tells it from others. */
+export function namedSecret(references: ReferenceSource, fix = "") {
+  const parse = (written: string): Parsed<WrittenSecret> => {
+    const resolved = resolveSecret(written, references);
+    if ("problem" in resolved) return resolved;
+    const name = written.replace(/^\$\{(env|file):/, "").slice(0, -1);
+    return { value: { value: resolved.value, name: name.split("/").at(-1) || name } };
+  };
+  return scalar('a reference such as "${env:NAME}"', parse, fix);
+}
+
 /** The remedy for a file that lacks a credential. */
 export function secretFix(name: string): string {
   return `add ${name}: "\${env:NAME}" and set that environment variable`;
@@ -90,12 +108,17 @@ export function secretFix(name: string): string {
 
 /** A whole number from 1 to {@link int32Max}. */
 export function positive(fix = "") {
-  const what = `a whole number from 1 to ${int32Max}`;
+  return whole(1, int32Max, fix);
+}
+
+/** A whole number from `least` to `most`. */
+export function whole(least: number, most: number, fix = "") {
+  const what = `a whole number from ${least} to ${most}`;
   return scalar(
     what,
     (written): Parsed<number> => {
-      const value = /^\d{1,10}$/.test(written) ? Number(written) : 0;
-      if (value >= 1 && value <= int32Max) return { value };
+      const value = /^\d{1,10}$/.test(written) ? Number(written) : -1;
+      if (value >= least && value <= most) return { value };
       return { problem: `must be ${what}, without quotes, sign or point` };
     },
     fix,

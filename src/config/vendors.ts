@@ -2,12 +2,22 @@
 import type { z } from "zod";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Parsed } from "./address.ts";
-import type { VendorConfig, VendorTimeouts } from "./config.ts";
+import type { CredentialConfig, VendorConfig, VendorTimeouts } from "./config.ts";
 import type { ConfigDocument } from "./document.ts";
 import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
 import type { ReferenceSource } from "./references.ts";
-import { address, duration, positive, scalar, secret, secretFix, word } from "./scalars.ts";
-import { absent, always, choose, list, named, section, textAt } from "./schema.ts";
+import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
+import {
+  address,
+  duration,
+  namedSecret,
+  positive,
+  scalar,
+  secretFix,
+  word,
+  type WrittenSecret,
+} from "./scalars.ts";
+import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
 
 /** A vendor as the file has it, by the names of {@link VendorConfig}. */
 type WrittenVendor = z.output<ReturnType<typeof vendorSchema>>;
@@ -27,11 +37,23 @@ export interface VendorEntry {
 export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
   const words = [...new Set([...knownKinds, ...kinds.keys()])];
   const vendor = choose(
-    (input) => words.find((known) => known === textAt(input, "kind")),
-    (kind) => vendorSchema(references, { words, kind, served: kinds.get(kind ?? "") }),
+    (input) => `${textAt(input, "kind") ?? ""} ${hasKey(input, "credentials")}`,
+    (written) => {
+      const [name = "", hasCredentials] = written.split(" ");
+      const kind = words.find((known) => known === name);
+      const served = kinds.get(name);
+      return vendorSchema(references, {
+        ...{ words, kind, served },
+        hasCredentials: hasCredentials === "true",
+      });
+    },
   );
   const fix = "add the upstream APIs to use";
   return named(vendor, { what: "vendors by name", fix, checkName });
+}
+
+function hasKey(input: unknown, key: string): boolean {
+  return input instanceof Map && input.get(key) != null;
 }
 
 function checkName(name: string): string | undefined {
@@ -46,14 +68,16 @@ function vendorSchema(
     words,
     kind,
     served,
+    hasCredentials,
   }: {
     readonly words: readonly string[];
     readonly kind: string | undefined;
     readonly served: ServedKind | undefined;
+    readonly hasCredentials: boolean;
   },
 ) {
   const addressFix = "add its address, such as base_url: https://api.example.com/v1";
-  const apiKey = secret(references, secretFix("api_key"));
+  const apiKey = namedSecret(references, secretFix("api_key"));
   const baseUrl = address(references, addressFix);
   return section({
     kind: word(words, `name one of ${words.join(", ")}`),
@@ -62,7 +86,13 @@ function vendorSchema(
       kind === undefined || kind === "fal"
         ? address(references).optional()
         : absent("only kind fal has it; remove it"),
-    api_key: served?.needsApiKey === true ? apiKey : apiKey.optional(),
+    api_key: hasCredentials
+      ? absent("credentials: lists them all; remove api_key")
+      : served?.needsApiKey === true
+        ? apiKey
+        : apiKey.optional(),
+    credentials: credentialsSchema(references).optional(),
+    breaker: breakerSchema.optional(),
     native_prefix: scalar("a path such as /gemini", parsePrefix).optional(),
     dialects: list(word(knownDialects), "dialects")
       .min(1, { error: "name at least one dialect, or leave the key out" })
@@ -76,18 +106,50 @@ function vendorSchema(
   });
 }
 
+function credentialsSchema(references: ReferenceSource) {
+  const credential = section({
+    api_key: namedSecret(references, secretFix("api_key")),
+    ...shareKeys(),
+    limits: limitsSchema.optional(),
+  });
+  return list(credential, "credentials { api_key }")
+    .min(1, { error: "name at least one credential" })
+    .superRefine(checkCredentials, { when: always })
+    .superRefine(checkShares, { when: always });
+}
+
+/** The values are compared, not only their names: two variables may hold the same credential. */
+function checkCredentials(credentials: unknown, context: z.core.$RefinementCtx): void {
+  const seen = new Set<string>();
+  const names = new Set<string>();
+  for (const [index, { apiKey }] of mapsOf(credentials)) {
+    if (!isWrittenSecret(apiKey)) continue;
+    const { name, value } = apiKey;
+    const message = `${name} is listed before, or has the same value as a credential before it; keep one`;
+    const isTwice = seen.has(value) || names.has(name);
+    if (isTwice) context.addIssue({ code: "custom", path: [index], message });
+    seen.add(value);
+    names.add(name);
+  }
+}
+
+function isWrittenSecret(value: unknown): value is WrittenSecret {
+  return typeof value === "object" && value !== null && "name" in value && "value" in value;
+}
+
 /** The time limits of a vendor that sets none. */
 const timeoutsDefault: VendorTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 };
 
 const timeoutsSchema = section({
   connect: duration().default(timeoutsDefault.connectMs),
-  first_byte: duration().default(timeoutsDefault.firstByteMs),
+  first_byte: duration().optional(),
   idle: duration().default(timeoutsDefault.idleMs),
 }).transform(
   ({ connect, firstByte, idle }): VendorTimeouts => ({
     connectMs: connect,
-    firstByteMs: firstByte,
+    firstByteMs: firstByte ?? timeoutsDefault.firstByteMs,
     idleMs: idle,
+    firstContentMs: firstByte,
   }),
 );
 
@@ -174,12 +236,26 @@ function servedVendor(
     if (!isSpoken) document.warn(["vendors", name, "dialects", index], message);
     return isSpoken;
   });
+  const credentials = credentialsOf(vendor);
   const isMute = (dialects ?? served.dialects).length === 0;
   const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "grace";
   return {
-    config: { ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
+    config: {
+      ...{ ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
+      ...{ apiKey: credentials[0]?.apiKey, credentials },
+    },
     unserved: undefined,
     ...(served.limitParameter !== undefined && { limitParameter: served.limitParameter }),
     modelTypes: served.modelTypes.filter((type) => !isMute || type !== ModelType.TEXT),
   };
 }
+
+function credentialsOf({ apiKey, credentials }: WrittenVendor): readonly CredentialConfig[] {
+  const written = credentials ?? (apiKey === undefined ? [] : [{ apiKey }]);
+  return written.map((credential) => {
+    const { apiKey: secret, weight = 1, priority = 0, limits } = { ...noShare, ...credential };
+    return { name: secret.name, apiKey: secret.value, weight, priority, limits };
+  });
+}
+
+const noShare = { weight: undefined, priority: undefined, limits: undefined };

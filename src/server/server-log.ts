@@ -11,7 +11,10 @@ export function createServerLog(
 
 function secretsOf(settings: Settings, { vendors, storage, sms }: Config): string[] {
   const { operatorToken, databaseUrl, masterKey } = settings;
-  const keys = [...vendors.values()].map((vendor) => vendor.apiKey);
+  const keys = [...vendors.values()].flatMap(({ apiKey, credentials = [] }) => [
+    apiKey,
+    ...credentials.map((credential) => credential.apiKey),
+  ]);
   const all = [
     masterKey?.toString("base64"),
     operatorToken,

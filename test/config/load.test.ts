@@ -57,7 +57,10 @@ describe("a valid file", () => {
       runBaseUrl: undefined,
       apiKey: "sk-1",
       dialects: ["responses"],
-      timeouts: { connectMs: 500, firstByteMs: 120_000, idleMs: 60_000 },
+      credentials: [{ name: "OPENAI_API_KEY", apiKey: "sk-1", weight: 1, priority: 0 }],
+      timeouts: {
+        ...{ connectMs: 500, firstByteMs: 120_000, firstContentMs: 120_000, idleMs: 60_000 },
+      },
       maxInFlight: 20,
       pollsPerSecond: 5,
       onDisconnect: "drain",

@@ -1,0 +1,60 @@
+/** Settings of routing: shares of calls, circuit breakers, retries. */
+import type { z } from "zod";
+import type { BreakerConfig, RetryConfig } from "./config.ts";
+import { duration, positive, whole, word } from "./scalars.ts";
+import { mapsOf, section } from "./schema.ts";
+
+/** The breaker of a vendor that sets none. */
+export const breakerDefault: BreakerConfig = {
+  failures: 5,
+  windowMs: 30_000,
+  cooldownMs: 10_000,
+  singleRoute: "try",
+};
+
+/** The retries of a model that sets none. */
+export const retryDefault: RetryConfig = { attempts: 3, withinMs: 20_000 };
+
+/** Attempts of one call, at most: each may cost what the whole call costs. */
+const attemptsMax = 10;
+
+export const breakerSchema = section({
+  failures: whole(1, 1_000).default(breakerDefault.failures),
+  window: duration().default(breakerDefault.windowMs),
+  cooldown: duration().default(breakerDefault.cooldownMs),
+  single_route: word(["try", "refuse"]).default(breakerDefault.singleRoute),
+}).transform(
+  ({ failures, window, cooldown, singleRoute }): BreakerConfig => ({
+    ...{ failures, windowMs: window, cooldownMs: cooldown, singleRoute },
+  }),
+);
+
+export const retrySchema = section({
+  attempts: whole(1, attemptsMax).default(retryDefault.attempts),
+  within: duration().default(retryDefault.withinMs),
+}).transform(({ attempts, within }): RetryConfig => ({ attempts, withinMs: within }));
+
+/** Limits of rate and concurrency, in the form of {@link RateLimits}. */
+export const limitsSchema = section({
+  rpm: positive().optional(),
+  tpm: positive().optional(),
+  concurrency: positive().optional(),
+});
+
+/** The keys of a route or credential that set its share of the calls. */
+export function shareKeys() {
+  return { weight: whole(0, 1_000_000).optional(), priority: whole(0, 1_000).optional() };
+}
+
+/** Reports priorities whose weights sum to 0: nothing would say who takes their calls. */
+export function checkShares(entries: unknown, context: z.core.$RefinementCtx): void {
+  const sums = new Map<unknown, { readonly sum: number; readonly index: number }>();
+  for (const [index, { weight = 1, priority = 0 }] of mapsOf(entries)) {
+    const sum = (sums.get(priority)?.sum ?? 0) + (typeof weight === "number" ? weight : 1);
+    sums.set(priority, { sum, index });
+  }
+  for (const [priority, { sum, index }] of sums) {
+    const message = `the weights of priority ${String(priority)} sum to 0: give at least one of them a weight of 1 or more`;
+    if (sum === 0) context.addIssue({ code: "custom", path: [index, "weight"], message });
+  }
+}
