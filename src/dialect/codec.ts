@@ -108,6 +108,8 @@ export interface ReplyOptions {
   readonly callId: string;
   /** Start of the call in seconds since 1970, where the vendor reports no time. */
   readonly created: number;
+  /** The time in seconds since 1970. */
+  readonly now: () => number;
   /** Estimated input tokens, at least 1, for styles that report them first. */
   readonly inputTokens: number;
   /** The request; some styles repeat it, and it contains `include_usage`. */

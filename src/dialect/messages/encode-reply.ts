@@ -1,10 +1,17 @@
 /** The client's side of messages: whole replies. */
-import type { Citation, Part, TextPart } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import {
+  type Citation,
+  type Part,
+  type TextPart,
+  type ToolCall,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { writeCitation } from "./citation.ts";
 import { toolInput } from "./encode-content.ts";
 import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
+import { parseRecord } from "../json/value.ts";
 import { clientOpaque, messageId, writeServedTier, legalToolId } from "./wire.ts";
 import { clientData, clientSignature, isRedacted, shownThinking } from "./reasoning.ts";
 import { type ReplyContents, writeEnding } from "./finish-reason.ts";
@@ -53,7 +60,7 @@ function encodePart({ kind }: Part, options: ReplyOptions): JsonTree | undefined
     }
     case "toolCall": {
       const { id, name } = kind.value;
-      const input = new JsonText(toolInput(kind.value));
+      const input = new JsonText(shownInput(kind.value));
       return { type: "tool_use", id: legalToolId(id), name, input };
     }
     case "opaque": {
@@ -67,6 +74,14 @@ function encodePart({ kind }: Part, options: ReplyOptions): JsonTree | undefined
       options.onDropped(kind.case ?? "part");
       return undefined;
   }
+}
+
+/** A call's input as an object. What was cut short is shown under the name that streams have for it: an empty object
+ * would look complete. */
+function shownInput(call: ToolCall): string {
+  const { type, input } = call;
+  const isCut = type !== ToolType.CUSTOM && input !== "" && parseRecord(input) === undefined;
+  return isCut ? JSON.stringify({ partial_json: input }) : toolInput(call);
 }
 
 /** The vendor itself leaves the citations out where there are none: null is refused by an SDK. */

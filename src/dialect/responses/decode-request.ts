@@ -107,6 +107,9 @@ function decodeSettings(body: JsonReader, extras: Extra[]): Settings {
   const maxOutputTokens = body.count("max_output_tokens");
   const temperature = body.number("temperature", { min: 0, max: 2 });
   const topP = body.number("top_p", { min: 0, max: 1 });
+  const penalty = { min: -2, max: 2 };
+  const presencePenalty = body.number("presence_penalty", penalty);
+  const frequencyPenalty = body.number("frequency_penalty", penalty);
   const reasoning = decodeReasoningOptions(body, extras);
   const text = body.object("text");
   const format = text?.object("format");
@@ -118,6 +121,8 @@ function decodeSettings(body: JsonReader, extras: Extra[]): Settings {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
+    ...(presencePenalty !== undefined && { presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty }),
     ...(reasoning && { reasoning }),
     ...(responseFormat && { responseFormat }),
     verbosity,

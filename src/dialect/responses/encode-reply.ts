@@ -10,7 +10,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
 import { contentsOf, endingOf, lostEndingNames } from "./finish-reason.ts";
@@ -24,7 +24,9 @@ export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffe
   const names = new OutputIds(options.callId, (name) => options.onDropped(name));
   const ending = endingOf(stopReason, stopDetail, contentsOf(parts));
   const output = new Output(names);
-  for (const part of parts) output.add(part);
+  for (const [at, part] of parts.entries()) {
+    output.add(part, at === parts.length - 1 ? ending.status : "completed");
+  }
   if (ending.refusal !== "") output.message(refusalContent(ending.refusal), "");
   for (const name of lostEndingNames(reply, ending)) names.drop(name);
   const { status, details } = ending;
@@ -49,7 +51,8 @@ class Output {
     this.#names = names;
   }
 
-  add(part: Part): void {
+  /** @param status how complete the part is */
+  add(part: Part, status: ItemStatus): void {
     const { kind, extras } = part;
     dropExtras(extras, this.#names);
     switch (kind.case) {
@@ -65,7 +68,9 @@ class Output {
         const at = this.#items.length;
         const id = this.#names.item(callType(call), at, call.itemId);
         const callId = this.#names.call(at, call.id);
-        return this.#push(callItem({ id, callId, call, input: call.input, status: "completed" }));
+        const { input } = call;
+        const reached = callStatus(call, input, status);
+        return this.#push(callItem({ id, callId, call, input, status: reached }));
       }
       case "reasoning": {
         this.#endMessage("completed");
@@ -218,9 +223,15 @@ export function callType({ type }: ToolCall): "function_call" | "custom_tool_cal
   return type === ToolType.CUSTOM ? "custom_tool_call" : "function_call";
 }
 
+/** How complete a call is. An incomplete reply may have been cut behind its last call: its arguments tell. */
+export function callStatus({ type }: ToolCall, input: string, status: ItemStatus): ItemStatus {
+  if (status !== "incomplete" || type === ToolType.CUSTOM) return status;
+  return parseRecord(input) === undefined ? "incomplete" : "completed";
+}
+
 /** Writes a call. Where it is complete, a function without arguments has an empty object: clients parse it. */
 export function callItem({ id, callId, call, input, status }: CallJson): JsonRecord {
-  const args = input === "" && status !== "in_progress" ? "{}" : input;
+  const args = input === "" && status === "completed" ? "{}" : input;
   return {
     id,
     type: callType(call),

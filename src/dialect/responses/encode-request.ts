@@ -71,6 +71,7 @@ function encodeSettings(generation: Generation, context: EncodeContext): JsonRec
     ...(max !== undefined && { max_output_tokens: isTooFew ? outputTokensMin : max }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
+    ...(context.isOwn && penalties(generation)),
     ...(reasoning && { reasoning }),
     ...(include.length > 0 && { include }),
     ...(text && { text }),
@@ -90,10 +91,19 @@ function serviceTier({ serviceTier: tier }: Generation, { source }: EncodeContex
   return source === Dialect.MESSAGES && tier === "standard_only" ? "default" : tier;
 }
 
-/** Hints that this style has no word for. */
-function dropUnknown(generation: Generation, { drop }: EncodeContext): void {
+/** Some vendors of this style know them; OpenAI itself refuses them. */
+function penalties({ presencePenalty, frequencyPenalty }: Generation): JsonRecord {
+  return {
+    ...(presencePenalty !== undefined && { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty !== undefined && { frequency_penalty: frequencyPenalty }),
+  };
+}
+
+/** Hints that vendors of this style need not know. */
+function dropUnknown(generation: Generation, { drop, isOwn }: EncodeContext): void {
   if (generation.topK !== undefined) drop("top_k");
   if (generation.seed !== undefined) drop("seed");
+  if (isOwn) return;
   if (generation.presencePenalty !== undefined) drop("presence_penalty");
   if (generation.frequencyPenalty !== undefined) drop("frequency_penalty");
 }

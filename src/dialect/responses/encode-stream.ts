@@ -39,6 +39,8 @@ export class ResponsesStreamEncoder implements StreamEncoder {
   /** The items that are complete, as JSON, by their place. */
   readonly #output: string[] = [];
   #items = 0;
+  /** The call that has ended last. Only what follows tells whether it was cut off. */
+  #endedCall: number | undefined;
   /** The message that ends the output so far, where one does. */
   #message: MessageWriter | undefined;
   #response: ResponseWriter | undefined;
@@ -55,9 +57,9 @@ export class ResponsesStreamEncoder implements StreamEncoder {
       case "partDelta":
         return this.#delta(kind.value);
       case "partStart":
-        return this.#startPart(kind.value);
+        return this.#endCall("completed") + this.#startPart(kind.value);
       case "partEnd":
-        return this.#endPart(kind.value.index, "completed");
+        return this.#onPartEnd(kind.value.index);
       case "start":
         return this.#start(kind.value);
       case "end":
@@ -130,6 +132,21 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     return this.#parts.get(index)?.delta(delta) ?? "";
   }
 
+  #onPartEnd(index: number): string {
+    const ended = this.#endCall("completed");
+    if (!(this.#parts.get(index) instanceof CallWriter)) {
+      return ended + this.#endPart(index, "completed");
+    }
+    this.#endedCall = index;
+    return ended;
+  }
+
+  #endCall(status: ItemStatus): string {
+    const index = this.#endedCall;
+    this.#endedCall = undefined;
+    return index === undefined ? "" : this.#endPart(index, status);
+  }
+
   #endPart(index: number, status: ItemStatus): string {
     const part = this.#parts.get(index);
     this.#parts.delete(index);
@@ -142,6 +159,7 @@ export class ResponsesStreamEncoder implements StreamEncoder {
     const { status, details } = ending;
     for (const name of lostEndingNames(end, ending)) this.#names.drop(name);
     let out = this.#response === undefined ? this.#start({ created: 0n }) : "";
+    out += this.#endCall(status);
     for (const index of this.#parts.keys()) out += this.#endPart(index, status);
     if (ending.refusal !== "") out += this.#refuse(ending.refusal);
     out += this.#message?.done(status) ?? "";

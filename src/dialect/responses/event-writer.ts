@@ -4,7 +4,7 @@ import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { JsonRecord } from "../json/value.ts";
-import { callItem, type ItemStatus } from "./encode-reply.ts";
+import { callItem, callStatus, type ItemStatus } from "./encode-reply.ts";
 
 /** Numbers the events of one stream and writes them. */
 export class EventWriter {
@@ -131,9 +131,11 @@ export class CallWriter implements PartWriter {
     return delta.case === "input" ? this.#write(delta.value) : "";
   }
 
-  end(status: ItemStatus): string {
+  end(reached: ItemStatus): string {
+    const status = callStatus(this.#call, this.#input, reached);
     // Clients parse the arguments even of tools without parameters.
-    const rest = this.#input === "" && !this.#isCustom ? this.#write("{}") : "";
+    const isEmpty = this.#input === "" && !this.#isCustom && status === "completed";
+    const rest = isEmpty ? this.#write("{}") : "";
     const whole = this.#isCustom
       ? { input: this.#input }
       : { name: this.#call.name, arguments: this.#input };

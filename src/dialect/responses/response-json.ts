@@ -4,7 +4,7 @@ import { Role, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord } from "../json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
@@ -25,14 +25,17 @@ interface ResponseState {
 /** Writes the response objects of one call; the common part is written once. */
 export class ResponseWriter {
   readonly #head: string;
+  readonly #begun: number;
   readonly #settings: string;
   readonly #serviceTier: string;
+  readonly #now: () => number;
 
   /** @param created start in seconds since 1970; 0 where the vendor did not report it */
   constructor(options: ReplyOptions, created: bigint) {
-    const { callId, generation, model } = options;
-    const begun = created === 0n ? options.created : Number(created);
-    this.#head = `{"id":"${responseId(callId)}","object":"response","created_at":${begun},`;
+    const { callId, generation, model, now } = options;
+    this.#now = now;
+    this.#begun = created === 0n ? options.created : Number(created);
+    this.#head = `{"id":"${responseId(callId)}","object":"response","created_at":${this.#begun},`;
     this.#settings = JSON.stringify(settingsOf(generation, model)).slice(1, -1);
     this.#serviceTier = generation.serviceTier;
   }
@@ -40,8 +43,10 @@ export class ResponseWriter {
   /** The response as JSON. */
   write({ status, details, output, usage, serviceTier }: ResponseState): string {
     const tier = tierWord(serviceTier || this.#serviceTier);
+    // The vendor's clock may be ahead of ours.
+    const completedAt = status === "completed" ? Math.max(this.#begun, this.#now()) : null;
     return (
-      `${this.#head}"status":"${status}","error":null,` +
+      `${this.#head}"completed_at":${completedAt},"status":"${status}","error":null,` +
       `"incomplete_details":${JSON.stringify(details)},${this.#settings},` +
       `"service_tier":${JSON.stringify(tier)},"output":[${output.join(",")}],` +
       `"usage":${JSON.stringify(usageJson(usage))}}`
@@ -62,16 +67,20 @@ function tierWord(tier: string): string {
 function settingsOf(generation: Generation, model: string): JsonRecord {
   const context = new EncodeContext(Dialect.RESPONSES);
   const { conversation, maxOutputTokens, temperature, topP, endUser, cacheKey } = generation;
-  const tooling = conversation === undefined ? {} : encodeTooling(conversation, context);
+  const { presencePenalty, frequencyPenalty } = generation;
+  const { tools = [], ...choice } =
+    conversation === undefined ? {} : encodeTooling(conversation, context);
   const reasoning = generation.reasoning && encodeReasoning(generation.reasoning);
   return {
     model,
     background: false,
+    frequency_penalty: frequencyPenalty ?? 0,
     instructions: instructionsOf(generation) ?? null,
     max_output_tokens: maxOutputTokens ?? null,
     max_tool_calls: extra(generation, "max_tool_calls", null),
     metadata: extra(generation, "metadata", {}),
     parallel_tool_calls: true,
+    presence_penalty: presencePenalty ?? 0,
     previous_response_id: extra(generation, "previous_response_id", null),
     prompt_cache_key: cacheKey || null,
     reasoning: { effort: null, summary: null, ...reasoning },
@@ -80,12 +89,23 @@ function settingsOf(generation: Generation, model: string): JsonRecord {
     temperature: temperature ?? 1,
     text: { format: { type: "text" }, ...encodeText(generation, context) },
     tool_choice: "auto",
-    tools: [],
+    tools: shownTools(tools),
     top_logprobs: extra(generation, "top_logprobs", 0),
     top_p: topP ?? 1,
     truncation: extra(generation, "truncation", "disabled"),
-    ...tooling,
+    ...choice,
   };
+}
+
+/** Tools as a response repeats them: members that a request may leave out have their defaults. */
+function shownTools(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return [];
+  return tools.map((tool: unknown) => {
+    if (!isRecord(tool)) return tool;
+    if (tool["type"] === "namespace") return { ...tool, tools: shownTools(tool["tools"]) };
+    if (tool["type"] !== "function") return tool;
+    return { description: null, parameters: null, strict: false, ...tool };
+  });
 }
 
 function instructionsOf({ conversation }: Generation): string | undefined {
@@ -120,9 +140,11 @@ export function pendingResponse(
     id,
     object: "response",
     created_at: created,
+    completed_at: null,
     status: "queued",
     background: true,
     error: null,
+    frequency_penalty: given("frequency_penalty", 0),
     incomplete_details: null,
     instructions: given("instructions", null),
     max_output_tokens: given("max_output_tokens", null),
@@ -131,6 +153,7 @@ export function pendingResponse(
     model,
     output: [],
     parallel_tool_calls: given("parallel_tool_calls", true),
+    presence_penalty: given("presence_penalty", 0),
     previous_response_id: given("previous_response_id", null),
     prompt_cache_key: given("prompt_cache_key", null),
     reasoning: { effort: null, summary: null, ...reasoning },
@@ -140,7 +163,7 @@ export function pendingResponse(
     temperature: given("temperature", 1),
     text: { format: { type: "text" }, ...text },
     tool_choice: given("tool_choice", "auto"),
-    tools: given("tools", []),
+    tools: shownTools(request["tools"]),
     top_logprobs: given("top_logprobs", 0),
     top_p: given("top_p", 1),
     truncation: given("truncation", "disabled"),

@@ -35,6 +35,7 @@ export function replyOptions(options: Partial<ReplyOptions> = {}): ReplyOptions 
     model: "public",
     callId: "0123456789abcdef0123456789abcdef",
     created: 1_700_000_000,
+    now: () => 1_700_000_009,
     inputTokens: 1,
     generation: create(GenerationSchema, { includeUsage: true }),
     onDropped: () => {},

@@ -26,6 +26,7 @@ const options: ReplyOptions = {
   model: "public/model",
   callId: "0123456789abcdef0123456789abcdef",
   created: 1,
+  now: () => 2,
   inputTokens: 7,
   generation: create(GenerationSchema),
   onDropped: (name) => dropped.push(name),

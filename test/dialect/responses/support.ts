@@ -53,6 +53,7 @@ export function replyOptions(
     model: "public-model",
     callId: "0123456789abcdef0123456789abcdef",
     created: 1_700_000_000,
+    now: () => 1_700_000_009,
     inputTokens: 7,
     generation,
     onDropped,

@@ -156,28 +156,23 @@ describe("wire §3, argument deltas: none at all are an empty object", () => {
   });
 });
 
-describe("wire §3, argument deltas: JSON that the token limit broke", () => {
-  const broken = '{"x":"lo';
+describe("arguments that the length limit cut are shown as cut, whole and streamed", () => {
+  const cut = '{"path":"/tm';
 
-  it("chat → responses: stays as it is", () => {
-    const way = { from: "chat", to: "responses" } as const;
-    expect(answer(way, reply(broken, "length")).body).toMatchObject({
-      status: "incomplete",
-      output: [{ arguments: broken }],
+  it("chat → messages", () => {
+    const way = { from: "chat", to: "messages" } as const;
+    expect(answer(way, reply(cut, "length")).body).toMatchObject({
+      stop_reason: "max_tokens",
+      content: [{ type: "tool_use", input: { partial_json: cut } }],
     });
-    const { events } = stream(way, streamed(broken, "length"));
-    expect(events.at(-1).response).toMatchObject({
-      status: "incomplete",
-      output: [{ arguments: broken }],
-    });
+    expect(blocksOf(stream(way, streamed(cut, "length")))).toEqual([{ id: "a", json: cut }]);
   });
 
-  it("chat → messages: an empty object in a whole reply, as it is in a stream", () => {
-    const way = { from: "chat", to: "messages" } as const;
-    expect(answer(way, reply(broken, "length")).body).toMatchObject({
-      content: [{ input: {} }],
-      stop_reason: "max_tokens",
-    });
-    expect(blocksOf(stream(way, streamed(broken, "length")))).toEqual([{ id: "a", json: broken }]);
+  it("chat → responses", () => {
+    const way = { from: "chat", to: "responses" } as const;
+    const expected = [{ type: "function_call", status: "incomplete", arguments: cut }];
+    expect(answer(way, reply(cut, "length")).body.output).toMatchObject(expected);
+    const { events } = stream(way, streamed(cut, "length"));
+    expect(events.at(-1).response).toMatchObject({ status: "incomplete", output: expected });
   });
 });

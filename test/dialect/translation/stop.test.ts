@@ -24,10 +24,12 @@ function open(caller: Caller, vendor: Vendor): StreamRelay {
     vendor: vendor === "gemini" ? gemini : dialects[vendor],
     caller: dialects[caller],
     tools: new ToolRestorer([]),
+    charged: (reported) => reported,
     options: {
       model: "public",
       callId: "0123456789abcdef0123456789abcdef",
       created: 1_760_000_000,
+      now: () => 1_760_000_009,
       inputTokens: 30,
       generation: create(GenerationSchema, { model: "public", includeUsage: true, stream: true }),
       onDropped: () => {},

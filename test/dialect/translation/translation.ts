@@ -13,6 +13,7 @@ import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
 import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
 import {
+  type ChargedUsage,
   type ReplyWatcher,
   TranslatedStream,
   type Translation,
@@ -182,6 +183,8 @@ export interface Asked {
   /** Members of the request. */
   readonly request?: Json;
   readonly watcher?: ReplyWatcher;
+  /** Decides the usage that is charged. Default: what the vendor reports. */
+  readonly charged?: ChargedUsage;
 }
 
 function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Translation {
@@ -190,12 +193,15 @@ function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Trans
     model: "m",
     callId: "0123456789abcdef0123456789abcdef",
     created: 1_700_000_000,
+    now: () => 1_700_000_009,
     inputTokens: 9,
     generation,
     onDropped: (name) => lost.push(name),
   };
   const tools = new ToolRestorer(generation.conversation?.tools ?? []);
-  return { vendor: vendors[from], caller: callers[to], options, tools, watcher: asked.watcher };
+  const charged = asked.charged ?? ((reported) => reported);
+  const { watcher } = asked;
+  return { vendor: vendors[from], caller: callers[to], options, tools, charged, watcher };
 }
 
 /** A whole reply, as the client gets it. */
