@@ -118,6 +118,8 @@ export interface RelayedReply {
   readonly body: Buffer;
   /** The vendor's usage; `undefined` where there is none that can be used. */
   readonly usage: Usage | undefined;
+  /** The gateway's estimate, where the reply reports it in place of the vendor's usage. Default: it does not. */
+  readonly estimated?: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
 }
@@ -135,6 +137,8 @@ export interface StreamRelay {
   end(): Buffer;
   /** Usage reported so far. */
   readonly usage: Usage | undefined;
+  /** The gateway's estimate, where the reply's end reports it in place of the vendor's usage. Default: it does not. */
+  readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
   /** Whether the vendor finished the reply; a stream that ends earlier was cut off. */

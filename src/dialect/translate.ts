@@ -1,6 +1,6 @@
 /** Replies between two styles: what a vendor says in its own, written in the caller's. Pure. */
 import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import type { GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { GenerateEvent, Reply, ReplyEnd } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
@@ -22,9 +22,20 @@ export interface Translation {
   readonly options: ReplyOptions;
   /** Gives tools their own names back. */
   readonly tools: ToolRestorer;
+  /** The usage that a complete reply is charged by: the vendor's, or the gateway's estimate (R-MON-8). */
+  readonly charged: ChargedUsage;
   /** Sees what the vendor said, before it is written. Absent: nobody. */
   readonly watcher?: ReplyWatcher | undefined;
 }
+
+/**
+ * Decides the usage of a complete reply.
+ *
+ * @param reported the vendor's figures; `undefined`: none
+ * @param textBytes bytes of generated text
+ * @returns `undefined` where nothing is charged
+ */
+export type ChargedUsage = (reported: Usage | undefined, textBytes: number) => Usage | undefined;
 
 /** Sees a reply in the contract's words. */
 export interface ReplyWatcher {
@@ -38,15 +49,9 @@ export interface ReplyWatcher {
  * @throws UnreadableReplyError
  */
 export function translateReply(body: Buffer, translation: Translation): RelayedReply {
-  const { vendor, caller, options, tools, watcher } = translation;
-  const reply = tools.reply(vendor.decodeReply(body));
-  watcher?.addParts(reply.parts);
-  reply.model = options.model;
-  return {
-    body: caller.encodeReply(reply, options),
-    usage: reply.usage,
-    textBytes: replyTextBytes(reply),
-  };
+  const { reply, ...read } = readReply(body, translation);
+  const { caller, options } = translation;
+  return { body: caller.encodeReply(reply, options), ...read };
 }
 
 /**
@@ -55,17 +60,26 @@ export function translateReply(body: Buffer, translation: Translation): RelayedR
  * @throws UnreadableReplyError
  */
 export function translateToStream(body: Buffer, translation: Translation): RelayedReply {
-  const { vendor, caller, options, tools, watcher } = translation;
+  const { reply, ...read } = readReply(body, translation);
+  const encoder = translation.caller.encodeStream(translation.options);
+  const text = replyEvents(reply).map((event) => encoder.push(event));
+  return { body: Buffer.from(text.join("")), ...read };
+}
+
+/** A vendor's whole reply, with the usage that it is charged by. */
+function readReply(
+  body: Buffer,
+  { vendor, options, tools, watcher, charged }: Translation,
+): { readonly reply: Reply } & Omit<RelayedReply, "body"> {
   const reply = tools.reply(vendor.decodeReply(body));
   watcher?.addParts(reply.parts);
   reply.model = options.model;
-  const encoder = caller.encodeStream(options);
-  const text = replyEvents(reply).map((event) => encoder.push(event));
-  return {
-    body: Buffer.from(text.join("")),
-    usage: reply.usage,
-    textBytes: replyTextBytes(reply),
-  };
+  const textBytes = replyTextBytes(reply);
+  const { usage } = reply;
+  const due = charged(usage, textBytes);
+  if (due === usage || due === undefined) return { reply, usage, textBytes };
+  reply.usage = due;
+  return { reply, usage, textBytes, estimated: due };
 }
 
 /** What a stream says of the call, whoever it is written for. */
@@ -78,6 +92,10 @@ export abstract class EventReply {
 
   get usage(): Usage | undefined {
     return this.source.usage;
+  }
+
+  get estimated(): Usage | undefined {
+    return this.source.estimated;
   }
 
   get textBytes(): number {
@@ -102,8 +120,8 @@ export class TranslatedStream extends EventReply implements StreamRelay {
   readonly #encoder: StreamEncoder;
   readonly #watcher: ReplyWatcher | undefined;
 
-  constructor({ vendor, caller, options, tools, watcher }: Translation) {
-    super(new EventStream(vendor.decodeStream(), tools));
+  constructor({ vendor, caller, options, tools, watcher, charged }: Translation) {
+    super(new EventStream(vendor.decodeStream(), tools, charged));
     this.#watcher = watcher;
     this.#encoder = caller.encodeStream(options);
   }
@@ -145,13 +163,17 @@ export class EventStream {
   finished = false;
   /** What the vendor reported in place of an end. */
   failure: GatewayError | undefined;
+  /** The gateway's estimate that the end reports; `undefined`: it has the vendor's figures, or none. */
+  estimated: Usage | undefined;
 
   readonly #decoder: StreamDecoder;
   readonly #tools: ToolRestorer;
+  readonly #charged: ChargedUsage;
 
-  constructor(decoder: StreamDecoder, tools: ToolRestorer) {
+  constructor(decoder: StreamDecoder, tools: ToolRestorer, charged: ChargedUsage) {
     this.#decoder = decoder;
     this.#tools = tools;
+    this.#charged = charged;
   }
 
   /** What the vendor reported so far. */
@@ -177,6 +199,7 @@ export class EventStream {
         if (typeof delta.value === "string") this.textBytes += Buffer.byteLength(delta.value);
       } else if (kind.case === "end") {
         this.finished = true;
+        this.#setUsage(kind.value);
         return events.slice(0, at + 1);
       } else if (kind.case === "error") {
         this.failure = streamFailure(kind.value);
@@ -184,6 +207,14 @@ export class EventStream {
       }
     }
     return events;
+  }
+
+  #setUsage(end: ReplyEnd): void {
+    const { usage } = this;
+    const due = this.#charged(usage, this.textBytes);
+    if (due === usage || due === undefined) return;
+    this.estimated = due;
+    end.usage = due;
   }
 }
 

@@ -8,6 +8,8 @@ import { bytesPerToken } from "../config/limits.ts";
 export interface Delivered {
   /** The usage that the vendor reported; `undefined`: none. */
   readonly reported: Usage | undefined;
+  /** The gateway's estimate that the reply reported to the client: it is charged as it is. Absent: none. */
+  readonly told?: Usage | undefined;
   /** The counted or estimated input tokens, used only where the vendor reported nothing. Default 0. */
   readonly inputTokens?: number;
   /** The counted output tokens. Absent: not counted, so they are estimated from `textBytes`. */
@@ -41,7 +43,8 @@ export interface Metered {
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
-  const { isInputOwed = false } = delivery;
+  const { isInputOwed = false, told } = delivery;
+  if (told !== undefined) return { usage: told, source: UsageSource.ESTIMATED, isCharged: true };
   if (reported !== undefined) {
     // A vendor that sent text but reports 0 output tokens did not count.
     const isCounted = isComplete && reported.outputTokens > 0;

@@ -134,11 +134,13 @@ async function read<Out extends Chunk>(
     if (last.length > 0) take(last);
     if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
   }
-  const { usage: reported, textBytes = 0 } = answer ?? stream ?? {};
+  const { usage: reported, estimated: told, textBytes = 0 } = answer ?? stream ?? {};
+  const isCounted = reported !== undefined || told !== undefined;
   const metered = meter({
     reported,
-    // Estimating costs a scan: only where the vendor reported nothing.
-    inputTokens: reported === undefined ? estimateInput(prepared) : 0,
+    told,
+    // Estimating costs a scan: only where nobody has a figure.
+    inputTokens: isCounted ? 0 : estimateInput(prepared),
     textBytes,
     isComplete: true,
   });

@@ -12,8 +12,9 @@ import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
-import { EventReply, EventStream } from "../dialect/translate.ts";
+import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { estimateTokens } from "./metering.ts";
 import { toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
   type RequestSummary,
@@ -65,6 +66,11 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   readonly #generation: Generation;
   readonly #onReply: ((reply: Reply) => void) | undefined;
   #text: RequestSummary | undefined;
+  /** Decides the usage that the reply reports. */
+  readonly #charged: ChargedUsage = (reported, textBytes) => {
+    const inputTokens = reported === undefined ? estimateTokens(this.text.bytes) : 0;
+    return this.meter({ reported, inputTokens, textBytes, isComplete: true }).usage;
+  };
 
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
     super();
@@ -99,18 +105,23 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const tools = toolRestorer(this.#generation);
     const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
     reply.model = this.#generation.model;
+    const textBytes = replyTextBytes(reply);
+    const { usage } = reply;
+    const due = this.#charged(usage, textBytes);
+    const estimated = due === usage ? undefined : due;
+    if (estimated !== undefined) reply.usage = estimated;
     this.#onReply?.(reply);
     // `onReply` has the complete reply already: one empty event stands for it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
-    return { body: events, usage: reply.usage, textBytes: replyTextBytes(reply) };
+    return { body: events, usage, estimated, textBytes };
   }
 
   stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
     if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not requested");
     const tools = toolRestorer(this.#generation);
-    return new TypedStream(new EventStream(vendorDialect(dialect).decodeStream(), tools), {
-      model: this.#generation.model,
-    });
+    const decoder = vendorDialect(dialect).decodeStream();
+    const { model } = this.#generation;
+    return new TypedStream(new EventStream(decoder, tools, this.#charged), { model });
   }
 
   headers(): Record<string, string> {

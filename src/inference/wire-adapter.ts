@@ -44,6 +44,7 @@ import {
 } from "./pipeline/adapter.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
+import { requestSize } from "./tokens/request-size.ts";
 import {
   storeResponse,
   storedElsewhere,
@@ -113,7 +114,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   readonly #options: WireAdapterOptions;
   readonly #style: TextDialect;
   readonly #read: RequestBody;
-  readonly #created = Math.floor(Date.now() / 1000);
+  readonly #created = secondsSince1970();
   /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
@@ -276,11 +277,16 @@ export class WireRequest extends ReadRequest<Buffer> {
       caller: this.#style,
       tools: toolRestorer(generation),
       watcher: this.#collector,
+      charged: (reported, textBytes) => {
+        const inputTokens = reported === undefined ? this.#typicalTokens() : 0;
+        return this.meter({ reported, inputTokens, textBytes, isComplete: true }).usage;
+      },
       options: {
         model: text.model,
         callId: this.#options.callId.replaceAll("-", ""),
         created: this.#created,
-        inputTokens: Math.max(1, estimateTokens(text.bytes)),
+        now: secondsSince1970,
+        inputTokens: this.#typicalTokens(),
         generation: this.#withPreviousId(generation),
         onDropped: (name) => {
           // The collector stores the seal for the client: it is not lost.
@@ -289,6 +295,13 @@ export class WireRequest extends ReadRequest<Buffer> {
         },
       },
     };
+  }
+
+  /** The typical tokens of the request, at least 1. */
+  #typicalTokens(): number {
+    const { bytes, outline } = this.text;
+    const { mediaBytes, mediaTokens } = requestSize(outline);
+    return Math.max(1, mediaTokens + estimateTokens(Math.max(0, bytes - mediaBytes)));
   }
 
   /** What the reply repeats: the request as the client sent it. */
@@ -324,6 +337,10 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (sameVendor.length === 0) throw storedElsewhere(vendor);
     return { request, routes: sameVendor };
   }
+}
+
+function secondsSince1970(): number {
+  return Math.floor(Date.now() / 1000);
 }
 
 function styleOf(dialect: Dialect): TextDialect {

@@ -63,6 +63,9 @@ export type Chunk = { readonly length: number };
 export interface WholeReply<Out> {
   readonly body: Out;
   readonly usage: Usage | undefined;
+  /** The gateway's estimate, where the reply reports it in place of the vendor's usage: it is what is charged. Default:
+   * the reply does not. */
+  readonly estimated?: Usage | undefined;
   readonly textBytes: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
@@ -77,6 +80,8 @@ export interface ReplyStream<Out> {
   /** Ends an unfinished reply as if it had reached its token limit. */
   stop(usage: Usage | undefined): Out;
   readonly usage: Usage | undefined;
+  /** See {@link WholeReply.estimated}. */
+  readonly estimated?: Usage | undefined;
   readonly textBytes: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;

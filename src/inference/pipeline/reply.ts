@@ -43,6 +43,11 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.usage;
   }
 
+  /** The estimate that the reply reports in place of the vendor's usage; `undefined`: none. */
+  get estimated(): Usage | undefined {
+    return this.#stream.estimated;
+  }
+
   /** Bytes of generated text so far. */
   get textBytes(): number {
     return this.#stream.textBytes;

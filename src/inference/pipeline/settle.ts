@@ -110,8 +110,8 @@ async function estimate<Out extends Chunk>(
 ): Promise<Estimate | undefined> {
   const hasContent = reply !== undefined && reply.kind !== "refusal";
   if (!hasContent && !isInputOwed) return undefined;
-  const { usage: reported } = deliveredOf(reply);
-  if (reported !== undefined) return undefined;
+  const { usage: reported, estimated } = deliveredOf(reply);
+  if (reported !== undefined || estimated !== undefined) return undefined;
   const vendorModel = (connection.planned ?? routes[0])?.route.model;
   const body = reply?.kind === "whole" ? reply.body : undefined;
   return tokens.estimate({ reported, vendorModel, reply: body });
@@ -131,7 +131,8 @@ export function chargeToDate<Out extends Chunk>(
     isInputOwed = false,
   }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
 ): void {
-  const { usage: reported, textBytes: allBytes, units, isComplete } = deliveredOf(reply);
+  const delivered = deliveredOf(reply);
+  const { usage: reported, textBytes: allBytes, units, isComplete } = delivered;
   // Whoever disconnects keeps the vendor from counting: the estimate stays within the limit of the request, for some
   // tokens have many more bytes than are assumed.
   const isUncounted = call.ending === CallEnding.CLIENT_GONE && reported === undefined;
@@ -139,6 +140,7 @@ export function chargeToDate<Out extends Chunk>(
   const textBytes = isBounded ? Math.min(allBytes, plan.maxTokens * bytesPerToken) : allBytes;
   const metered = request.meter({
     reported,
+    told: call.ending === CallEnding.CLIENT_GONE ? undefined : delivered.estimated,
     ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
     textBytes,
     units,
@@ -159,13 +161,19 @@ export function chargeToDate<Out extends Chunk>(
 function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
   if (reply?.kind === "stream") return reply.stream;
   if (reply?.kind === "whole") {
-    const { usage, textBytes, units } = reply.whole;
-    return { usage, textBytes, units, isComplete: true };
+    const { usage, estimated, textBytes, units } = reply.whole;
+    return { usage, estimated, textBytes, units, isComplete: true };
   }
   return nothing;
 }
 
-const nothing = { usage: undefined, textBytes: 0, units: undefined, isComplete: false } as const;
+const nothing = {
+  usage: undefined,
+  estimated: undefined,
+  textBytes: 0,
+  units: undefined,
+  isComplete: false,
+} as const;
 
 /** `COMPLETED` → `completed`, by number. */
 const endingWords = new Map(
