@@ -65,7 +65,7 @@ async function startServer(folder: string, library: string): Promise<SlowDatabas
     testing: false,
   };
   writeFileSync(site.logFile, "");
-  initialize(site);
+  await initialize(site);
   const { postgres } = findBinaries();
   const runAs = chooseRunAs(postgres, site.folder);
   const listen = await chooseListen(site.folder, true, undefined);

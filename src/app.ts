@@ -7,7 +7,6 @@ import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
 import { openLedger, prepareLedger } from "./billing/module.ts";
 import type { OnLowBalance } from "./billing/ledger/booking.ts";
-import type { WorkerName } from "./core/worker-name.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
 import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
 import type { Failpoint } from "./billing/ledger/failpoints.ts";
@@ -69,8 +68,6 @@ export interface App {
  * operation (default: none).
  */
 export interface BuildOptions extends OpenOptions, Pick<EdgeOptions, "pages" | "readMetrics"> {
-  /** This worker among several. Default: the only process. */
-  readonly worker?: WorkerName | undefined;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly failpoint?: Failpoint;

@@ -28,7 +28,7 @@ export async function runWorker(): Promise<void> {
 
 async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink): Promise<void> {
   setV8Flags();
-  const logging = createServerLog(order, { worker: order.worker.number });
+  const logging = createServerLog(order, { worker: order.worker });
   const { log } = logging;
   try {
     const app = await buildApp({

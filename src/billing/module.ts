@@ -7,7 +7,6 @@ import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { serve, type Service } from "../core/service.ts";
-import type { WorkerName } from "../core/worker-name.ts";
 import type { Database } from "../db/database.ts";
 import { ensurePartitions } from "../db/partition.ts";
 import { withLossMapping, type Queryable } from "../db/queryable.ts";
@@ -77,8 +76,6 @@ export interface OpenLedgerOptions {
   readonly database: Database;
   readonly settings: Pick<Settings, "dataDir">;
   readonly log: Logger;
-  /** Which of several workers this process is. Default: it is alone. */
-  readonly worker?: WorkerName | undefined;
   /** Called when a call takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
   /** For tests. Default: those of {@link LedgerTimings}. */
@@ -95,7 +92,7 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
-  const { database, settings, log, worker, onLowBalance, timings, failpoint } = options;
+  const { database, settings, log, onLowBalance, timings, failpoint } = options;
   const common = {
     ...timings,
     ...(failpoint && { failpoint }),
@@ -103,7 +100,7 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     alarm: (message: string, fields: object): void => log.error(fields, message),
     onLowBalance,
   };
-  const journal = { folder: join(settings.dataDir, "journal"), worker };
+  const journal = { folder: join(settings.dataDir, "journal") };
   const ledger = createLedger({ ...common, url: database.url, journal });
   const jobs = createBillingJobs({ ...common, pool: database.pool, nodeId: ledger.nodeId });
   return { ledger, jobs };

@@ -36,8 +36,13 @@ export async function chooseListen(
 ): Promise<Listen> {
   if (before) return before;
   return sockets
-    ? { kind: "socket", folder: socketFolder(folder), port: socketPort }
+    ? socketListen(folder)
     : { kind: "loopback", port: await freePort(), password: loopbackPassword(folder) };
+}
+
+/** The socket of the server over `folder`: it never changes. */
+export function socketListen(folder: string): Extract<Listen, { kind: "socket" }> {
+  return { kind: "socket", folder: socketFolder(folder), port: socketPort };
 }
 
 /** The server flags for {@link Listen}. */

@@ -1,8 +1,11 @@
 /** The processes of the embedded PostgreSQL: making the database, starting the server, finding and
  * stopping a running one. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import type { Client } from "pg";
+import { isProcessAlive } from "../core/process-space.ts";
 import {
   chooseListen,
   embeddedUser,
@@ -10,6 +13,7 @@ import {
   listenFlags,
   loopbackPassword,
   passwordFile,
+  socketListen,
 } from "./embedded-address.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
 import { chooseRunAs, commandLine, handOver } from "./embedded-user.ts";
@@ -60,12 +64,12 @@ const testingSettings = ["fsync=off", "synchronous_commit=off", "full_page_write
  * Makes the database where there is none yet. It is made aside and moved in place whole: a crash
  * leaves no half of one, and of two processes at once one wins and the other uses its work.
  */
-export function initialize(site: Site): void {
+export async function initialize(site: Site): Promise<void> {
   if (fs.existsSync(join(site.folder, "PG_VERSION"))) return;
   removeLeftovers(site.folder);
   const fresh = `${site.folder}.new-${process.pid}`;
   try {
-    runInitdb(site, fresh);
+    await runInitdb(site, fresh);
     fs.renameSync(fresh, site.folder);
   } catch (error) {
     fs.rmSync(fresh, { recursive: true, force: true });
@@ -82,7 +86,6 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   const binaries = findBinaries();
   const runAs = chooseRunAs(binaries.postgres, site.folder);
   const listen = await chooseListen(site.folder, site.sockets, before);
-  removeSocketMark(site, listen);
   const flags = [
     ...serverSettings,
     ...(site.testing ? testingSettings : []),
@@ -110,30 +113,49 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
   }
 }
 
+/** Where a server of this folder listens, if one runs; `undefined` where no mark tells. */
+export function findListen(site: Site): Listen | undefined {
+  // Not by the mark: a container that shares the folder may have it under another path.
+  return site.sockets ? socketListen(site.folder) : readPostmaster(site)?.listen;
+}
+
 /** Reads the mark that a server leaves in its folder; `undefined` where there is none, or half of one. */
 export function readPostmaster(site: Site): Postmaster | undefined {
   const text = readText(markFile(site.folder)) ?? "";
-  const [pid, , , port, folder] = text.split("\n");
-  // It is written line by line: an empty folder would lead a client to the default server. A negative
-  // process id is that of a maintenance program, which nobody can connect to.
-  if (!(Number(pid) > 0) || !port || folder === undefined) return undefined;
-  if (site.sockets && !folder) return undefined;
+  const [pid, , , port] = text.split("\n");
+  // It is written line by line. A negative process id is that of a maintenance program, which nobody can connect to.
+  if (!(Number(pid) > 0) || !port) return undefined;
   const listen: Listen = site.sockets
-    ? { kind: "socket", folder, port: Number(port) }
+    ? socketListen(site.folder)
     : { kind: "loopback", port: Number(port), password: loopbackPassword(site.folder) };
   return { pid: Number(pid), listen, text };
 }
 
-/** Whether that process lives and is the server of this folder: process ids are used again. */
+/**
+ * Makes sure that the connected server is that of this folder.
+ *
+ * @throws where it is another one, or ends
+ */
+export async function identify(client: Client, site: Site, listen: Listen): Promise<Postmaster> {
+  const mark = readPostmaster(site);
+  if (mark === undefined) throw new Error("the server has ended");
+  // Nobody else can listen on a socket in the folder itself.
+  if (listen.kind === "socket" && listen.folder === site.folder) return mark;
+  const { rows } = await client.query<{ data_directory: string }>("show data_directory");
+  if (rows[0]?.data_directory !== site.folder) throw new Error("this is another server");
+  return mark;
+}
+
+/**
+ * Whether that process lives and is the server of this folder: process ids are used again. To be asked about processes
+ * of this container only.
+ */
 export function isServing(site: Site, pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EPERM")) return false;
-  }
+  if (!isProcessAlive(pid)) return false;
   if (process.platform === "linux") {
     try {
-      return fs.readlinkSync(`/proc/${pid}/cwd`) === site.folder;
+      const [theirs, ours] = [fs.statSync(`/proc/${pid}/cwd`), fs.statSync(site.folder)];
+      return theirs.ino === ours.ino && theirs.dev === ours.dev;
     } catch (error) {
       // EACCES: alive, of another user. ENOENT: dead, waiting for its parent to notice.
       return error instanceof Error && "code" in error && error.code === "EACCES";
@@ -144,18 +166,16 @@ export function isServing(site: Site, pid: number): boolean {
   return found.stdout.includes(site.folder);
 }
 
-/** Removes the mark of a dead server: where its process id is in use again, or where nobody has noticed
- * its death yet, PostgreSQL would refuse to start. */
-export function removeMark(site: Site, dead: Postmaster): void {
-  removeFile(markFile(site.folder), dead.text);
-}
-
-/** The same for the mark of its socket. */
-function removeSocketMark(site: Site, listen: Listen): void {
-  if (listen.kind === "loopback") return;
-  const mark = join(listen.folder, `.s.PGSQL.${listen.port}.lock`);
+/** Removes the marks of a dead server: where its process id is in use again, or where nobody has noticed its death yet,
+ * PostgreSQL would refuse to start. @param dead the mark that was judged; `undefined`: there was none */
+export function removeMarks(site: Site, dead: Postmaster | undefined): void {
+  if (dead) removeFile(markFile(site.folder), dead.text);
+  if (!site.sockets) return;
+  const { folder, port } = socketListen(site.folder);
+  const mark = join(folder, `.s.PGSQL.${port}.lock`);
   const text = readText(mark);
-  if (text !== undefined && !isServing(site, Number.parseInt(text, 10))) removeFile(mark, text);
+  const pid = Number.parseInt(text ?? "", 10);
+  if (text !== undefined && (pid === dead?.pid || !isServing(site, pid))) removeFile(mark, text);
 }
 
 /** Removes a file where it still says what was judged: another process may have written a new one. */
@@ -193,7 +213,16 @@ export function signalStop(site: Site, pid: number): void {
   }
 }
 
-function runInitdb(site: Site, fresh: string): void {
+/** Ends a server at once, without a last write: the folder is no longer its own. */
+export function signalAbort(pid: number): void {
+  try {
+    process.kill(pid, "SIGQUIT");
+  } catch {
+    // It has gone by itself.
+  }
+}
+
+async function runInitdb(site: Site, fresh: string): Promise<void> {
   const binaries: Binaries = findBinaries();
   const runAs = chooseRunAs(binaries.initdb, site.folder);
   fs.mkdirSync(fresh, { mode: 0o700 });
@@ -208,15 +237,12 @@ function runInitdb(site: Site, fresh: string): void {
     args.push("--auth=scram-sha-256", `--pwfile=${passwordFile(site.folder)}`);
   }
   const [command, rest] = commandLine(runAs, binaries.initdb, args);
-  const run = spawnSync(command, rest, {
-    ...runAs.ids,
-    cwd: fresh,
-    env: environment(),
-    encoding: "utf8",
-  });
-  if (run.status !== 0) {
-    const said = run.error?.message ?? `${run.stdout}\n${run.stderr}`.trim();
-    throw new Error(`PostgreSQL could not make its database in ${site.folder}: ${said}`);
+  try {
+    // Not synchronously: the lease must be touched meanwhile.
+    await promisify(execFile)(command, rest, { ...runAs.ids, cwd: fresh, env: environment() });
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`PostgreSQL could not make its database in ${site.folder}: ${said}`, { cause });
   }
 }
 
@@ -225,11 +251,8 @@ function removeLeftovers(folder: string): void {
   const start = `${basename(folder)}.new-`;
   for (const name of fs.readdirSync(dirname(folder))) {
     if (!name.startsWith(start)) continue;
-    try {
-      process.kill(Number(name.slice(start.length)), 0);
-    } catch {
-      fs.rmSync(join(dirname(folder), name), { recursive: true, force: true });
-    }
+    if (isProcessAlive(Number(name.slice(start.length)))) continue;
+    fs.rmSync(join(dirname(folder), name), { recursive: true, force: true });
   }
 }
 

@@ -11,14 +11,17 @@
  *
  * Every process that uses the server holds a shared advisory lock in it, from start to stop. So the
  * server itself knows its users, also when one is killed: whoever leaves last stops it, and a process
- * that finds a running server adopts it. No file of ours can go stale.
+ * that finds a running server adopts it, also one that runs in another container. Who may start a server
+ * where none answers, {@link FolderLease} decides.
  */
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
+import { processSpaceId } from "../core/process-space.ts";
 import { listenUrl, usesSockets } from "./embedded-address.ts";
+import { FolderLease, type LeaseTimings } from "./embedded-lease.ts";
 import * as server from "./embedded-process.ts";
 
 /** A running embedded PostgreSQL, as one process sees it. */
@@ -43,6 +46,8 @@ export interface EmbeddedOptions {
   readonly connections?: number;
   /** Listens on loopback with a password instead of a socket. Default: on Windows only. */
   readonly loopback?: boolean;
+  /** When a folder of another container counts as abandoned. Default: see {@link LeaseTimings}. */
+  readonly lease?: LeaseTimings;
 }
 
 /** The advisory lock of the server's users: any fixed number that nobody else uses. */
@@ -50,6 +55,13 @@ const usersLock = 0x7561_7375;
 
 /** How long a server may take to answer after a start, in milliseconds: it may have to recover first. */
 const startTimeoutMs = 60_000;
+
+/** How long a server may take to answer a new user, in milliseconds, before it is asked again. */
+const answerTimeoutMs = 5_000;
+
+/** How many times the silence of an abandoned folder an owner elsewhere may touch its lease without a server that answers:
+ * it may be making its database. After that a start is refused. */
+const elsewhereSilences = 3;
 
 /** How long between two looks at a starting or stopping server, in milliseconds. */
 const lookMs = 10;
@@ -86,6 +98,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       connections: options.connections,
     },
     options.log,
+    new FolderLease(join(dataDir, "postgres.lease"), options.lease),
   );
   await keeper.bringUp();
   return {
@@ -95,19 +108,28 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   };
 }
 
+/** The name of a user's connection: it tells the users of one container from those of another. */
+const guardName = `uas guard ${processSpaceId}`;
+
+/** Whether a server was joined; `silent`: nobody listens; `busy`: somebody listens, and cannot be used yet. */
+type Joining = "joined" | "silent" | "busy";
+
 /** Keeps one server running on behalf of this process. */
 class Keeper {
   readonly #site: server.Site;
   readonly #log: EmbeddedOptions["log"];
+  readonly #lease: FolderLease;
   #guard: Client | undefined;
   #child: ChildProcess | undefined;
   #used: server.Postmaster | undefined;
   #starts = 0;
+  #waitsSinceMs: number | undefined;
   #reviving: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
-  constructor(site: server.Site, log: EmbeddedOptions["log"]) {
+  constructor(site: server.Site, log: EmbeddedOptions["log"], lease: FolderLease) {
     this.#site = site;
     this.#log = log;
+    this.#lease = lease;
   }
 
   get adopted(): boolean {
@@ -120,66 +142,106 @@ class Keeper {
 
   /** Resolves once a server of this folder answers and knows that we use it. */
   async bringUp(): Promise<void> {
-    if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
-      this.#log.info(`making a database in ${this.#site.folder}`);
-      server.initialize(this.#site);
-    }
     const deadline = Date.now() + startTimeoutMs;
     this.#starts = 0;
-    while (!(await this.#tryGuard())) {
-      await this.#startIfGone();
-      if (Date.now() > deadline) throw this.#failure("does not answer");
-      await sleep(lookMs);
+    this.#waitsSinceMs = undefined;
+    try {
+      for (;;) {
+        const joining = await this.#join();
+        if (joining === "joined") return;
+        if (joining === "silent") await this.#startIfGone();
+        if (Date.now() > deadline) throw this.#failure("does not answer");
+        await sleep(lookMs);
+      }
+    } catch (error) {
+      this.#lease.stopTouching();
+      throw error;
     }
   }
 
   /** Leaves the server, and stops it where nobody else uses it. Calls after the first wait for it. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#leave();
+    this.#stopping ??= this.#leave().finally(() => this.#lease.stopTouching());
     return this.#stopping;
   }
 
-  /** Connects to the server that the folder's mark names, and registers as its user. */
-  async #tryGuard(): Promise<boolean> {
-    const running = server.readPostmaster(this.#site);
-    if (!running || !server.isServing(this.#site, running.pid)) return false;
+  /** Connects to the server that listens in the folder, wherever it runs, and registers as its user. */
+  async #join(): Promise<Joining> {
+    const listen = server.findListen(this.#site);
+    if (listen === undefined) return "silent";
     const guard = new Client({
-      connectionString: listenUrl(running.listen),
-      application_name: "uas guard",
+      connectionString: listenUrl(listen),
+      connectionTimeoutMillis: answerTimeoutMs,
+      application_name: guardName,
     });
     guard.on("error", () => {});
     try {
       await guard.connect();
       // Waits while another process, the last user, is stopping the server; the stop then ends us.
       await guard.query("select pg_advisory_lock_shared($1)", [usersLock]);
-      await checkFolder(guard, this.#site.folder);
-    } catch {
-      await guard.end().catch(() => {});
-      return false;
+      this.#used = await server.identify(guard, this.#site, listen);
+    } catch (error) {
+      void guard.end().catch(() => {});
+      return isNobody(error) ? "silent" : "busy";
     }
     guard.on("end", () => this.#revive());
     this.#guard = guard;
-    this.#used = running;
-    return true;
+    this.#lease.stopTouching();
+    this.#touchLease();
+    return "joined";
   }
 
-  /** Starts a server where none lives. PostgreSQL itself sees to it that only one can. */
+  /** Starts a server where none lives. Within this container PostgreSQL itself sees to it that only one can. */
   async #startIfGone(): Promise<void> {
-    const running = server.readPostmaster(this.#site);
-    if (running && server.isServing(this.#site, running.pid)) return;
     if (this.#child && isRunning(this.#child)) return;
+    const mark = server.readPostmaster(this.#site);
+    const claim = this.#lease.claim(mark !== undefined);
+    if (claim === "elsewhere") return this.#waitForOwner();
+    this.#touchLease();
+    if (mark && claim === "ours" && server.isServing(this.#site, mark.pid)) return;
     if (this.#starts >= startsMax && !tooEarly.test(this.#logTail())) {
       throw this.#failure("could not be started");
     }
-    if (running) server.removeMark(this.#site, running);
+    if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
+      this.#log.info(`making a database in ${this.#site.folder}`);
+      await server.initialize(this.#site);
+    }
+    server.removeMarks(this.#site, mark);
     if (this.#starts > 0) await sleep(Math.min(lookMs * 2 ** this.#starts, startWaitMsMax));
     this.#starts += 1;
     this.#child = await server.startServer(this.#site, this.#used?.listen);
   }
 
+  /** An owner elsewhere may be alive, though its server does not answer here. @throws where that lasts too long */
+  #waitForOwner(): void {
+    const { owner } = this.#lease;
+    const dataDir = dirname(this.#site.folder);
+    const nowMs = performance.now();
+    if (this.#waitsSinceMs === undefined) {
+      this.#waitsSinceMs = nowMs;
+      this.#log.warn(
+        `the data folder ${dataDir} was last used in another container or on another machine (host name ${owner}): waiting until nobody uses it there`,
+      );
+    }
+    if (nowMs - this.#waitsSinceMs < elsewhereSilences * this.#lease.silentMs) return;
+    throw new Error(
+      `The data folder ${dataDir} is in use in another container or on another machine (host name ${owner}), whose database cannot be reached from here. A data folder has one owner. Stop that gateway, give this one its own UAS_DATA_DIR, or set DATABASE_URL to a PostgreSQL that both use.`,
+    );
+  }
+
+  #touchLease(): void {
+    this.#lease.startTouching(() => {
+      this.#log.warn("the data folder was taken over elsewhere: ending the embedded PostgreSQL");
+      this.#lease.stopTouching();
+      if (this.#used) server.signalAbort(this.#used.pid);
+    });
+  }
+
   /** The guard's connection is lost: brings the server back, unless it is us who stop it. */
   #revive(): void {
     this.#guard = undefined;
+    // Of a server elsewhere it must fall silent; of one here this process is still the owner.
+    if (!this.#lease.isOurs) this.#lease.stopTouching();
     if (this.#stopping || this.#reviving) return;
     this.#log.warn("lost the embedded PostgreSQL; starting it again");
     this.#reviving = this.#bringBack().finally(() => {
@@ -205,15 +267,24 @@ class Keeper {
     if (!guard) return;
     try {
       await guard.query("select pg_advisory_unlock_shared($1)", [usersLock]);
-      const result = await guard.query<{ last: boolean }>(
-        "select pg_try_advisory_lock($1) as last",
-        [usersLock],
-      );
-      if (result.rows[0]?.last) await this.#stopServer();
+      if (await this.#isLast(guard)) await this.#stopServer();
     } catch {
       // Another process stopped it under us.
     }
     await guard.end().catch(() => {});
+  }
+
+  /**
+   * Whether no other process uses the server, or none of the container that it runs in: the server ends with its
+   * container, in any case, and those elsewhere start another one sooner where it ends in order.
+   */
+  async #isLast(guard: Client): Promise<boolean> {
+    const { rows } = await guard.query<{ last: boolean }>(
+      `select pg_try_advisory_lock($1)
+         or (select count(*) from pg_stat_activity where application_name = $2) = 1 as last`,
+      [usersLock, guardName],
+    );
+    return this.#lease.isOurs && rows[0]?.last === true;
   }
 
   /** Stops the server and waits until it is gone, so that the folder can be used or removed at once. */
@@ -223,6 +294,8 @@ class Keeper {
     server.signalStop(this.#site, pid);
     const deadline = Date.now() + stopTimeoutMs;
     while (server.isServing(this.#site, pid) && Date.now() < deadline) await sleep(lookMs);
+    this.#lease.stopTouching();
+    if (!server.isServing(this.#site, pid)) this.#lease.release();
   }
 
   #failure(what: string): Error {
@@ -243,8 +316,8 @@ function isRunning(child: ChildProcess): boolean {
   return child.pid !== undefined && child.exitCode === null && child.signalCode === null;
 }
 
-/** The mark may be of another server: of a copied folder's original, say. */
-async function checkFolder(client: Client, folder: string): Promise<void> {
-  const { rows } = await client.query<{ data_directory: string }>("show data_directory");
-  if (rows[0]?.data_directory !== folder) throw new Error("this is another server");
+/** Whether nobody listens at the address: proof that the server is dead or not yet there, within one machine. */
+function isNobody(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOENT" || code === "ECONNREFUSED";
 }

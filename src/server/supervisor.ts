@@ -9,7 +9,6 @@ import type { Logger } from "pino";
 import { AggregatorRegistry, Registry } from "prom-client";
 import { Gauge, type MetricSnapshot } from "../core/metric-types.ts";
 import { workerMetrics } from "../core/metrics.ts";
-import { newId } from "../core/uuid.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
 
 /** Options of a {@link Supervisor}. */
@@ -52,7 +51,6 @@ interface Slot {
 /** Starts, restarts and stops the workers. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  readonly #supervisorId = newId();
   readonly #slots: readonly Slot[];
   readonly #metrics = new WorkerMetrics();
   readonly #asked = new Map<number, (metrics: readonly MetricSnapshot[] | undefined) => void>();
@@ -165,8 +163,7 @@ export class Supervisor {
   #tell(slot: Slot): void {
     const { order, pages } = this.#options;
     const { process: told } = slot;
-    const worker = { supervisorId: this.#supervisorId, number: slot.number };
-    this.#send(slot, { kind: "start", order: { ...order, worker } });
+    this.#send(slot, { kind: "start", order: { ...order, worker: slot.number } });
     if (this.#isStopping) this.#send(slot, { kind: "stop" });
     void pages.then((folder) => {
       if (slot.process === told) this.#send(slot, { kind: "pages", folder });

@@ -1,5 +1,4 @@
 /** Messages between a supervisor and its workers, over Node's IPC channel. */
-import type { WorkerName } from "../core/worker-name.ts";
 import type { Config, Settings } from "../config/config.ts";
 import type { MetricSnapshot } from "../core/metric-types.ts";
 
@@ -16,8 +15,8 @@ export interface ListenUrls {
 export interface WorkerOrder {
   readonly settings: Settings;
   readonly config: Config;
-  /** A restarted worker keeps its number. */
-  readonly worker: WorkerName;
+  /** The number of this worker, from 1. A restarted worker keeps it. */
+  readonly worker: number;
   /** The URL of the embedded PostgreSQL that the supervisor runs; `undefined` where there is none. */
   readonly embeddedUrl: string | undefined;
 }

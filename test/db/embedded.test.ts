@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import * as fs from "node:fs";
 import { createConnection } from "node:net";
@@ -6,15 +6,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { startEmbedded } from "../../src/db/embedded.ts";
+import { isProcessAlive, processSpace } from "../../src/core/process-space.ts";
+import type { LeaseTimings } from "../../src/db/embedded-lease.ts";
 
 interface Options {
   dataDir?: string;
   log?: { info(line: string): void; warn(line: string): void };
   loopback?: boolean;
   testing?: boolean;
+  lease?: LeaseTimings;
 }
+
+/** Process ids and shared memory of its own, as a container has; what it started ends with it. */
+const container = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"];
+const hasContainers = spawnSync("unshare", [...container.slice(1), "true"]).status === 0;
+const quick: LeaseTimings = { touchMs: 50, silentMs: 1_000 };
 
 const silent = { info: () => {}, warn: () => {} };
 let parent: string;
@@ -37,10 +45,21 @@ async function start(options: Options = {}) {
   return embedded;
 }
 
-/** Starts the server from another process. */
-async function startElsewhere(): Promise<{ child: ChildProcess; url: string; adopted: boolean }> {
+interface Elsewhere {
+  child: ChildProcess;
+  url: string;
+  adopted: boolean;
+}
+
+/** Starts the server from another process; with `lease`, from a container of its own. */
+async function startElsewhere(lease?: LeaseTimings): Promise<Elsewhere> {
   const script = join(import.meta.dirname, "embedded-child.ts");
-  const child = spawn(process.execPath, [script, dataDir], { stdio: ["pipe", "pipe", "inherit"] });
+  const program = [process.execPath, script, dataDir];
+  const [command = "", ...args] =
+    lease === undefined ? program : [...container, ...program, JSON.stringify(lease)];
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  // It may have been killed before it is asked to end.
+  child.stdin.on("error", () => {});
   closers.push(async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.stdin.end();
@@ -153,13 +172,18 @@ test("the marks of a dead server, its process id in use again, are no obstacle",
   const mark = [process.pid, folder, 1_700_000_000, 5432, folder, "", "1 1", "ready   ", ""];
   fs.writeFileSync(join(folder, "postmaster.pid"), mark.join("\n"));
   fs.writeFileSync(join(folder, ".s.PGSQL.5432.lock"), mark.join("\n"));
+  fs.writeFileSync(join(dataDir, "postgres.lease"), `${processSpace}\n`);
   expect((await start()).adopted).toBe(false);
 });
 
 test("half a database that a crash left behind is made anew", async () => {
   fs.mkdirSync(join(dataDir, "postgres.new-999999999"), { recursive: true });
   await start();
-  expect(fs.readdirSync(dataDir).toSorted()).toEqual(["postgres", "postgres.log"]);
+  expect(fs.readdirSync(dataDir).toSorted()).toEqual([
+    "postgres",
+    "postgres.lease",
+    "postgres.log",
+  ]);
 });
 
 test("a data folder with a path too long for a socket works", async () => {
@@ -189,4 +213,80 @@ test("a server that cannot start says why and where its log is", async () => {
   await (await start()).stop();
   fs.appendFileSync(join(dataDir, "postgres", "postgresql.conf"), "\nno_such_setting = 1\n");
   await expect(start()).rejects.toThrow(/could not be started.*postgres\.log.*no_such_setting/s);
+});
+
+describe.runIf(hasContainers)("R-MON-14: a data folder that containers share has one owner", () => {
+  test("a second container uses the server of the first, and takes over with all its data when that one is killed", async () => {
+    const first = await startElsewhere(quick);
+    await query(first.url, "create table kept as select 7 as value");
+    const pid = serverPid();
+    const second = await startElsewhere(quick);
+    expect([first.adopted, second.adopted, serverPid()]).toEqual([false, true, pid]);
+    await query(second.url, "insert into kept values (8)");
+    // These servers trade safety for speed: what is acknowledged need not be written yet.
+    await query(second.url, "checkpoint");
+    first.child.kill("SIGKILL");
+    await once(first.child, "exit");
+    await vi.waitFor(
+      async () => expect(await query(second.url, "select value from kept")).toEqual([7, 8]),
+      { timeout: 20_000, interval: 20 },
+    );
+  });
+
+  test("a container that ends in order hands the folder over at once", async () => {
+    // Never abandoned: whoever waits for silence fails.
+    const patient = { touchMs: 50, silentMs: 1_000_000 };
+    const first = await startElsewhere(patient);
+    const second = await startElsewhere(patient);
+    await query(second.url, "create table kept as select 7 as value");
+    first.child.stdin?.end();
+    await once(first.child, "exit");
+    await vi.waitFor(
+      async () => expect(await query(second.url, "select value from kept")).toEqual([7]),
+      { timeout: 20_000, interval: 20 },
+    );
+  });
+});
+
+describe("R-MON-14: a data folder whose owner is elsewhere and does not answer here", () => {
+  /** The lease of another machine, over a folder that a server has used. */
+  async function leaseElsewhere(): Promise<string> {
+    await (await start()).stop();
+    const lease = join(dataDir, "postgres.lease");
+    fs.writeFileSync(lease, "elsewhere\nother-host\n");
+    const mark = ["1", "/data", "1700000000", "5432", "/data", "", "1 1", "ready   ", ""];
+    fs.writeFileSync(join(dataDir, "postgres", "postmaster.pid"), mark.join("\n"));
+    return lease;
+  }
+
+  test("is refused with what to do while its lease is touched, and nothing in it is removed", async () => {
+    const lease = await leaseElsewhere();
+    const timer = setInterval(() => fs.utimesSync(lease, new Date(), new Date()), 20);
+    closers.push(async () => clearInterval(timer));
+    const refused = start({ lease: { touchMs: 50, silentMs: 500 } });
+    await expect(refused).rejects.toThrow(/in use in another container.*other-host.*UAS_DATA_DIR/s);
+    expect(serverPid()).toBe(1);
+    expect(fs.readFileSync(lease, "utf8")).toContain("other-host");
+  });
+
+  test("is taken over once its lease was silent, whatever clock it was touched by", async () => {
+    const lease = await leaseElsewhere();
+    const future = new Date(Date.now() + 86_400_000);
+    fs.utimesSync(lease, future, future);
+    const warn = vi.fn();
+    const { adopted } = await start({ lease: quick, log: { info: () => {}, warn } });
+    expect(adopted).toBe(false);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("host name other-host"));
+    expect(fs.readFileSync(lease, "utf8")).toContain(processSpace);
+  });
+
+  test("a server whose folder was taken over elsewhere ends, and its users follow the new owner", async () => {
+    const log = { info: () => {}, warn: vi.fn() };
+    await start({ lease: quick, log });
+    const pid = serverPid() ?? 0;
+    fs.writeFileSync(join(dataDir, "postgres.lease"), "elsewhere\nother-host\n");
+    await vi.waitFor(() => expect(isProcessAlive(pid)).toBe(false), { timeout: 10_000 });
+    expect(log.warn).toHaveBeenCalledWith(expect.stringContaining("taken over elsewhere"));
+    await vi.waitFor(() => expect(serverPid() ?? pid).not.toBe(pid), { timeout: 20_000 });
+  });
 });

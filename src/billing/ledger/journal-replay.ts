@@ -1,8 +1,8 @@
 /**
  * Replays journals that dead processes left: their settlements go to the database.
  *
- * No test proves that a process is dead: two containers can have equal process ids, and a stopped process may resume.
- * So a journal file is taken over by renaming it, and read after that. A process that still writes to the file checks
+ * Across containers no test proves that a process is dead, and a stopped one may resume: its files are left alone until
+ * nobody has touched them for a while. Even then a file is taken over by renaming it, and read after that. A process that still writes to the file checks
  * the name after each fsync, and writes entries again, to a new file, that may have come too late to be read. Entries
  * that both processes send are booked once, by the id of their hold. This requires a file system where a rename is
  * visible at once: any local one.
@@ -23,9 +23,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { journalScanMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
 import { isMissingFile } from "../../core/files.ts";
-import type { WorkerName } from "../../core/worker-name.ts";
 import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
-import { prefixOf, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
+import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
 
 /** Options of {@link JournalReplay}. */
 export interface ReplayOptions {
@@ -33,8 +32,6 @@ export interface ReplayOptions {
   readonly folder: string;
   /** The prefix of this process's own files. */
   readonly prefix: string;
-  /** As in the journal: files of the same supervisor's other workers are taken over only when they are stale. */
-  readonly worker?: WorkerName | undefined;
   /** Which of these holds the database has. Rejects while it is away, and is then called again. */
   readonly knownHolds: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
@@ -80,7 +77,6 @@ export class JournalReplay {
       touch: async () => {},
       alarm: () => {},
       failpoint: () => {},
-      worker: undefined,
       ...options,
     };
   }
@@ -90,8 +86,8 @@ export class JournalReplay {
     return this.#entries;
   }
 
-  /** Takes over existing files at once, however fresh: most starts follow the end of the process that wrote them. Files
-   * of other live workers are left out. Then scans again and again. */
+  /** Takes over the files of dead processes at once: most starts follow the end of the process that wrote them. Files of
+   * live processes, and of those that nobody here can judge, follow when they were unused for a while. */
   start(): void {
     this.#working = this.#run(() => this.#takeAll());
     this.#timer = setInterval(() => {
@@ -129,14 +125,9 @@ export class JournalReplay {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
     for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix)) {
-      if (!this.#isOfOtherWorker(name)) await this.#take(name);
+      // Nobody writes to those that were put aside.
+      if (name.endsWith(unknownSuffix) || isOwnerDead(name)) await this.#take(name);
     }
-  }
-
-  #isOfOtherWorker(name: string): boolean {
-    const { worker } = this.#options;
-    if (worker === undefined || !name.startsWith(worker.supervisorId)) return false;
-    return !name.startsWith(prefixOf(worker));
   }
 
   async #takeSilent(): Promise<void> {
@@ -278,7 +269,6 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   const replay = new JournalReplay({
     folder: options.folder,
     prefix: own.prefix,
-    worker: options.worker,
     knownHolds: (ids) => knownHolds(url, ids),
     settle,
     touch: () => own.touch(),

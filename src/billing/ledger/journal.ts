@@ -2,7 +2,6 @@
  * The settlement journal: keeps settlements on this machine's disk while the database is away. Append-only files below
  * the data folder, named for the start of the process; a file is removed once the database has all of its entries.
  */
-import type { WorkerName } from "../../core/worker-name.ts";
 import { join } from "node:path";
 import {
   journalBytesMax,
@@ -11,14 +10,13 @@ import {
   journalSegmentBytesMax,
 } from "../../config/limits.ts";
 import { encodeEntry, Segment, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
+import { isProcessAlive, processSpaceId } from "../../core/process-space.ts";
 import { newId } from "../../core/uuid.ts";
 
 /** Options of {@link openJournal}. */
 export interface JournalOptions {
   /** The folder of its files; created with the first one. */
   readonly folder: string;
-  /** Which of several workers this process is. Default: it is alone. */
-  readonly worker?: WorkerName | undefined;
   /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
   /** The most bytes of its files. Default `journalBytesMax`; tests lower it. */
@@ -31,9 +29,14 @@ export interface JournalOptions {
   readonly failpoint?: (point: string) => void;
 }
 
-/** The prefix of files that this worker has written, or an earlier process with its number. */
-export function prefixOf({ supervisorId, number }: WorkerName): string {
-  return `${supervisorId}-${number}-`;
+/**
+ * Whether the process whose journal has this file name is known to be dead. False where it lives, or runs in another
+ * container or on another machine, where nobody can tell.
+ */
+export function isOwnerDead(fileName: string): boolean {
+  const [, space, pid] = /^[^.]+\.([0-9a-f]+)\.(\d+)-/.exec(fileName) ?? [];
+  // A process of this id that wrote other files was an earlier one.
+  return space === processSpaceId && (Number(pid) === process.pid || !isProcessAlive(Number(pid)));
 }
 
 /** Counts of a journal. */
@@ -56,8 +59,8 @@ const groupMax = 1_000;
 
 /** The journal of one start of a process. */
 export class Journal {
-  /** The prefix of its files: unique to this start of the process. */
-  readonly prefix: string;
+  /** The prefix of its files: unique to this start of the process, which it names for {@link isOwnerDead}. */
+  readonly prefix: string = `${newId()}.${processSpaceId}.${process.pid}`;
   readonly #options: Required<JournalOptions>;
   /** By id: the file that has it; `undefined` while it is being written. */
   readonly #entries = new Map<string, Segment | undefined>();
@@ -80,11 +83,8 @@ export class Journal {
       segmentBytesMax: journalSegmentBytesMax,
       alarm: () => {},
       failpoint: () => {},
-      worker: undefined,
       ...options,
     };
-    const { worker } = options;
-    this.prefix = worker === undefined ? newId() : `${prefixOf(worker)}${newId()}`;
   }
 
   /** Whether it takes no more settlements: calls that may need it must not begin. */

@@ -126,7 +126,7 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** The journal for settlements while the database is away. Default: none; they then wait in memory. */
-  readonly journal?: Pick<JournalOptions, "folder" | "entriesMax" | "worker">;
+  readonly journal?: Pick<JournalOptions, "folder" | "entriesMax">;
   /** Logs what an operator must know, without secrets. Default: `warn`. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called when a batch has taken an account below its threshold. Default: nothing. */

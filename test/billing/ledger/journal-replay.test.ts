@@ -1,10 +1,11 @@
 /** Journals of dead processes, and of some that only seem to be dead. */
+import { spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal, prefixOf } from "../../../src/billing/ledger/journal.ts";
-import type { WorkerName } from "../../../src/core/worker-name.ts";
+import { Journal } from "../../../src/billing/ledger/journal.ts";
+import { processSpaceId } from "../../../src/core/process-space.ts";
 import type { JournalEntry } from "../../../src/billing/ledger/journal-segment.ts";
 import { JournalReplay, type ReplayOptions } from "../../../src/billing/ledger/journal-replay.ts";
 import { callRow } from "../calls/call-row.ts";
@@ -24,8 +25,8 @@ afterEach(async () => {
 });
 
 /** What a process that was killed has left. */
-async function leave(count: number, worker?: WorkerName): Promise<JournalEntry[]> {
-  const journal = new Journal({ folder, worker });
+async function leave(count: number): Promise<JournalEntry[]> {
+  const journal = new Journal({ folder });
   const entries = Array.from({ length: count }, () => entry());
   await Promise.all(entries.map((each) => journal.keep(each)));
   await journal.close();
@@ -40,7 +41,7 @@ function entry(): JournalEntry {
 function replay(options: Partial<ReplayOptions> = {}): JournalReplay {
   const replaying = new JournalReplay({
     folder,
-    prefix: newId(),
+    prefix: new Journal({ folder }).prefix,
     scanMs: 5,
     silentMs: 1_000_000,
     knownHolds: async (ids) => new Set(ids),
@@ -127,20 +128,26 @@ describe("R-MON-2: what a dead process kept", () => {
     },
   );
 
-  test("is taken over by a worker at once, except for files of its supervisor's other workers until these are stale", async () => {
-    const worker = { supervisorId: newId(), number: 1 };
-    const living = await leave(2, { ...worker, number: 11 });
-    const left = files();
-    const before = { supervisorId: newId(), number: 11 };
-    const dead = [...(await leave(1)), ...(await leave(1, before)), ...(await leave(1, worker))];
-    const prefix = `${prefixOf(worker)}${newId()}`;
-    const start = replay({ worker, prefix });
+  test("is taken over at once, except for files of live processes and of other containers until these are stale", async () => {
+    const dead = await leave(2);
+    const [left = ""] = files();
+    const mark = `.${processSpaceId}.${process.pid}-`;
+    const child = spawn(process.execPath, ["-e", "process.stdin.resume()"]);
+    closers.push(async () => void child.kill());
+    const others = [`.${processSpaceId}.${child.pid}-`, `.0123456789abcdef.${process.pid}-`];
+    const living: JournalEntry[] = [];
+    for (const other of others) {
+      living.push(...(await leave(1)));
+      const name = files().find((each) => each !== left && each.includes(mark)) ?? "";
+      fs.renameSync(join(folder, name), join(folder, name.replace(mark, other)));
+    }
+    const start = replay();
     await vi.waitFor(() => expect(new Set(booked)).toEqual(new Set(idsOf(dead))));
-    await vi.waitFor(() => expect(files()).toEqual(left));
+    await vi.waitFor(() => expect(files()).toHaveLength(2));
     await start.stop();
-    replay({ worker, prefix, silentMs: 20 });
+    replay({ silentMs: 20 });
     await vi.waitFor(() => expect(files()).toEqual([]));
-    expect(booked.slice(dead.length)).toEqual(idsOf(living));
+    expect(new Set(booked.slice(dead.length))).toEqual(new Set(idsOf(living)));
   });
 
   test("that ends in the middle of a line is replayed without an alarm", async () => {
