@@ -11,6 +11,7 @@ import {
 import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call_pb.ts";
 import { errorCodeOf } from "../core/error-words.ts";
 import { money } from "../core/money.ts";
+import { rareQuantities } from "./calls/call-record.ts";
 import type { CallRow } from "./calls/call-row.ts";
 import type { RowOf } from "../db/row.ts";
 import type { BalanceEntity, BookingEntity, LedgerEntryEntity } from "./entity.ts";
@@ -72,9 +73,9 @@ export function callMessage(row: StoredCallRow): CallRecord {
       inputTokens: row.input_tokens,
       cachedInputTokens: row.cached_input_tokens,
       cacheWriteTokens: row.cache_write_tokens,
-      cacheWrite1hTokens: row.hour_cache_write_tokens ?? 0,
       outputTokens: row.output_tokens,
       reasoningTokens: row.reasoning_tokens,
+      ...rareQuantities(row.units),
     },
     cost: money(BigInt(row.cost)),
     priceVersion: row.price_version,

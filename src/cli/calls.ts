@@ -16,7 +16,8 @@ import {
   type Receipt,
 } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { type Usage, UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { rareUnits } from "../config/price-units.ts";
 import { errorWord } from "../core/error-words.ts";
 import type { ErrorCode } from "../core/errors.ts";
 import { withBackend } from "./backend.ts";
@@ -171,6 +172,7 @@ function callJson(call: CallRecord) {
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
     cacheWrite1hTokens: usage?.cacheWrite1hTokens ?? 0,
     reasoningTokens: usage?.reasoningTokens ?? 0,
+    units: unitsJson(usage),
     held: usdText(call.held),
     callId: call.callId,
     upstreamRequestId: orNull(call.upstreamRequestId),
@@ -183,6 +185,15 @@ function callJson(call: CallRecord) {
       durationMs: millis(duration),
     })),
   };
+}
+
+/** What few calls use, by the names of units in `uas.yaml`. */
+function unitsJson(usage: Usage | undefined): Readonly<Record<string, number>> {
+  const used = rareUnits.flatMap(({ name, usage: member }) => {
+    const quantity = usage?.[member] ?? 0;
+    return quantity === 0 ? [] : [[name, quantity] as const];
+  });
+  return Object.fromEntries(used);
 }
 
 /** The receipt as JSON: all amounts in USD, line amounts exact. */

@@ -3,7 +3,8 @@ import type { Config, ModelConfig, PriceConfig, RouteConfig } from "../config/co
 import { priceAt } from "../config/price.ts";
 import { formatUsd } from "../core/money.ts";
 import { momentText, moments, upcoming } from "./price-dates.ts";
-import { type PriceUnit, namesUnit, priceUnits, tierLimits, unitPrice } from "./price-units.ts";
+import { type PriceUnit, priceUnits } from "../config/price-units.ts";
+import { namesUnit, tierLimits, unitPrice } from "./price-units.ts";
 
 /**
  * One warning for each unit whose price is below the cost of a route, now or at a later moment that the

@@ -1,5 +1,6 @@
 /** Prices in the words of the command line. */
-import type { Price, PriceTier } from "../../gen/uas/type/v1/price_pb.ts";
+import { type PriceUnit, priceUnits, type UnitKey } from "../config/price-units.ts";
+import type { Price } from "../../gen/uas/type/v1/price_pb.ts";
 
 /** Prices by unit, in USD. */
 export type UnitsJson = Readonly<Record<string, string>>;
@@ -10,7 +11,7 @@ export interface PriceJson {
   readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
 }
 
-/** The units that have a price, in the contract's order. */
+/** The units that have a price, in the order of a receipt. */
 export function priceJson(price: Price | undefined): PriceJson {
   const tiers = price?.tiers ?? [];
   return {
@@ -19,11 +20,11 @@ export function priceJson(price: Price | undefined): PriceJson {
   };
 }
 
-function unitsJson(price: Partial<Price> | PriceTier): UnitsJson {
-  const given = Object.entries(price).filter(
-    (entry): entry is [string, string] =>
-      !entry[0].startsWith("$") && typeof entry[1] === "string" && entry[1] !== "",
-  );
+function unitsJson(prices: { readonly [Key in UnitKey]?: string }): UnitsJson {
+  const given = priceUnits.flatMap(({ key }) => {
+    const usd = prices[key] ?? "";
+    return usd === "" ? [] : [[key, usd] as const];
+  });
   return Object.fromEntries(given);
 }
 
@@ -41,31 +42,18 @@ function unitsText(units: UnitsJson): string {
 
 /** The quantity that a unit's price is for. */
 export function perText(unit: string): string {
-  const words: Readonly<Record<string, string>> = {
-    image: "image",
-    second: "second",
-    request: "request",
-  };
-  return words[unit] ?? "1M tokens";
+  return unitNamed(unit)?.per ?? "1M tokens";
 }
 
-/** The units in the contract's order, each with the unit that contains it. */
-const wholes: ReadonlyMap<string, string | undefined> = new Map([
-  ["input", undefined],
-  ["cachedInput", "input"],
-  ["cacheWrite", "input"],
-  ["cacheWrite1h", undefined],
-  ["output", undefined],
-  ["reasoning", "output"],
-  ["image", undefined],
-  ["second", undefined],
-  ["request", undefined],
-]);
+/** @param name as in a price (`webSearch`) or in the line of a receipt (`web_search`) */
+function unitNamed(name: string): PriceUnit | undefined {
+  return priceUnits.find((unit) => unit.key === name || unit.name.replace(/.*\./, "") === name);
+}
 
 /** The price of a unit in a call with more input tokens than `above`; `undefined` where it is free. */
 export function unitAt(price: PriceJson, unit: string, above: number): string | undefined {
   const tier = price.tiers.findLast((each) => each.above <= above);
-  const whole = wholes.get(unit);
+  const whole = unitNamed(unit)?.whole;
   return (
     tier?.units[unit] ??
     price.units[unit] ??
@@ -78,7 +66,8 @@ export function namedUnits(prices: readonly PriceJson[]): { unit: string; above:
   const parts = prices.flatMap(({ units, tiers }) => [{ above: 0, units }, ...tiers]);
   const limits = [...new Set(parts.map(({ above }) => above))].toSorted((a, b) => a - b);
   return limits.flatMap((limit) =>
-    [...wholes.keys()]
+    priceUnits
+      .map(({ key }) => key)
       .filter((unit) => parts.some(({ above, units }) => above === limit && unit in units))
       .map((unit) => ({ unit, above: limit })),
   );

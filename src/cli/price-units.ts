@@ -1,47 +1,6 @@
-/** The units of a price by their names in `uas.yaml`, and the price of a unit with its defaults resolved. */
-import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { PriceConfig, TokenPrices } from "../config/config.ts";
-
-/** A unit as `PriceConfig` names it. */
-export type UnitKey = Exclude<keyof PriceConfig, "tiers">;
-
-/** A unit of a price. */
-export interface PriceUnit {
-  readonly key: UnitKey;
-  /** Its name in `uas.yaml`. */
-  readonly name: string;
-  /** The unit whose price counts where this one has none. `undefined`: it is not charged then. */
-  readonly whole?: "input" | "output";
-  /** The model types that can have it. Default: all. */
-  readonly types?: readonly ModelType[];
-}
-
-/** All units, in the order in which prices are written. */
-export const priceUnits: readonly PriceUnit[] = [
-  { key: "input", name: "input" },
-  { key: "cachedInput", name: "cached_input", whole: "input" },
-  { key: "cacheWrite", name: "cache_write", whole: "input" },
-  { key: "cacheWrite1h", name: "cache_write_1h" },
-  { key: "output", name: "output" },
-  { key: "reasoning", name: "reasoning", whole: "output" },
-  { key: "image", name: "image", types: [ModelType.IMAGE] },
-  { key: "second", name: "second", types: [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] },
-  { key: "request", name: "request" },
-];
-
-const tokenKeys: readonly UnitKey[] = [
-  "input",
-  "cachedInput",
-  "cacheWrite",
-  "cacheWrite1h",
-  "output",
-  "reasoning",
-];
-
-/** Whether a unit is tokens: only those can have tiers. */
-export function isTokenUnit(key: UnitKey): key is keyof TokenPrices {
-  return tokenKeys.includes(key);
-}
+/** The price of a unit, with its defaults resolved. */
+import type { PriceConfig } from "../config/config.ts";
+import { isTokenUnit, type PriceUnit, type UnitKey } from "../config/price-units.ts";
 
 /**
  * The price of a unit in a call that reads more than `above` tokens, in nano-USD.

@@ -201,6 +201,10 @@ export interface TokenPrices {
   readonly output: bigint | undefined;
   /** `undefined`: as `output`. */
   readonly reasoning?: bigint | undefined;
+  /** Audio that was not read from the cache. Absent: requests with audio are refused. */
+  readonly audioInput?: bigint | undefined;
+  /** Audio. Absent: requests for audio are refused. */
+  readonly audioOutput?: bigint | undefined;
 }
 
 /** Prices in nano-USD: per 1,000,000 tokens, or per single unit. `undefined`: not charged. */
@@ -208,6 +212,13 @@ export interface PriceConfig extends TokenPrices {
   readonly image: bigint | undefined;
   readonly second: bigint | undefined;
   readonly request: bigint | undefined;
+  readonly character?: bigint | undefined;
+  readonly search?: bigint | undefined;
+  /** A search of the web by the vendor. Absent, as with the next three: requests for it are refused. */
+  readonly webSearch?: bigint | undefined;
+  readonly webFetch?: bigint | undefined;
+  readonly codeExecution?: bigint | undefined;
+  readonly fileSearch?: bigint | undefined;
   /** Prices of long calls, by `above`. Absent: one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
 }

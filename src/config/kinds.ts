@@ -27,6 +27,8 @@ export const modelTypes: ReadonlyMap<string, ModelType> = new Map([
   ["IMAGE", ModelType.IMAGE],
   ["VIDEO", ModelType.VIDEO],
   ["AUDIO", ModelType.AUDIO],
+  ["EMBEDDING", ModelType.EMBEDDING],
+  ["RERANK", ModelType.RERANK],
 ]);
 
 /** Names a model type as the configuration does. */

@@ -4,6 +4,8 @@
  */
 import type { z } from "zod";
 import type { DatedPrice, PriceConfig } from "./config.ts";
+import { modelTypes } from "./kinds.ts";
+import { type PriceUnit, priceUnits, tokenUnits, unitsOfType } from "./price-units.ts";
 import { moment, positive, usd } from "./scalars.ts";
 import { type MapCheck, absent, always, choose, list, mapsOf, section } from "./schema.ts";
 
@@ -31,33 +33,22 @@ export function pricedUnits({
 }: {
   readonly prices: readonly DatedPrice[];
 }): (unit: string) => boolean {
-  return (unit) =>
-    unit === "cache_write_1h" && priceAt(prices, Date.now()).cacheWrite1h !== undefined;
+  return (name) => {
+    const unit = priceUnits.find((each) => each.name === name);
+    return unit !== undefined && priceAt(prices, Date.now())[unit.key] !== undefined;
+  };
 }
 
-const tokens = [
-  "input",
-  "cached_input",
-  "cache_write",
-  "cache_write_1h",
-  "output",
-  "reasoning",
-] as const;
-const units = [...tokens, "image", "second", "request"] as const;
-type Unit = (typeof units)[number];
-
-/** The units that a model of one type can be charged by, and those of them that it needs. */
+/** The units that a model of one type needs. */
 interface PriceRule {
-  readonly allowed: readonly Unit[];
   /** All of these. */
-  readonly needed: readonly Unit[];
+  readonly needed: readonly string[];
   /** At least one of these, where there are any. */
-  readonly anyOf: readonly Unit[];
+  readonly anyOf: readonly string[];
   readonly example: string;
 }
 
 const timedRule: PriceRule = {
-  allowed: [...tokens, "second", "request"],
   needed: [],
   anyOf: ["second", "request", "output"],
   example: 'price: { second: "0.40" } in USD per second',
@@ -67,7 +58,6 @@ const rules: ReadonlyMap<string, PriceRule> = new Map([
   [
     "TEXT",
     {
-      allowed: [...tokens, "request"],
       needed: ["input", "output"],
       anyOf: [],
       example: 'price: { input: "0.25", output: "2.00" } in USD per 1,000,000 tokens',
@@ -76,19 +66,33 @@ const rules: ReadonlyMap<string, PriceRule> = new Map([
   [
     "IMAGE",
     {
-      allowed: [...tokens, "image", "second", "request"],
       needed: [],
       anyOf: ["image", "second", "request", "output"],
       example: 'price: { image: "0.003" } in USD per image',
     },
   ],
   ["VIDEO", timedRule],
-  ["AUDIO", timedRule],
+  ["AUDIO", { ...timedRule, anyOf: ["second", "character", "request", "output"] }],
+  [
+    "EMBEDDING",
+    {
+      needed: [],
+      anyOf: ["input", "request"],
+      example: 'price: { input: "0.02" } in USD per 1,000,000 tokens',
+    },
+  ],
+  [
+    "RERANK",
+    {
+      needed: [],
+      anyOf: ["search", "input", "request"],
+      example: 'price: { search: "0.002" } in USD per search',
+    },
+  ],
 ]);
 
 /** For a model whose type is in error: any unit passes, so that the rest can still be checked. */
 const anyRule: PriceRule = {
-  allowed: units,
   needed: [],
   anyOf: [],
   example: rules.get("TEXT")?.example ?? "price",
@@ -100,49 +104,87 @@ const anyRule: PriceRule = {
  * @param type the model's type as written; any unit passes where it is not known
  */
 export function pricesSchema(type: string | undefined) {
-  const rule = rules.get(type ?? "") ?? anyRule;
-  return choose(Array.isArray, (isList) =>
-    isList ? listSchema(rule, type) : oneSchema(rule, type),
-  );
+  return choose(Array.isArray, (isList) => (isList ? listSchema(type) : oneSchema(type)));
 }
 
-function oneSchema(rule: PriceRule, type: string | undefined) {
+function oneSchema(type: string | undefined) {
+  const rule = ruleOf(type);
   const options = { fix: `add ${rule.example}`, check: checkUnits(rule) };
-  return section(priceShape(rule, type), options).transform((price): DatedPrice[] => [
-    { fromMs: -Infinity, price },
+  return section(priceShape(type), options).transform((written): DatedPrice[] => [
+    { fromMs: -Infinity, price: priceOf(written) },
   ]);
 }
 
-function listSchema(rule: PriceRule, type: string | undefined) {
-  const shape = { from: moment().optional(), ...priceShape(rule, type) };
-  return list(section(shape, { check: checkUnits(rule) }), "prices")
+function listSchema(type: string | undefined) {
+  const shape = { from: moment().optional(), ...priceShape(type) };
+  return list(section(shape, { check: checkUnits(ruleOf(type)) }), "prices")
     .min(1, { error: "name at least one price" })
     .superRefine(checkOrder, { when: always })
     .transform((prices): DatedPrice[] =>
-      prices.map(({ from = -Infinity, ...price }) => ({ fromMs: from, price })),
+      prices.map((written) => ({ fromMs: written.from ?? -Infinity, price: priceOf(written) })),
     );
 }
 
-function priceShape(rule: PriceRule, type: string | undefined) {
-  const notHere = absent(
-    `${type} models have no such price; use one of ${rule.allowed.join(", ")}`,
-  );
-  const priceOf = (unit: Unit) => {
-    if (!rule.allowed.includes(unit)) return notHere;
-    return rule.needed.includes(unit) ? usd(`add ${rule.example}`) : usd().optional();
-  };
+function ruleOf(type: string | undefined): PriceRule {
+  return rules.get(type ?? "") ?? anyRule;
+}
+
+/** The units of a model type; all where the type is in error. */
+function unitsOf(type: string | undefined): readonly PriceUnit[] {
+  const known = modelTypes.get(type ?? "");
+  return known === undefined ? priceUnits : unitsOfType(known);
+}
+
+/** The schemas of the units, by their names in the file. Tools have a map of their own. */
+function priceShape(type: string | undefined): z.ZodRawShape {
+  const { needed, example } = ruleOf(type);
+  const allowed = unitsOf(type);
+  const names = [...new Set(allowed.map(({ name }) => name.replace(/\..*/, "")))];
+  const notHere = absent(`${type} models have no such price; use one of ${names.join(", ")}`);
+  const units = priceUnits
+    .filter((unit) => !isTool(unit))
+    .map((unit) => {
+      if (!allowed.includes(unit)) return [unit.name, notHere];
+      return [unit.name, needed.includes(unit.name) ? usd(`add ${example}`) : usd().optional()];
+    });
   return {
-    input: priceOf("input"),
-    cached_input: priceOf("cached_input"),
-    cache_write: priceOf("cache_write"),
-    cache_write_1h: priceOf("cache_write_1h"),
-    output: priceOf("output"),
-    reasoning: priceOf("reasoning"),
-    image: priceOf("image"),
-    second: priceOf("second"),
-    request: priceOf("request"),
+    ...(Object.fromEntries(units) as z.ZodRawShape),
+    tools: allowed.some(isTool) ? toolsSchema.optional() : notHere,
     tiers: tiersSchema.optional(),
   };
+}
+
+const toolPrefix = "tools.";
+
+function isTool({ name }: PriceUnit): boolean {
+  return name.startsWith(toolPrefix);
+}
+
+const toolShape: z.ZodRawShape = Object.fromEntries(
+  priceUnits
+    .filter(isTool)
+    .map(({ name }) => [name.slice(toolPrefix.length), usd().optional()] as const),
+);
+
+const toolsSchema = section(toolShape, {
+  check: (given) =>
+    Object.keys(given).length > 0
+      ? undefined
+      : `none of ${Object.keys(toolShape).join(", ")} is given: add one in USD per call, or leave the key out`,
+});
+
+/** The checked values of a section: every price is in nano-USD. */
+interface WrittenPrice {
+  readonly tools?: unknown;
+  readonly tiers?: unknown;
+  readonly [unit: string]: unknown;
+}
+
+function priceOf({ tools, tiers, ...written }: WrittenPrice): PriceConfig {
+  const values = { ...written, ...(tools as WrittenPrice | undefined) };
+  // Every unit is set, `undefined` where the file lacks it: objects of one shape are fast to read.
+  const units = priceUnits.map(({ key }) => [key, values[key]]);
+  return { ...Object.fromEntries(units), tiers } as PriceConfig;
 }
 
 /** Whether at least one of the units is given that a model needs. */
@@ -153,23 +195,19 @@ function checkUnits({ anyOf, example }: PriceRule): MapCheck {
   };
 }
 
-const tierSchema = section(
-  {
-    above: positive("add the number of tokens read over which a call has these prices"),
-    input: usd().optional(),
-    cached_input: usd().optional(),
-    cache_write: usd().optional(),
-    cache_write_1h: usd().optional(),
-    output: usd().optional(),
-    reasoning: usd().optional(),
-  },
-  {
-    check: (given) =>
-      tokens.some((unit) => unit in given)
-        ? undefined
-        : `none of ${tokens.join(", ")} is given: add the prices that differ above it`,
-  },
-);
+const tokenNames = tokenUnits.map(({ name }) => name);
+
+const tierShape: z.ZodRawShape = {
+  above: positive("add the number of tokens read over which a call has these prices"),
+  ...Object.fromEntries(tokenNames.map((name) => [name, usd().optional()])),
+};
+
+const tierSchema = section(tierShape, {
+  check: (given) =>
+    tokenNames.some((name) => name in given)
+      ? undefined
+      : `none of ${tokenNames.join(", ")} is given: add the prices that differ above it`,
+});
 
 const tiersSchema = list(tierSchema, "tiers { above, input, output, … }")
   .min(1, { error: "name at least one tier, or leave the key out" })

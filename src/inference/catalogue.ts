@@ -61,13 +61,20 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
     authorizeText(caller, key) {
       const model = catalogue.authorize(caller, key);
       if (model.type === ModelType.TEXT) return model;
-      const text = `The model \`${key}\` does not generate text: submit a task to POST /api/ai/tasks`;
+      const instead = otherUses.get(model.type) ?? "submit a task to POST /api/ai/tasks";
+      const text = `The model \`${key}\` does not generate text: ${instead}`;
       throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
     },
     list: (caller) => sorted.filter((model) => canUse(caller, model.key)),
   };
   return catalogue;
 }
+
+/** What models of other types are for, where that is not a task. */
+const otherUses: ReadonlyMap<ModelType, string> = new Map([
+  [ModelType.EMBEDDING, "send texts to POST /v1/embeddings"],
+  [ModelType.RERANK, "it orders documents by their relevance to a query"],
+]);
 
 function canUse(caller: Caller, key: string): boolean {
   return caller.kind !== "key" || caller.models === undefined || caller.models.has(key);

@@ -1,7 +1,9 @@
 /** Embeddings requests: bytes in OpenAI's form, relayed unchanged. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { EmbedRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { relayEmbeddings } from "../dialect/embeddings.ts";
 import { type ModelBody, namedModel, readModelBody } from "../dialect/body-members.ts";
@@ -21,6 +23,7 @@ import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
 import { type Delivered, type Metered, meterInput } from "./metering.ts";
 
 export class EmbedAdapter extends CallAdapter<Buffer> {
+  override readonly acceptsAnyModel = true;
   readonly #request: EmbedRequest;
 
   constructor(request: EmbedRequest) {
@@ -60,7 +63,8 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
     this.text = { model, stream: false, maxOutputTokens: 0, choices: 1, bytes: bytes.length };
   }
 
-  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+  prepare(model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+    checkType(model);
     const headers = forwarded(this.#headers, chatCompletions.forwardedHeaders);
     return { headers, body: this.#body.forVendor(route.model), dropped: [] };
   }
@@ -86,4 +90,11 @@ class EmbeddingsRequest extends ReadRequest<Buffer> {
   override meter(delivered: Delivered): Metered {
     return meterInput(delivered);
   }
+}
+
+/** Embeddings come from models of their own type, or from TEXT models whose vendors make them. */
+function checkType({ key, type }: ModelConfig): void {
+  if (type === ModelType.EMBEDDING || type === ModelType.TEXT) return;
+  const text = `The model \`${key}\` makes no embeddings: name one of type EMBEDDING`;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
 }

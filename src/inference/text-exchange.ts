@@ -7,6 +7,7 @@ import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/gener
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { webhookBodyBytesMax } from "../config/limits.ts";
+import { rareQuantitiesOf } from "../config/price-units.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { EventTooLongError } from "../dialect/sse/event-stream.ts";
@@ -211,13 +212,12 @@ export function textUsage({ usage, source }: Metered): { readonly usage?: TaskTo
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
   const isEstimated = source === UsageSource.ESTIMATED;
   const tokens = { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens };
-  const lasting = usage.cacheWrite1hTokens;
   return {
     usage: {
       ...tokens,
       reasoningTokens,
       isEstimated,
-      ...(lasting > 0 && { cacheWrite1hTokens: lasting }),
+      ...rareQuantitiesOf(usage),
     },
   };
 }

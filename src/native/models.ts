@@ -104,6 +104,6 @@ export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | und
 }
 
 /** The units above 0. */
-export function unitsOf({ images, seconds }: Required<UnitUsage>): UnitUsage {
+export function unitsOf({ images, seconds }: Pick<UnitUsage, "images" | "seconds">): UnitUsage {
   return { ...(images ? { images } : {}), ...(seconds ? { seconds } : {}) };
 }

@@ -17,8 +17,8 @@ import { Call } from "../inference/pipeline/call.ts";
 import { reportCall } from "../inference/pipeline/settle.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
-import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, minChargedSeconds } from "../vendor/task-params.ts";
+import type { NativeRequest, NativeSubmitRoute } from "../vendor/native.ts";
+import { atLeast, minChargedSeconds, withCharacters } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { NativeContext } from "./context.ts";
 import type { NativeExchange } from "./mount.ts";
@@ -66,7 +66,9 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
     await checkReferences(exchange, context);
     const callback = readCallback(exchange, context.allowHosts);
     const { timeouts, maxInFlight: vendorMax } = mount.config;
-    const units = route.units(request, found.model);
+    const units = withCharacters(route.units(request, found.model), found.model, () =>
+      spoken(request),
+    );
     const { minSeconds } = found.model;
     const asked = {
       model: found.model,
@@ -96,6 +98,12 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
     recordRefused(exchange, context, { path, model, told });
     throw told;
   }
+}
+
+/** The texts to speak: by their usual names, else every text of the request. */
+function spoken(request: NativeRequest): readonly string[] {
+  const named = request.mentions("text", "prompt");
+  return named.length > 0 ? named : request.mentions();
 }
 
 function recordRefused(

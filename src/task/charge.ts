@@ -39,17 +39,18 @@ export function usageOf({
   outcome,
   asked = {},
 }: Pick<Ended, "outcome" | "asked">): StoredUsageJson {
-  const { images, seconds } = { ...asked, ...outcome?.units };
-  const tokens = outcome?.usage;
+  const { images, seconds, characters } = { ...asked, ...outcome?.units };
+  const { isEstimated: _, ...tokens } = outcome?.usage ?? {};
   return {
-    inputTokens: tokens?.inputTokens ?? 0,
-    cachedInputTokens: tokens?.cachedInputTokens ?? 0,
-    cacheWriteTokens: tokens?.cacheWriteTokens ?? 0,
-    outputTokens: tokens?.outputTokens ?? 0,
-    reasoningTokens: tokens?.reasoningTokens ?? 0,
-    ...(tokens?.cacheWrite1hTokens && { cacheWrite1hTokens: tokens.cacheWrite1hTokens }),
+    inputTokens: 0,
+    cachedInputTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    ...tokens,
     ...(images !== undefined && { images }),
     ...(seconds !== undefined && { seconds }),
+    ...(characters !== undefined && { characters }),
   };
 }
 

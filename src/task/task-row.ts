@@ -1,6 +1,7 @@
 /** The rows of the table `task`, in its column names. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { RareQuantities } from "../config/price-units.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
 import type { TaskState } from "./state.ts";
@@ -42,14 +43,12 @@ export interface StoredFileJson {
 }
 
 /** The JSON of the column `usage`: what the task was charged by. */
-export interface StoredUsageJson {
+export interface StoredUsageJson extends RareQuantities {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
-  /** Part of those written to the cache, kept there for an hour. Default: none. */
-  readonly cacheWrite1hTokens?: number;
   /** Images generated. Default: none. */
   readonly images?: number;
   /** Seconds of video or audio generated. Default: none. */

@@ -3,6 +3,7 @@
  * refused by name, so that none is silently ignored.
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { TaskUnits, VendorTasks } from "./task.ts";
 
@@ -183,13 +184,30 @@ type Tasks = Pick<VendorTasks, "units" | "assumedSeconds">;
 
 /** The units charged where the produced units are not stated. */
 export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
-  return atLeast(tasks.units(params, model), model.minSeconds ?? 0);
+  return atLeast(spokenUnits(tasks, params, model), model.minSeconds ?? 0);
 }
 
 /** The units that the hold covers. A model may ignore the requested length, so its assumed length is included. */
 export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
   const { assumedSeconds = 0 } = tasks;
-  return atLeast(tasks.units(params, model), model.minSeconds ?? assumedSeconds);
+  return atLeast(spokenUnits(tasks, params, model), model.minSeconds ?? assumedSeconds);
+}
+
+function spokenUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+  const text = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
+  return withCharacters(tasks.units(params, model), model, () => [text]);
+}
+
+/** Adds the characters (Unicode code points) of the texts to speak, for models of audio. */
+export function withCharacters(
+  units: TaskUnits,
+  { type }: ModelConfig,
+  texts: () => readonly string[],
+): TaskUnits {
+  if (type !== ModelType.AUDIO) return units;
+  let characters = 0;
+  for (const text of texts()) for (const _ of text) characters++;
+  return { ...units, characters };
 }
 
 /** Raises seconds to a minimum, for units that have seconds. */

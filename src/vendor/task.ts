@@ -3,6 +3,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { PoolClient } from "pg";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import type { RareQuantities } from "../config/price-units.ts";
 
 /**
  * A vendor's tasks. Adapters never retry by themselves. If an adapter cannot tell whether the vendor received a
@@ -103,6 +104,8 @@ export interface TaskUnits {
   readonly images?: number;
   /** Seconds of video or audio. Default 0. */
   readonly seconds?: number;
+  /** Characters of the text to speak. Default 0. */
+  readonly characters?: number;
 }
 
 /** A task to submit. */
@@ -169,16 +172,14 @@ export interface TaskOutcome {
 /** An open database transaction. */
 export type Transaction = Pick<PoolClient, "query">;
 
-/** The tokens of a task. */
-export interface TaskTokens {
+/** The tokens of a task, and what else a text can be charged for. */
+export interface TaskTokens extends RareQuantities {
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Part of the input. Default 0. */
   readonly cachedInputTokens?: number;
   /** Part of the input. Default 0. */
   readonly cacheWriteTokens?: number;
-  /** Part of those written to the cache. Default 0. */
-  readonly cacheWrite1hTokens?: number;
   /** Part of the output. Default 0. */
   readonly reasoningTokens?: number;
   /** Whether the gateway estimated them because the vendor did not report any. Default false. */

@@ -9,7 +9,8 @@ import {
   parseMargin,
 } from "../../src/cli/price-import/decimal.ts";
 import { pricesWithMargin } from "../../src/cli/price-import/margin.ts";
-import { isTokenUnit, priceUnits, unitPrice } from "../../src/cli/price-units.ts";
+import { isTokenUnit, priceUnits } from "../../src/config/price-units.ts";
+import { unitPrice } from "../../src/cli/price-units.ts";
 import { formatUsd } from "../../src/core/money.ts";
 
 const nanos = fc.bigInt(0n, 10n ** 15n);

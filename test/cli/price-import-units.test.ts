@@ -1,12 +1,12 @@
 import { findProvider } from "@pydantic/genai-prices";
 import { describe, expect, it } from "vitest";
-import type { VendorConfig } from "../../src/config/config.ts";
+import type { PriceConfig, VendorConfig } from "../../src/config/config.ts";
 import { modelTypes } from "../../src/config/kinds.ts";
 import { priceMembers } from "../../src/cli/price-import/price-text.ts";
 import { providerOf, providerRows } from "../../src/cli/price-import/providers.ts";
 import { readQuote } from "../../src/cli/price-import/quote.ts";
 import { PriceRefusal } from "../../src/cli/price-import/source.ts";
-import { priceUnits } from "../../src/cli/price-units.ts";
+import { priceUnits, unitsOfType } from "../../src/config/price-units.ts";
 import { allKinds, problemsOf } from "../config/support.ts";
 import { oneModel } from "./price-world.ts";
 
@@ -32,12 +32,16 @@ const choices = Array.from({ length: 2 ** fields.length }, (_, bits) =>
 
 describe.each([...modelTypes])("prices of %s models", (word, type) => {
   it("can have exactly the units that the configuration accepts for the type", () => {
-    const base = { input: "1", output: "1" };
-    for (const { name, types } of priceUnits) {
-      const problems = problemsOfPrice({ ...base, [name]: "1" }, word);
+    const allowed = unitsOfType(type);
+    const base = allowed.some(({ key }) => key === "output") ? { output: "1" } : {};
+    for (const unit of priceUnits) {
+      const { name } = unit;
+      const [head = "", tool] = name.split(".");
+      const price = { ...base, input: "1", [head]: tool === undefined ? "1" : { [tool]: "1" } };
+      const problems = problemsOfPrice(price, word);
       expect({ name, isAccepted: problems.length === 0 }).toEqual({
         name,
-        isAccepted: types?.includes(type) ?? true,
+        isAccepted: allowed.includes(unit),
       });
     }
   });
@@ -57,18 +61,19 @@ describe.each([...modelTypes])("prices of %s models", (word, type) => {
       } catch (error) {
         if (!(error instanceof PriceRefusal)) throw error;
       }
-      const allowed = priceUnits.filter(({ types }) => types?.includes(type) ?? true);
-      const names = fieldNames(chosen).filter((name) => allowed.some((each) => each.name === name));
-      const possible = Object.fromEntries(names.map((name) => [name, "1"]));
+      const allowed = unitsOfType(type);
+      const keys = fieldKeys(chosen).filter((key) => allowed.some((each) => each.key === key));
+      const price = Object.fromEntries(keys.map((key) => [key, 1n])) as unknown as PriceConfig;
+      const [possible = {}] = priceMembers([{ fromMs: -Infinity, price }]);
       const isAccepted = problemsOfPrice(written ?? possible, word).length === 0;
       expect({ chosen, isAccepted }).toEqual({ chosen, isAccepted: written !== undefined });
     }
   });
 });
 
-function fieldNames(chosen: readonly string[]): readonly string[] {
-  const names = ["input", "cached_input", "output", "reasoning", "second", "request"];
-  return chosen.map((field) => names[fields.indexOf(field)] ?? "");
+function fieldKeys(chosen: readonly string[]): readonly string[] {
+  const keys = ["input", "cachedInput", "output", "reasoning", "second", "request"];
+  return chosen.map((field) => keys[fields.indexOf(field)] ?? "");
 }
 
 describe("the table of providers", () => {

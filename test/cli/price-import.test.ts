@@ -50,13 +50,20 @@ describe("price import from the list that comes with the gateway", () => {
     expect(routes["mini"]).toMatchObject({
       status: "changed",
       current: [{ input: "0.2", output: "2" }],
-      imported: [{ input: "0.25", cached_input: "0.025", output: "2" }],
+      imported: [
+        {
+          input: "0.25",
+          cached_input: "0.025",
+          output: "2",
+          tools: { web_search: "0.01", file_search: "0.0025" },
+        },
+      ],
       found: [
         {
           entry: "openai/gpt-5-mini",
           match: 'rule equals "gpt-5-mini" or equals "gpt-5-mini-2025-08-07"',
           assumption: null,
-          notImported: ["web_searches_kcount 10", "storage_searches_kcount 2.5"],
+          notImported: [],
         },
       ],
     });
@@ -244,12 +251,11 @@ describe("the YAML of price import", () => {
 
   it("stands on standard output below the differences as comments, so that all of it is YAML", async () => {
     const { out } = await runIn(files, "price", "import", "--vendor", "openai", "--margin", "20%");
-    expect(out.split("\n").slice(0, 7)).toEqual([
+    expect(out.split("\n").slice(0, 6)).toEqual([
       "# changed      mini: cost of openai gpt-5-mini-2025-08-07",
       "#   - input 0.2, output 2",
-      "#   + input 0.25, cached_input 0.025, output 2",
+      "#   + input 0.25, cached_input 0.025, output 2, tools.web_search 0.01, tools.file_search 0.0025",
       '#   found: openai/gpt-5-mini (rule equals "gpt-5-mini" or equals "gpt-5-mini-2025-08-07") in genai-prices (@pydantic/genai-prices 0.1.8)',
-      "#   not imported: web_searches_kcount 10, storage_searches_kcount 2.5",
       "# changed      mini: price",
       "#   - input 0.25, output 2",
     ]);
@@ -260,10 +266,20 @@ describe("the YAML of price import", () => {
             {
               vendor: "openai",
               model: "gpt-5-mini-2025-08-07",
-              cost: { input: "0.25", cached_input: "0.025", output: "2" },
+              cost: {
+                input: "0.25",
+                cached_input: "0.025",
+                output: "2",
+                tools: { web_search: "0.01", file_search: "0.0025" },
+              },
             },
           ],
-          price: { input: "0.3", cached_input: "0.03", output: "2.4" },
+          price: {
+            input: "0.3",
+            cached_input: "0.03",
+            output: "2.4",
+            tools: { web_search: "0.012", file_search: "0.003" },
+          },
         },
       },
     });

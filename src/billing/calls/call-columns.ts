@@ -93,7 +93,7 @@ function isSameKind(a: CallRow, b: CallRow): boolean {
     a.images === b.images &&
     a.second_micros === b.second_micros &&
     a.attempts === b.attempts &&
-    a.hour_cache_write_tokens === b.hour_cache_write_tokens
+    a.units === b.units
   );
 }
 
@@ -106,12 +106,12 @@ function kindsJson(kinds: readonly CallRow[]): string {
 function kindOnly(row: CallRow): Partial<CallRow> {
   const { key_id, model, vendor, path, stream, status, error_code, ending, usage_source } = row;
   const { price_version, dropped, discount_bp, charged, images, second_micros, attempts } = row;
-  const { hour_cache_write_tokens } = row;
+  const { units } = row;
   return {
     ...{ key_id, model, vendor, path, stream, status, error_code, ending, usage_source },
     ...{ price_version, dropped, discount_bp, charged, images, second_micros },
     ...(attempts && { attempts }),
-    ...(hour_cache_write_tokens && { hour_cache_write_tokens }),
+    ...(units && { units }),
   };
 }
 

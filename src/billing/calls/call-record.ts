@@ -3,6 +3,7 @@ import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callText } from "./call-columns.ts";
 import type { AttemptRow, CallRow } from "./call-row.ts";
+import { type RareQuantities, type RareUsage, rareUnits } from "../../config/price-units.ts";
 import { secondMicros, type UnitUsage } from "../prices/price.ts";
 
 /** The facts of a call or a task, when its record is written. */
@@ -49,13 +50,11 @@ export interface CallFacts {
   readonly attempts: readonly AttemptRow[] | undefined;
 }
 
-/** Consumed tokens, as records have them. */
-export interface RecordedTokens {
+/** Consumption, as records have it. */
+export interface RecordedTokens extends RareQuantities {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
   readonly cacheWriteTokens: number;
-  /** Of those written, the ones kept for an hour. Default 0. */
-  readonly cacheWrite1hTokens?: number | undefined;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
 }
@@ -96,11 +95,33 @@ export function callRecord(facts: CallFacts): CallRow {
     vendor_cost: facts.vendorCostNanos?.toString() ?? null,
   };
   // Left out where there are none: records of most calls are not longer for it.
-  const lasting = usage?.cacheWrite1hTokens ?? 0;
-  if (attempts === undefined && lasting === 0) return row;
-  return {
-    ...row,
-    ...(attempts && { attempts }),
-    ...(lasting > 0 && { hour_cache_write_tokens: lasting }),
-  };
+  const rare = rareColumn(usage, units);
+  if (attempts === undefined && rare === undefined) return row;
+  return { ...row, ...(attempts && { attempts }), ...(rare && { units: rare }) };
+}
+
+/** The column `units`: quantities of units that few calls use, by their names in `uas.yaml`; `undefined`: none. */
+function rareColumn(
+  usage: RareQuantities | undefined,
+  units: RareQuantities | undefined,
+): Record<string, number> | undefined {
+  let column: Record<string, number> | undefined;
+  for (const { name, usage: member } of rareUnits) {
+    const quantity = usage?.[member] ?? units?.[member];
+    if (quantity === undefined || quantity <= 0) continue;
+    column ??= {};
+    column[name] = quantity;
+  }
+  return column;
+}
+
+/** Reads the column `units`. */
+export function rareQuantities(column: CallRow["units"]): RareQuantities {
+  const quantities: { [Member in RareUsage]?: number } = {};
+  if (column == null) return quantities;
+  for (const { name, usage } of rareUnits) {
+    const quantity = column[name];
+    if (quantity !== undefined) quantities[usage] = quantity;
+  }
+  return quantities;
 }

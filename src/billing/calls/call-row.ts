@@ -10,7 +10,7 @@ import type { CallEntity } from "./entity.ts";
  */
 export type CallRow = Omit<
   RowOf<typeof CallEntity>,
-  "start_time" | "second_micros" | "vendor_cost" | "attempts" | "hour_cache_write_tokens"
+  "start_time" | "second_micros" | "vendor_cost" | "attempts" | "units"
 > & {
   readonly ending: CallEnding;
   readonly usage_source: UsageSource;
@@ -22,8 +22,8 @@ export type CallRow = Omit<
   readonly vendor_cost?: string | null;
   /** Failed attempts, in their order. Null or left out where there are none. */
   readonly attempts?: readonly AttemptRow[] | null;
-  /** Of the tokens written to the cache, those kept for an hour. Null or left out where there are none. */
-  readonly hour_cache_write_tokens?: number | null;
+  /** Quantities of units that few calls use, by their names in `uas.yaml`. Null or left out where there are none. */
+  readonly units?: Readonly<Record<string, number>> | null;
 };
 
 /** An attempt that failed before another vendor was asked. */

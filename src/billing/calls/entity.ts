@@ -7,8 +7,8 @@ import { defineEntity, p } from "@mikro-orm/core";
  * the other style could not express, comma separated. `discountBp`: the account's discount in hundredths of a percent.
  * `charged`: whether the usage was charged; else the call was free, whatever it used. `images` made, and `secondMicros`
  * (microseconds of video or audio) made: null where there can be none. `attempts`: the vendors that could not take the
- * call before another one did, a list of AttemptRow. `hourCacheWriteTokens`: of the tokens written to the cache, those
- * kept for an hour; null where there are none.
+ * call before another one did, a list of AttemptRow. `units`: quantities of units that few calls use, by their
+ * names in `uas.yaml`; null where there are none.
  */
 export const CallEntity = defineEntity({
   name: "CallEntity",
@@ -45,7 +45,7 @@ export const CallEntity = defineEntity({
     secondMicros: p.bigint().nullable(),
     vendorCost: p.bigint().nullable(),
     attempts: p.json().nullable(),
-    hourCacheWriteTokens: p.integer().nullable(),
+    units: p.json().nullable(),
   },
   indexes: [
     {

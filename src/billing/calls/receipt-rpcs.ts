@@ -17,6 +17,7 @@ import {
   type ReceiptLine,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
+import { isTokenUnit, priceUnits } from "../../config/price-units.ts";
 import { isOperator } from "../../core/access.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
@@ -29,12 +30,11 @@ import {
   priceLines,
   quantityPerPrice,
   tierOf,
-  tokenUnits,
   type CallUsage,
   type PriceLine,
-  type PriceUnit,
 } from "../prices/price.ts";
 import { parseScope } from "../scope.ts";
+import { rareQuantities } from "./call-record.ts";
 import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
 /** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
@@ -56,17 +56,8 @@ export async function getReceipt(
   return receiptMessage(rows, isOperator(context));
 }
 
-const contractUnits: Readonly<Record<PriceUnit, UnitWord>> = {
-  input: UnitWord.INPUT,
-  cachedInput: UnitWord.CACHED_INPUT,
-  cacheWrite: UnitWord.CACHE_WRITE,
-  cacheWrite1h: UnitWord.CACHE_WRITE_1H,
-  output: UnitWord.OUTPUT,
-  reasoning: UnitWord.REASONING,
-  image: UnitWord.IMAGE,
-  second: UnitWord.SECOND,
-  request: UnitWord.REQUEST,
-};
+/** The units by their keys. */
+const unitOf = new Map(priceUnits.map((unit) => [unit.key, unit]));
 
 /** Decimal places of a line's amount in USD: it counts in millionths of a nano-USD. */
 const linePlaces = 15;
@@ -124,18 +115,18 @@ function usageOf(call: StoredCallRow): CallUsage {
     inputTokens: call.input_tokens,
     cachedInputTokens: call.cached_input_tokens,
     cacheWriteTokens: call.cache_write_tokens,
-    cacheWrite1hTokens: call.hour_cache_write_tokens ?? 0,
     outputTokens: call.output_tokens,
     reasoningTokens: call.reasoning_tokens,
     images: call.images ?? 0,
     seconds: Number(call.second_micros ?? 0) / 1_000_000,
+    ...rareQuantities(call.units),
   };
 }
 
 function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine): ReceiptLine {
-  const isTokens = tokenUnits.has(unit);
+  const isTokens = isTokenUnit(unit);
   return create(ReceiptLineSchema, {
-    unit: contractUnits[unit],
+    unit: unitOf.get(unit)?.word ?? UnitWord.UNSPECIFIED,
     quantity: isTokens ? quantity.toString() : formatDecimal(quantity, 6),
     price: formatUsd(priceNanos),
     per: isTokens ? Number(quantityPerPrice) : 1,

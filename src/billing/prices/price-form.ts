@@ -1,7 +1,7 @@
 /** The canonical form in which prices are stored, and the version that is its content hash. */
 import { createHash } from "node:crypto";
-import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
-import { priceUnits, tokenUnitNames } from "./price.ts";
+import type { PriceConfig, PriceTier } from "../../config/config.ts";
+import { priceUnits, tokenUnits, type UnitKey } from "../../config/price-units.ts";
 
 /** Stored prices: decimal digits of nano-USD; units that are not charged are left out. */
 export type CanonicalUnits = Readonly<Record<string, string>>;
@@ -27,48 +27,40 @@ export function canonicalPrice(price: PriceConfig): CanonicalPrice {
   if (price.tiers === undefined || price.tiers.length === 0) return units;
   const tiers = price.tiers.map((tier) => ({
     above: String(tier.above),
-    ...canonicalUnits(tier, tokenUnitNames),
+    ...canonicalUnits(tier, tokenUnits),
   }));
   return { ...units, tiers };
 }
 
-function canonicalUnits<Member extends string>(
-  prices: Readonly<Partial<Record<Member, bigint | undefined>>>,
-  names: readonly Member[],
+function canonicalUnits<Key extends UnitKey>(
+  prices: Readonly<Partial<Record<Key, bigint | undefined>>>,
+  units: readonly { readonly key: Key }[],
 ): CanonicalUnits {
   const canonical: Record<string, string> = {};
-  for (const name of names) {
-    const nanos = prices[name];
-    if (nanos !== undefined) canonical[name] = nanos.toString();
+  for (const { key } of units) {
+    const nanos = prices[key];
+    if (nanos !== undefined) canonical[key] = nanos.toString();
   }
   return canonical;
 }
 
 /** Decodes a stored price. */
 export function parsePrice({ tiers, ...units }: CanonicalPrice): PriceConfig {
-  const canonical = units as CanonicalUnits;
   return {
-    ...parseTokens(canonical),
-    image: nanosOf(canonical["image"]),
-    second: nanosOf(canonical["second"]),
-    request: nanosOf(canonical["request"]),
+    ...parseUnits(units as CanonicalUnits, priceUnits),
     tiers: tiers?.map(
-      (tier): PriceTier => ({ above: Number(tier["above"]), ...parseTokens(tier) }),
+      (tier): PriceTier => ({ above: Number(tier["above"]), ...parseUnits(tier, tokenUnits) }),
     ),
   };
 }
 
-function parseTokens(canonical: CanonicalUnits): TokenPrices {
-  return {
-    input: nanosOf(canonical["input"]),
-    cachedInput: nanosOf(canonical["cachedInput"]),
-    cacheWrite: nanosOf(canonical["cacheWrite"]),
-    cacheWrite1h: nanosOf(canonical["cacheWrite1h"]),
-    output: nanosOf(canonical["output"]),
-    reasoning: nanosOf(canonical["reasoning"]),
-  };
-}
-
-function nanosOf(digits: string | undefined): bigint | undefined {
-  return digits === undefined ? undefined : BigInt(digits);
+function parseUnits<Key extends UnitKey>(
+  canonical: CanonicalUnits,
+  units: readonly { readonly key: Key }[],
+): Record<Key, bigint | undefined> {
+  const entries = units.map(({ key }) => {
+    const digits = canonical[key];
+    return [key, digits === undefined ? undefined : BigInt(digits)];
+  });
+  return Object.fromEntries(entries) as Record<Key, bigint | undefined>;
 }

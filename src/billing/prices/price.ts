@@ -1,21 +1,26 @@
 /** Computes what a call costs: arithmetic in nano-USD. Pure. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
+import type { RareQuantities, RareUsage, UnitKey } from "../../config/price-units.ts";
 
 /** The counts of a usage that cost money. */
 export type TokenUsage = Pick<
   Usage,
   "inputTokens" | "cachedInputTokens" | "cacheWriteTokens" | "outputTokens"
 > &
-  Partial<Pick<Usage, "reasoningTokens" | "cacheWrite1hTokens">>;
+  Partial<Pick<Usage, "reasoningTokens">> &
+  RareQuantities;
 
-/** Billable units other than tokens. */
-export interface UnitUsage {
-  /** Images generated. Default 0. */
+/** Billable units other than tokens. Absent: none. */
+export interface UnitUsage extends Pick<RareQuantities, CountedUnit> {
+  /** Images generated. */
   readonly images?: number | undefined;
-  /** Seconds of audio or video generated; a fraction counts to the microsecond. Default 0. */
+  /** Seconds of audio or video generated; a fraction counts to the microsecond. */
   readonly seconds?: number | undefined;
 }
+
+/** The members of a usage that count single things. */
+export type CountedUnit = Exclude<RareUsage, `${string}Tokens`>;
 
 /** All that a call can be charged for. */
 export type CallUsage = TokenUsage & UnitUsage;
@@ -27,32 +32,17 @@ export interface HoldEstimate extends UnitUsage {
   readonly inputTokens?: number;
   /** The most output tokens. Default 0. */
   readonly outputTokens?: number;
+  /** Whether input tokens can be audio. Default false. */
+  readonly hasAudioInput?: boolean | undefined;
+  /** Whether output tokens can be audio. Default false. */
+  readonly hasAudioOutput?: boolean | undefined;
   /** In hundredths of a percent, 0 to 10,000. Default 0. */
   readonly discountBp?: number;
 }
 
-/** The units whose prices are per 1,000,000 tokens, in the order of a receipt. */
-export const tokenUnitNames = [
-  "input",
-  "cachedInput",
-  "cacheWrite",
-  "cacheWrite1h",
-  "output",
-  "reasoning",
-] as const satisfies readonly (keyof TokenPrices)[];
-
-/** The billable units, in the order of a receipt and of the stored form of a price. */
-export const priceUnits = [...tokenUnitNames, "image", "second", "request"] as const;
-
-/** One of {@link priceUnits}. */
-export type PriceUnit = (typeof priceUnits)[number];
-
-/** The units whose prices are per 1,000,000. */
-export const tokenUnits: ReadonlySet<PriceUnit> = new Set(tokenUnitNames);
-
 /** One line of a receipt: quantity × price = amount, exactly. */
 export interface PriceLine {
-  readonly unit: PriceUnit;
+  readonly unit: UnitKey;
   /** A number of tokens; of the other units, a number of millionths. */
   readonly quantity: bigint;
   /** Nano-USD per million of `quantity`. */
@@ -61,7 +51,7 @@ export interface PriceLine {
   readonly amountMillionths: bigint;
 }
 
-/** The quantity that a price is for: a million tokens, or the millionths of one image, second or request. */
+/** The quantity that a price is for: a million tokens, or the millionths of one image, second, call of a tool … */
 export const quantityPerPrice = 1_000_000n;
 
 /** A discount of 100 %, in hundredths of a percent. */
@@ -77,7 +67,10 @@ const wholeBp = BigInt(discountBpMax);
  * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
  */
 export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
-  const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, usage);
+  const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, {
+    tokens: usage,
+    units: usage,
+  });
   return (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
 }
 
@@ -108,7 +101,7 @@ export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceT
 export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
   const lines: PriceLine[] = [];
   const tokens = tokenPrices(price, usage.inputTokens);
-  forEachCharge(tokens, price, usage, (unit, quantity, priceNanos) => {
+  forEachCharge(tokens, price, { tokens: usage, units: usage }, (unit, quantity, priceNanos) => {
     lines.push({ unit, quantity, priceNanos, amountMillionths: quantity * priceNanos });
   });
   return lines;
@@ -130,6 +123,8 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
     cacheWrite1h: tier.cacheWrite1h ?? price.cacheWrite1h,
     output: tier.output ?? price.output,
     reasoning: tier.reasoning ?? price.reasoning,
+    audioInput: tier.audioInput ?? price.audioInput,
+    audioOutput: tier.audioOutput ?? price.audioOutput,
   };
 }
 
@@ -137,59 +132,79 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
 function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
   const { reasoning = output, cacheWrite1h = cacheWrite } = price;
-  const maxInput = [input, cachedInput, cacheWrite, cacheWrite1h].reduce((a, b) => (a > b ? a : b));
-  const tokens: TokenPrices = {
-    input: maxInput,
-    cachedInput,
-    cacheWrite,
-    output: output > reasoning ? output : reasoning,
-  };
-  return costMillionths(tokens, price, {
-    inputTokens: estimate.inputTokens ?? 0,
-    cachedInputTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: estimate.outputTokens ?? 0,
-    images: estimate.images,
-    seconds: estimate.seconds,
-  });
+  let maxInput = highest(highest(input, cachedInput), highest(cacheWrite, cacheWrite1h));
+  let maxOutput = highest(output, reasoning);
+  if (estimate.hasAudioInput === true) maxInput = highest(maxInput, price.audioInput ?? 0n);
+  if (estimate.hasAudioOutput === true) maxOutput = highest(maxOutput, price.audioOutput ?? 0n);
+  const tokens: TokenPrices = { input: maxInput, cachedInput, cacheWrite, output: maxOutput };
+  const { inputTokens = 0, outputTokens = 0 } = estimate;
+  const most = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
+  return costMillionths(tokens, price, { tokens: most, units: estimate });
+}
+
+function highest(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 /** The exact cost in millionths of a nano-USD. */
-function costMillionths(tokens: TokenPrices, price: PriceConfig, usage: CallUsage): bigint {
+function costMillionths(tokens: TokenPrices, price: PriceConfig, used: Used): bigint {
   let sum = 0n;
-  forEachCharge(tokens, price, usage, (_unit, parts, nanos) => void (sum += parts * nanos));
+  forEachCharge(tokens, price, used, (_unit, parts, nanos) => void (sum += parts * nanos));
   return sum;
 }
 
-type ChargeVisitor = (unit: PriceUnit, parts: bigint, priceNanos: bigint) => void;
+/** A usage in two parts, which can be one object. */
+interface Used {
+  readonly tokens: TokenUsage;
+  readonly units: UnitUsage;
+}
+
+type ChargeVisitor = (unit: UnitKey, parts: bigint, priceNanos: bigint) => void;
 
 /** Visits every charge of a call: the one place that splits input and output into their priced kinds. */
 function forEachCharge(
   tokens: TokenPrices,
   price: PriceConfig,
-  usage: CallUsage,
+  { tokens: usage, units }: Used,
   visit: ChargeVisitor,
 ): void {
   const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
-  const { cacheWrite1h = cacheWrite } = tokens;
+  const { cacheWrite1h = cacheWrite, audioInput = input, audioOutput = output } = tokens;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
-  const { cacheWrite1hTokens = 0 } = usage;
-  const each = (unit: PriceUnit, parts: bigint, nanos: bigint | undefined): void => {
+  const each = (unit: UnitKey, parts: bigint, nanos: bigint | undefined): void => {
     if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
   };
-  // A vendor may report more reasoning tokens than output tokens: at most the output counts.
-  const reasoned = Math.min(usage.reasoningTokens ?? 0, outputTokens);
-  each("input", count(inputTokens - cachedInputTokens - cacheWriteTokens), input);
+  const some = (unit: UnitKey, quantity: number | undefined, nanos: bigint | undefined): void => {
+    if (quantity !== undefined) each(unit, count(quantity) * quantityPerPrice, nanos);
+  };
+  // A vendor may report more of a part than of its whole: at most the whole counts.
+  const fresh = inputTokens - cachedInputTokens - cacheWriteTokens;
+  const heard = partOf(usage.audioInputTokens, fresh);
+  const lasting = partOf(usage.cacheWrite1hTokens, cacheWriteTokens);
+  const reasoned = partOf(usage.reasoningTokens, outputTokens);
+  const spoken = partOf(usage.audioOutputTokens, outputTokens - reasoned);
+  each("input", count(fresh - heard), input);
   each("cachedInput", count(cachedInputTokens), cachedInput);
-  // They are among those written: a vendor may report more of them.
-  const lasting = Math.max(0, Math.min(cacheWrite1hTokens, cacheWriteTokens));
   each("cacheWrite", count(cacheWriteTokens - lasting), cacheWrite);
   if (lasting > 0) each("cacheWrite1h", count(lasting), cacheWrite1h);
-  each("output", count(outputTokens - Math.max(reasoned, 0)), output);
+  if (heard > 0) each("audioInput", count(heard), audioInput);
+  each("output", count(outputTokens - reasoned - spoken), output);
   each("reasoning", count(reasoned), reasoning);
-  each("image", count(usage.images ?? 0) * quantityPerPrice, price.image);
-  each("second", count(secondMicros(usage.seconds ?? 0)), price.second);
+  if (spoken > 0) each("audioOutput", count(spoken), audioOutput);
+  some("image", units.images, price.image);
+  if (units.seconds !== undefined) each("second", count(secondMicros(units.seconds)), price.second);
+  some("character", units.characters, price.character);
+  some("search", units.searches, price.search);
+  some("webSearch", units.webSearches, price.webSearch);
+  some("webFetch", units.webFetches, price.webFetch);
+  some("codeExecution", units.codeExecutions, price.codeExecution);
+  some("fileSearch", units.fileSearches, price.fileSearch);
   each("request", quantityPerPrice, price.request);
+}
+
+/** A part of a whole: from 0 to the whole. */
+function partOf(part: number | undefined, whole: number): number {
+  return part === undefined ? 0 : Math.max(0, Math.min(part, whole));
 }
 
 /** Seconds in whole microseconds, which makes them as exact as tokens. */

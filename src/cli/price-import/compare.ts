@@ -10,7 +10,8 @@ import type {
 import { priceAt } from "../../config/price.ts";
 import { formatUsd } from "../../core/money.ts";
 import { upcoming } from "../price-dates.ts";
-import { namesUnit, priceUnits, tierLimits, unitPrice } from "../price-units.ts";
+import { priceUnits } from "../../config/price-units.ts";
+import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
 import type { MarginPpm } from "./decimal.ts";
 import { pricesWithMargin } from "./margin.ts";
 import { pricesText } from "./price-text.ts";

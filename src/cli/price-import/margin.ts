@@ -1,16 +1,10 @@
 /** Prices for customers, from what the routes of a model cost. */
-import type { DatedPrice, PriceConfig, PriceTier } from "../../config/config.ts";
+import type { DatedPrice, PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
 import { priceAt } from "../../config/price.ts";
 import { amountNanosMax } from "../../core/money.ts";
 import { moments } from "../price-dates.ts";
-import {
-  type PriceUnit,
-  isTokenUnit,
-  namesUnit,
-  priceUnits,
-  tierLimits,
-  unitPrice,
-} from "../price-units.ts";
+import { isTokenUnit, type PriceUnit, priceUnits, tokenUnits } from "../../config/price-units.ts";
+import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
 import { type MarginPpm, addMargin } from "./decimal.ts";
 import { PriceRefusal } from "./source.ts";
 
@@ -64,8 +58,9 @@ function dearest(costs: readonly PriceConfig[], price: Price): PriceConfig {
   const tokens = named.filter(({ key }) => isTokenUnit(key));
   const limits = tierLimits(costs).filter((above) => above > 0);
   const tiers = limits.map((above): PriceTier => {
-    const { image: _, second: __, request: ___, ...units } = at(tokens, above);
-    return { ...units, above };
+    const band = at(tokens, above);
+    const units = Object.fromEntries(tokenUnits.map(({ key }) => [key, band[key]]));
+    return { ...(units as unknown as TokenPrices), above };
   });
   return { ...at(named, 0), ...(tiers.length > 0 && { tiers }) };
 }
@@ -76,12 +71,6 @@ function dearestUnit(costs: readonly PriceConfig[], unit: PriceUnit, above: numb
     .reduce((most, nanos) => (nanos > most ? nanos : most), 0n);
 }
 
-const noPrice: PriceConfig = {
-  input: undefined,
-  cachedInput: undefined,
-  cacheWrite: undefined,
-  output: undefined,
-  image: undefined,
-  second: undefined,
-  request: undefined,
-};
+const noPrice = Object.fromEntries(
+  priceUnits.map(({ key }) => [key, undefined]),
+) as unknown as PriceConfig;

@@ -5,14 +5,13 @@ import { modelTypeWord } from "../../config/kinds.ts";
 import { amountNanosMax } from "../../core/money.ts";
 import { upcoming } from "../price-dates.ts";
 import {
-  type PriceUnit,
-  type UnitKey,
   isTokenUnit,
-  namesUnit,
+  type PriceUnit,
   priceUnits,
-  tierLimits,
-  unitPrice,
-} from "../price-units.ts";
+  type UnitKey,
+  unitsOfType,
+} from "../../config/price-units.ts";
+import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
 import { nanosEach, parseDecimal } from "./decimal.ts";
 import {
   PriceRefusal,
@@ -27,7 +26,7 @@ import { unitOfField } from "./units.ts";
 export interface Quote {
   /** What counts now, and what is announced for later. */
   readonly prices: readonly DatedPrice[];
-  /** Fields of the list that no unit of ours can say: `web_searches_kcount 10`. */
+  /** Fields of the list that no unit of ours can say: `cache_audio_read_mtok 0.3`. */
   readonly notImported: readonly string[];
   /** Fields that had to be rounded up to a nano-USD: `audio_hours 0.111`. */
   readonly roundedUp: readonly string[];
@@ -119,8 +118,7 @@ function readBand(name: string, { above, fields }: SourceBand, { options, notes 
 }
 
 function hasUnit(type: ModelType, key: UnitKey): boolean {
-  const unit = priceUnits.find((each) => each.key === key);
-  return unit !== undefined && (unit.types?.includes(type) ?? true);
+  return unitsOfType(type).some((unit) => unit.key === key);
 }
 
 function readNanos(
@@ -148,16 +146,28 @@ function asTier(band: Band, above: number): PriceTier {
   return { above, ...(Object.fromEntries(tokens) as unknown as TokenPrices) };
 }
 
+/** Of each type, the units of which a price needs one, and their words. */
+const neededUnits: ReadonlyMap<ModelType, readonly [words: string, ...keys: UnitKey[]]> = new Map([
+  [ModelType.EMBEDDING, ["input or requests", "input", "request"]],
+  [ModelType.RERANK, ["searches, input or requests", "search", "input", "request"]],
+]);
+
+const neededUsually = [
+  "images, seconds, requests or output",
+  "image",
+  "second",
+  "request",
+  "output",
+] as const;
+
 /** A unit that a model of the type needs and the price does not have, in words. */
 function missingUnit(type: ModelType, price: PriceConfig): string | undefined {
   if (type === ModelType.TEXT) {
     if (price.input === undefined) return "input";
     return price.output === undefined ? "output" : undefined;
   }
-  const isCharged = [price.image, price.second, price.request, price.output].some(
-    (nanos) => nanos !== undefined,
-  );
-  return isCharged ? undefined : "images, seconds, requests or output";
+  const [words, ...keys] = neededUnits.get(type) ?? neededUsually;
+  return keys.some((key) => price[key] !== undefined) ? undefined : words;
 }
 
 /** The units that any of the prices names as 0. */

@@ -76,7 +76,8 @@ function Limits({ model }: { model: Model }) {
 function Usage({ model: { modelKey, type } }: { model: Model }) {
   const { models: text } = useText();
   const isText = type === ModelType.TEXT;
-  const { data } = useQuery(TaskService.method.getModelSchema, isText ? skipToken : { modelKey });
+  const hasTasks = !isText && type !== ModelType.EMBEDDING && type !== ModelType.RERANK;
+  const { data } = useQuery(TaskService.method.getModelSchema, hasTasks ? { modelKey } : skipToken);
   if (isText) {
     return (
       <section>

@@ -12,7 +12,14 @@ import { type Column, HiddenTitle, RowButton, Table } from "../ui/table.tsx";
 import { ModelSheet } from "./model-sheet.tsx";
 import { PriceCell, useModels } from "./prices.tsx";
 
-const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
+const types = [
+  ModelType.TEXT,
+  ModelType.IMAGE,
+  ModelType.VIDEO,
+  ModelType.AUDIO,
+  ModelType.EMBEDDING,
+  ModelType.RERANK,
+] as const;
 
 /** `/models`. */
 export function ModelsPage() {

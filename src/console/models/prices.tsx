@@ -9,6 +9,7 @@ import {
   PriceState,
   type PriceVersion,
 } from "../../../gen/uas/billing/v1/price_pb.ts";
+import { PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { CancelBilling, type Model } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
@@ -66,13 +67,47 @@ interface PriceLine {
   readonly per: string;
 }
 
-type TokenPrice = Pick<
-  PriceTier,
-  "input" | "cachedInput" | "cacheWrite" | "cacheWrite1h" | "output" | "reasoning"
->;
+/** A price of the contract. */
+export type AnyPrice = Price | PriceTier;
 
-/** A price, of the contract for customers or for operators. */
-export type AnyPrice = TokenPrice & Partial<Pick<Price, "image" | "second" | "request">>;
+/** The units of a price that have a field of their own, in the order of a receipt. */
+type PriceField = Exclude<keyof Price, "tiers" | `$${string}`>;
+
+/** Each unit with its word on receipts, and the text of what its price is for. */
+const fields: readonly (readonly [PriceField, PriceUnit, PerText])[] = [
+  ["input", PriceUnit.INPUT, "perMillion"],
+  ["cachedInput", PriceUnit.CACHED_INPUT, "perMillion"],
+  ["cacheWrite", PriceUnit.CACHE_WRITE, "perMillion"],
+  ["cacheWrite1h", PriceUnit.CACHE_WRITE_1H, "perMillion"],
+  ["audioInput", PriceUnit.AUDIO_INPUT, "perMillion"],
+  ["output", PriceUnit.OUTPUT, "perMillion"],
+  ["reasoning", PriceUnit.REASONING, "perMillion"],
+  ["audioOutput", PriceUnit.AUDIO_OUTPUT, "perMillion"],
+  ["image", PriceUnit.IMAGE, "perImage"],
+  ["second", PriceUnit.SECOND, "perSecond"],
+  ["character", PriceUnit.CHARACTER, "perCharacter"],
+  ["search", PriceUnit.SEARCH, "perSearch"],
+  ["webSearch", PriceUnit.WEB_SEARCH, "perToolCall"],
+  ["webFetch", PriceUnit.WEB_FETCH, "perToolCall"],
+  ["codeExecution", PriceUnit.CODE_EXECUTION, "perToolCall"],
+  ["fileSearch", PriceUnit.FILE_SEARCH, "perToolCall"],
+  ["request", PriceUnit.REQUEST, "perRequest"],
+];
+
+type PerText = Extract<keyof Texts["models"], `per${string}`>;
+
+/** The units whose names are shorter here than on a receipt. */
+const shortNames: ReadonlyMap<PriceField, "input" | "cached" | "output"> = new Map([
+  ["input", "input"],
+  ["cachedInput", "cached"],
+  ["output", "output"],
+]);
+
+/** Prices that are not shown where they equal that of the whole. */
+const wholes: ReadonlyMap<PriceField, "input" | "output"> = new Map([
+  ["cacheWrite", "input"],
+  ["reasoning", "output"],
+]);
 
 /** The lines of a price: one for each unit that has one. */
 export function priceLines(
@@ -80,28 +115,15 @@ export function priceLines(
   { models: text, calls }: Texts,
 ): readonly PriceLine[] {
   if (price === undefined) return [];
-  const lines: readonly (readonly [string, string | undefined, string])[] = [
-    [text.input, price.input, text.perMillion],
-    [text.cached, price.cachedInput, text.perMillion],
-    [
-      calls.units[3] ?? "",
-      price.cacheWrite === price.input ? "" : price.cacheWrite,
-      text.perMillion,
-    ],
-    [calls.units[9] ?? "", price.cacheWrite1h, text.perMillion],
-    [text.output, price.output, text.perMillion],
-    [
-      calls.units[5] ?? "",
-      price.reasoning === price.output ? "" : price.reasoning,
-      text.perMillion,
-    ],
-    [calls.units[6] ?? "", price.image, text.perImage],
-    [calls.units[7] ?? "", price.second, text.perSecond],
-    [calls.units[8] ?? "", price.request, text.perRequest],
-  ];
-  return lines.flatMap(([name, value = "", per]) =>
-    value === "" ? [] : [{ name, price: priceText(value), per }],
-  );
+  const prices: Partial<Record<PriceField, string>> = price;
+  return fields.flatMap(([field, unit, per]) => {
+    const { [field]: value = "" } = prices;
+    const whole = wholes.get(field);
+    if (value === "" || (whole !== undefined && value === prices[whole])) return [];
+    const short = shortNames.get(field);
+    const name = short === undefined ? (calls.units[unit] ?? "") : text[short];
+    return [{ name, price: priceText(value), per: text[per] }];
+  });
 }
 
 /** A price in a cell of a table: its lines side by side, as far as there is room. */

@@ -23,7 +23,7 @@ as $$
       p_held[s.n], c.price_version, p_start_time[s.n], coalesce(p_duration_ms[s.n], 0),
       coalesce(p_first_byte_ms[s.n], 0), s.upstream_request_id, c.dropped, p_vendor_costs[s.n],
       c.discount_bp, c.charged, c.images, c.second_micros, c.attempts,
-      c.hour_cache_write_tokens
+      c.units
     from (select generate_subscripts(p_ids, 1) as n, unnest(p_request_id) as request_id,
         unnest(p_upstream_request_id) as upstream_request_id) s
       join rows from (json_populate_recordset(null::call, p_kinds)) with ordinality c

@@ -17,7 +17,6 @@ export function readUsage(chunk: JsonRecord): Usage | undefined {
     inputTokens,
     cachedInputTokens: Math.min(protoCountAt(counts, "cachedContentTokenCount") ?? 0, inputTokens),
     cacheWriteTokens: 0,
-    cacheWrite1hTokens: 0,
     outputTokens: (protoCountAt(counts, "candidatesTokenCount") ?? 0) + reasoning,
     reasoningTokens: reasoning,
   };

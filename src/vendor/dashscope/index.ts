@@ -15,7 +15,7 @@ const compatible = "/compatible-mode/v1";
 export const dashscope: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_tokens",
-  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.EMBEDDING],
   needsBaseUrl: true,
   needsApiKey: true,
   native: dashscopeNative,

@@ -10,7 +10,7 @@ import type { Vendor, VendorKind } from "../vendor.ts";
 export const openai: VendorKind = {
   dialects: [Dialect.RESPONSES, Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_completion_tokens",
-  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO, ModelType.EMBEDDING],
   needsBaseUrl: true,
   needsApiKey: true,
   create,

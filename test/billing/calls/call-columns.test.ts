@@ -44,7 +44,7 @@ async function store(records: readonly (Partial<CallRow> | null)[]) {
     told: told.map((row) => ({
       attempts: null,
       vendor_cost: null,
-      hour_cache_write_tokens: null,
+      units: null,
       ...row,
     })),
   };
@@ -80,7 +80,7 @@ test("records that differ in every column are read back as written", async () =>
     second_micros: 8,
     vendor_cost: "9",
     attempts: [{ vendor: "a", error_code: "timeout", duration_ms: 10 }],
-    hour_cache_write_tokens: 1,
+    units: { "tools.web_search": 1 },
   };
   const { stored, told } = await store([{}, odd, { dropped: null, charged: null }, {}]);
   expect(stored).toEqual(told);

@@ -11,6 +11,7 @@ import {
 import { callCost, type CallUsage } from "../../../src/billing/prices/price.ts";
 import { receiptMessage } from "../../../src/billing/calls/receipt-rpcs.ts";
 import type { PriceConfig } from "../../../src/config/config.ts";
+import { rareUnits } from "../../../src/config/price-units.ts";
 import { calls, discounts, prices } from "../prices/any-price.ts";
 import { callRow } from "./call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
@@ -28,7 +29,7 @@ function charged(usage: CallUsage, price: PriceConfig, discountBp: number): Stor
     input_tokens: usage.inputTokens,
     cached_input_tokens: usage.cachedInputTokens,
     cache_write_tokens: usage.cacheWriteTokens,
-    hour_cache_write_tokens: usage.cacheWrite1hTokens ?? null,
+    units: Object.fromEntries(rareUnits.map(({ name, usage: of }) => [name, usage[of] ?? 0])),
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens ?? 0,
     images: usage.images ?? null,

@@ -11,6 +11,8 @@ const tokenPrices = {
   cacheWrite1h: nanos,
   output: nanos,
   reasoning: nanos,
+  audioInput: nanos,
+  audioOutput: nanos,
 };
 const tiers = fc
   .array(fc.record({ above: fc.integer({ min: 1, max: 1_000 }), ...tokenPrices }), { maxLength: 3 })
@@ -18,7 +20,19 @@ const tiers = fc
   .map((list) => list.filter(({ above }, at) => above !== list[at - 1]?.above));
 /** Any price. */
 export const prices = fc
-  .record({ ...tokenPrices, image: nanos, second: nanos, request: nanos, tiers })
+  .record({
+    ...tokenPrices,
+    image: nanos,
+    second: nanos,
+    character: nanos,
+    search: nanos,
+    webSearch: nanos,
+    webFetch: nanos,
+    codeExecution: nanos,
+    fileSearch: nanos,
+    request: nanos,
+    tiers,
+  })
   .map((each): PriceConfig => (each.tiers.length > 0 ? each : { ...each, tiers: undefined }));
 /** Any discount. */
 export const discounts = fc.integer({ min: 0, max: 10_000 });
@@ -32,17 +46,32 @@ export const calls = fc
     written: fc.double({ min: 0, max: 1, noNaN: true }),
     lasting: fc.double({ min: 0, max: 1, noNaN: true }),
     reasoned: fc.double({ min: 0, max: 1, noNaN: true }),
+    heard: fc.double({ min: 0, max: 1, noNaN: true }),
+    spoken: fc.double({ min: 0, max: 1, noNaN: true }),
+    units: fc.record({
+      characters: fc.nat(100_000),
+      searches: fc.nat(20),
+      webSearches: fc.nat(20),
+      webFetches: fc.nat(20),
+      codeExecutions: fc.nat(20),
+      fileSearches: fc.nat(20),
+    }),
     images: fc.nat(20),
     seconds: fc.nat(10_000_000).map((micros) => micros / 1_000_000),
   })
-  .map(({ cached, written, lasting, reasoned, ...call }): CallUsage => {
+  .map(({ cached, written, lasting, reasoned, heard, spoken, units, ...call }): CallUsage => {
     const cachedInputTokens = Math.floor(call.inputTokens * cached);
     const cacheWriteTokens = Math.floor((call.inputTokens - cachedInputTokens) * written);
+    const reasoningTokens = Math.floor(call.outputTokens * reasoned);
+    const freshTokens = call.inputTokens - cachedInputTokens - cacheWriteTokens;
     return {
       ...call,
+      ...units,
       cachedInputTokens,
       cacheWriteTokens,
       cacheWrite1hTokens: Math.floor(cacheWriteTokens * lasting),
-      reasoningTokens: Math.floor(call.outputTokens * reasoned),
+      reasoningTokens,
+      audioInputTokens: Math.floor(freshTokens * heard),
+      audioOutputTokens: Math.floor((call.outputTokens - reasoningTokens) * spoken),
     };
   });

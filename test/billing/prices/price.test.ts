@@ -95,6 +95,33 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(mini, used)).toBe((50n * 25_000_000n) / 1_000_000n);
   });
 
+  test("audio is part of input and output, and has the price of text where it has none of its own", () => {
+    const tokens = { inputTokens: 100, cachedInputTokens: 40, outputTokens: 50 };
+    const used = { ...usage(tokens), audioInputTokens: 90, audioOutputTokens: 30 };
+    expect(callCost(mini, used)).toBe(callCost(mini, usage(tokens)));
+    const audible = { ...mini, audioInput: 10_000_000_000n, audioOutput: 20_000_000_000n };
+    expect(priceLines(audible, used).map(({ unit, quantity }) => [unit, quantity])).toEqual([
+      ["cachedInput", 40n],
+      ["audioInput", 60n],
+      ["output", 20n],
+      ["audioOutput", 30n],
+    ]);
+    // Only what can be audio is held at its price.
+    const text = { price: audible, inputTokens: 10, outputTokens: 10 };
+    expect(holdAmount(text)).toBe(holdAmount({ ...text, price: mini }));
+    expect(holdAmount({ ...text, hasAudioInput: true, hasAudioOutput: true })).toBe(
+      10n * 10_000n + 10n * 20_000n,
+    );
+  });
+
+  test("each call of a vendor's tool, character and search has its own price", () => {
+    const tools = { ...mini, webSearch: 10_000_000n, codeExecution: 30_000_000n, search: 2n };
+    const spoken = { ...tools, character: 15_000n };
+    const units = { webSearches: 3, codeExecutions: 1, webFetches: 9, characters: 1_000 };
+    expect(callCost(spoken, { ...usage({}), ...units })).toBe(60_000_000n + 15_000_000n);
+    expect(holdAmount({ price: spoken, ...units, searches: 2 })).toBe(75_000_004n);
+  });
+
   test("reasoning is part of the output, and has its own price where one is given", () => {
     const used = { ...usage({ outputTokens: 100 }), reasoningTokens: 60 };
     expect(callCost(mini, used)).toBe(100n * 2_000n);
@@ -162,9 +189,9 @@ describe("R-MON-1: whatever the price, the usage and the discount", () => {
   test("the hold covers the call, rounded up", () => {
     fc.assert(
       fc.property(prices, calls, discounts, fc.nat(5), (p, used, discountBp, more) => {
-        const { outputTokens, images, seconds } = used;
         const inputTokens = used.inputTokens + more;
-        const estimate = { inputTokens, outputTokens, images, seconds, discountBp };
+        const audio = { hasAudioInput: true, hasAudioOutput: true };
+        const estimate = { ...used, ...audio, inputTokens, discountBp };
         const cost = callCost(p, used, discountBp);
         expect(holdAmount({ price: p, ...estimate })).toBeGreaterThanOrEqual(cost);
         expect(cost).toBeGreaterThanOrEqual(0n);

@@ -1,8 +1,9 @@
 /** POST /v1/embeddings: passed on as it is, charged by what was read. */
 import OpenAI from "openai";
 import OpenAIV6 from "openai-v6";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
@@ -40,7 +41,11 @@ const fixture = useGateway(() => ({
   models: {
     embed: route,
     "vendor-embed": route,
-    "openai-embed": { routes: [{ vendor: "openai", model: "text-embedding-3-small" }] },
+    "openai-embed": {
+      type: ModelType.EMBEDDING,
+      routes: [{ vendor: "openai", model: "text-embedding-3-small" }],
+    },
+    painter: { type: ModelType.IMAGE, routes: [{ vendor: "openai", model: "gpt-image-1" }] },
     "text-only": { routes: [{ vendor: "anthropic", model: "claude" }] },
   },
 }));
@@ -117,6 +122,8 @@ describe("money", () => {
   it("is the price of what was read (R-MON-8)", async () => {
     const id = newRequestId();
     const { accountId } = fixture.customer;
+    // The call of another test may still be settling.
+    await expect.poll(async () => (await fixture.gateway.money(accountId)).held).toBe(0n);
     const before = await fixture.gateway.money(accountId);
     await embed(ask, { "x-request-id": id });
     const call = await fixture.gateway.call(id);
@@ -167,6 +174,12 @@ describe("refused, free of charge", () => {
     { status: 400, name: "no model", body: '{"input":"x"}', param: "model" },
     { status: 400, name: "model twice", body: '{"model":"embed","model":"x","input":"x"}' },
     { status: 400, name: "a vendor without", body: body.replace('"embed"', '"text-only"') },
+    {
+      status: 400,
+      name: "a model of images",
+      body: body.replace('"embed"', '"painter"'),
+      param: "model",
+    },
     { status: 404, name: "no such model", body: body.replace('"embed"', '"none"') },
     { status: 401, name: "no key", headers: { authorization: "" } },
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
@@ -214,4 +227,16 @@ describe("refused, free of charge", () => {
     expect(got.status).toBe(status);
     if (status === 429) expect(got.headers["retry-after"]).toBe("7");
   });
+});
+
+test("a model of embeddings generates no text, and the refusal says what it is for", async () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  const got = await expectFree(fixture.gateway, fixture.customer, () =>
+    fixture.send("/v1/chat/completions", {
+      body: JSON.stringify({ model: "openai-embed", messages }),
+      headers: { "x-request-id": "refused" },
+    }),
+  );
+  expect(got.status).toBe(400);
+  expect(errorOf(got).message).toContain("send texts to POST /v1/embeddings");
 });

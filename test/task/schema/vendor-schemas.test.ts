@@ -32,7 +32,9 @@ const vendors = Object.entries(vendorKinds).map(([kind, vendorKind]) => ({
 afterAll(() => Promise.all(vendors.map(({ vendor }) => vendor.close())));
 
 const all = vendors.flatMap(({ kind, modelTypes, vendor }) =>
-  modelTypes.map((type) => ({ kind, type, word: ModelTypeSchema.value[type]?.localName, vendor })),
+  modelTypes
+    .filter((type) => type !== ModelType.EMBEDDING)
+    .map((type) => ({ kind, type, word: ModelTypeSchema.value[type]?.localName, vendor })),
 );
 
 /** A tool of somebody else's: only what 2020-12 says of `uri` is known to it. */

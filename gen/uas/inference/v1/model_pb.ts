@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIvcBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqfgoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9UWVBFX1RFWFQQARIUChBNT0RFTF9UWVBFX0lNQUdFEAISFAoQTU9ERUxfVFlQRV9WSURFTxADEhQKEE1PREVMX1RZUEVfQVVESU8QBGIGcHJvdG8z", [file_google_protobuf_duration, file_uas_type_v1_price]);
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIvcBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqrwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEAQSGAoUTU9ERUxfVFlQRV9FTUJFRERJTkcQBRIVChFNT0RFTF9UWVBFX1JFUkFOSxAGYgZwcm90bzM", [file_google_protobuf_duration, file_uas_type_v1_price]);
 
 /**
  * A model that customers can call.
@@ -164,6 +164,20 @@ export const ModelType = {
    * @generated from enum value: MODEL_TYPE_AUDIO = 4;
    */
   AUDIO: 4,
+
+  /**
+   * Embeddings: vectors of texts.
+   *
+   * @generated from enum value: MODEL_TYPE_EMBEDDING = 5;
+   */
+  EMBEDDING: 5,
+
+  /**
+   * Reranking: documents in the order of their relevance to a query.
+   *
+   * @generated from enum value: MODEL_TYPE_RERANK = 6;
+   */
+  RERANK: 6,
 } as const;
 
 /**

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi0wEKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJIo8BCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAliBnByb3RvMw");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi9QIKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJIroBCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAkSEwoLYXVkaW9faW5wdXQYCCABKAkSFAoMYXVkaW9fb3V0cHV0GAkgASgJYgZwcm90bzM");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -88,6 +88,62 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: string cache_write_1h = 10;
    */
   cacheWrite1h: string;
+
+  /**
+   * Per 1,000,000 input tokens of audio that were not read from the cache. Empty: requests with audio are refused.
+   *
+   * @generated from field: string audio_input = 11;
+   */
+  audioInput: string;
+
+  /**
+   * Per 1,000,000 output tokens of audio. Empty: requests for audio are refused.
+   *
+   * @generated from field: string audio_output = 12;
+   */
+  audioOutput: string;
+
+  /**
+   * Per character of the text to speak.
+   *
+   * @generated from field: string character = 13;
+   */
+  character: string;
+
+  /**
+   * Per search of a rerank call.
+   *
+   * @generated from field: string search = 14;
+   */
+  search: string;
+
+  /**
+   * Per search of the web that the vendor runs. Empty: requests for them are refused.
+   *
+   * @generated from field: string web_search = 15;
+   */
+  webSearch: string;
+
+  /**
+   * Per page that the vendor fetches. Empty: requests for that are refused.
+   *
+   * @generated from field: string web_fetch = 16;
+   */
+  webFetch: string;
+
+  /**
+   * Per run of code in the vendor's containers. Empty: requests for that are refused.
+   *
+   * @generated from field: string code_execution = 17;
+   */
+  codeExecution: string;
+
+  /**
+   * Per search of files that the vendor stores. Empty: requests for them are refused.
+   *
+   * @generated from field: string file_search = 18;
+   */
+  fileSearch: string;
 };
 
 /**
@@ -152,6 +208,20 @@ export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
    * @generated from field: string cache_write_1h = 7;
    */
   cacheWrite1h: string;
+
+  /**
+   * Per 1,000,000 input tokens of audio that were not read from the cache.
+   *
+   * @generated from field: string audio_input = 8;
+   */
+  audioInput: string;
+
+  /**
+   * Per 1,000,000 output tokens of audio.
+   *
+   * @generated from field: string audio_output = 9;
+   */
+  audioOutput: string;
 };
 
 /**

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/usage.proto.
  */
 export const file_uas_type_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS91c2FnZS5wcm90bxILdWFzLnR5cGUudjEipgEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBRIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgFEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgDIAEoBRIVCg1vdXRwdXRfdG9rZW5zGAQgASgFEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAUSHQoVY2FjaGVfd3JpdGVfMWhfdG9rZW5zGAYgASgFKmIKC1VzYWdlU291cmNlEhwKGFVTQUdFX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVVTQUdFX1NPVVJDRV9VUFNUUkVBTRABEhoKFlVTQUdFX1NPVVJDRV9FU1RJTUFURUQQAmIGcHJvdG8z");
+  fileDesc("Chd1YXMvdHlwZS92MS91c2FnZS5wcm90bxILdWFzLnR5cGUudjEiuQQKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoBRIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgFEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgDIAEoBRIVCg1vdXRwdXRfdG9rZW5zGAQgASgFEhgKEHJlYXNvbmluZ190b2tlbnMYBSABKAUSIgoVY2FjaGVfd3JpdGVfMWhfdG9rZW5zGAYgASgFSACIAQESHwoSYXVkaW9faW5wdXRfdG9rZW5zGAcgASgFSAGIAQESIAoTYXVkaW9fb3V0cHV0X3Rva2VucxgIIAEoBUgCiAEBEhcKCmNoYXJhY3RlcnMYCSABKAVIA4gBARIVCghzZWFyY2hlcxgKIAEoBUgEiAEBEhkKDHdlYl9zZWFyY2hlcxgLIAEoBUgFiAEBEhgKC3dlYl9mZXRjaGVzGAwgASgFSAaIAQESHAoPY29kZV9leGVjdXRpb25zGA0gASgFSAeIAQESGgoNZmlsZV9zZWFyY2hlcxgOIAEoBUgIiAEBQhgKFl9jYWNoZV93cml0ZV8xaF90b2tlbnNCFQoTX2F1ZGlvX2lucHV0X3Rva2Vuc0IWChRfYXVkaW9fb3V0cHV0X3Rva2Vuc0INCgtfY2hhcmFjdGVyc0ILCglfc2VhcmNoZXNCDwoNX3dlYl9zZWFyY2hlc0IOCgxfd2ViX2ZldGNoZXNCEgoQX2NvZGVfZXhlY3V0aW9uc0IQCg5fZmlsZV9zZWFyY2hlcypiCgtVc2FnZVNvdXJjZRIcChhVU0FHRV9TT1VSQ0VfVU5TUEVDSUZJRUQQABIZChVVU0FHRV9TT1VSQ0VfVVBTVFJFQU0QARIaChZVU0FHRV9TT1VSQ0VfRVNUSU1BVEVEEAJiBnByb3RvMw");
 
 /**
  * What one call consumed. Counts are never negative.
@@ -54,11 +54,67 @@ export type Usage = Message<"uas.type.v1.Usage"> & {
   reasoningTokens: number;
 
   /**
-   * Of the tokens written into the vendor's prompt cache, those kept for an hour.
+   * Of the tokens written into the vendor's prompt cache, those kept for an hour. Unset, here and below: none.
    *
-   * @generated from field: int32 cache_write_1h_tokens = 6;
+   * @generated from field: optional int32 cache_write_1h_tokens = 6;
    */
-  cacheWrite1hTokens: number;
+  cacheWrite1hTokens?: number | undefined;
+
+  /**
+   * Of the tokens read, those of audio that were not read from the cache.
+   *
+   * @generated from field: optional int32 audio_input_tokens = 7;
+   */
+  audioInputTokens?: number | undefined;
+
+  /**
+   * Of the tokens produced, those of audio.
+   *
+   * @generated from field: optional int32 audio_output_tokens = 8;
+   */
+  audioOutputTokens?: number | undefined;
+
+  /**
+   * Characters of the text to speak.
+   *
+   * @generated from field: optional int32 characters = 9;
+   */
+  characters?: number | undefined;
+
+  /**
+   * Searches of a rerank call.
+   *
+   * @generated from field: optional int32 searches = 10;
+   */
+  searches?: number | undefined;
+
+  /**
+   * Searches of the web that the vendor ran.
+   *
+   * @generated from field: optional int32 web_searches = 11;
+   */
+  webSearches?: number | undefined;
+
+  /**
+   * Pages that the vendor fetched.
+   *
+   * @generated from field: optional int32 web_fetches = 12;
+   */
+  webFetches?: number | undefined;
+
+  /**
+   * Runs of code in the vendor's containers.
+   *
+   * @generated from field: optional int32 code_executions = 13;
+   */
+  codeExecutions?: number | undefined;
+
+  /**
+   * Searches of files that the vendor stores.
+   *
+   * @generated from field: optional int32 file_searches = 14;
+   */
+  fileSearches?: number | undefined;
 };
 
 /**

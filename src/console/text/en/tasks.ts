@@ -5,7 +5,7 @@ export const tasks = {
   hint: "Images, videos, audio and long texts, generated in the background.",
   task: "Task",
   type: "Type",
-  types: ["", "Text", "Image", "Video", "Audio"] as readonly string[],
+  types: ["", "Text", "Image", "Video", "Audio", "Embedding", "Rerank"] as readonly string[],
   statuses: ["", "In progress", "Completed", "Failed", "Cancelled"] as readonly string[],
   stages: ["", "Queued", "Submitting", "Running", "Finalizing", "Ended"] as readonly string[],
   progress: "Progress",

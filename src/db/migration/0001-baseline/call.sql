@@ -4,8 +4,8 @@
 -- caller's style could not express. charged: whether the usage was charged; else the call was free, whatever it used.
 -- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images, second_micros: null
 -- where there are none. attempts: the vendors that failed before the last one, as a list of vendor, error_code and
--- duration_ms; null where there are none, which takes no room. hour_cache_write_tokens: of the tokens written to the
--- cache, those kept for an hour; null where there are none.
+-- duration_ms; null where there are none, which takes no room. units: quantities of units that few calls use,
+-- by their names in uas.yaml; null where there are none.
 create table call (
   id uuid not null,
   account_id uuid not null,
@@ -38,7 +38,7 @@ create table call (
   images integer null,
   second_micros bigint null,
   attempts jsonb null,
-  hour_cache_write_tokens integer null,
+  units jsonb null,
   constraint call_pkey primary key (id)
 ) partition by range (id);
 create table call_default partition of call default;
