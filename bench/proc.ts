@@ -51,8 +51,13 @@ export async function findPostmaster(url: string): Promise<number | undefined> {
 
 /** CPU microseconds of a server so far: backends, background processes, and backends that have ended. */
 export function postgresCpuMicros(postmaster: number): number {
-  const { childMicros = 0 } = statOf(postmaster) ?? {};
-  return childMicros + threadUsage(postmaster).cpuMicros + descendantUsage(postmaster).cpuMicros;
+  const endedMicros = (): number => statOf(postmaster)?.childMicros ?? 0;
+  for (;;) {
+    const before = endedMicros();
+    const living = threadUsage(postmaster).cpuMicros + descendantUsage(postmaster).cpuMicros;
+    // A backend that ends between both readings would be in neither sum.
+    if (endedMicros() === before) return before + living;
+  }
 }
 
 /** `schedstat` counts nanoseconds where `stat` has ticks of 10 ms: too coarse for 40 backends in two seconds. */
