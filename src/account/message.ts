@@ -7,14 +7,19 @@ import {
   type AccountState,
 } from "../../gen/uas/account/v1/account_pb.ts";
 import type { Caller } from "../core/caller.ts";
+import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { money } from "../core/money.ts";
 import type { AccountEntity } from "./entity.ts";
 
 /** A stored account. */
 export type AccountRow = InferEntity<typeof AccountEntity>;
 
-/** Converts an account for a caller. Only operators see the reason of a suspension. */
-export function accountMessage(row: AccountRow, caller: Caller | undefined): Account {
+/** Converts an account for a caller. Only operators see the reason of a suspension. @param budgets default: none */
+export function accountMessage(
+  row: AccountRow,
+  caller: Caller | undefined,
+  budgets: readonly Budget[] = [],
+): Account {
   const { suspendReason, suspendTime, lowBalanceThreshold } = row;
   return create(AccountSchema, {
     accountId: row.id,
@@ -24,6 +29,7 @@ export function accountMessage(row: AccountRow, caller: Caller | undefined): Acc
     suspendReason: (caller?.kind === "operator" && suspendReason) || "",
     ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
     discountBp: row.discountBp,
+    budgets: [...budgets],
     ...(lowBalanceThreshold != null && { lowBalanceThreshold: money(lowBalanceThreshold) }),
   });
 }

@@ -8,6 +8,8 @@ import type {
   UpdateAccountRequest,
   ListAccountsRequest,
 } from "../../gen/uas/account/v1/account_service_pb.ts";
+import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
+import { type Budgets, budgetFacts } from "../core/budgets.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -23,6 +25,8 @@ import { noSuchAccount, parseAccountId } from "./room.ts";
 /** Options of {@link createAccountService}. */
 interface AccountServiceOptions {
   readonly orm: MikroORM;
+  /** The budgets of accounts; kept by billing. */
+  readonly budgets: Budgets;
 }
 
 /** The account room. */
@@ -42,7 +46,8 @@ export interface Accounts {
 type Rpcs = ServiceImpl<typeof AccountService>;
 
 /** Creates the account room. */
-export function createAccountService({ orm }: AccountServiceOptions): Accounts {
+export function createAccountService(options: AccountServiceOptions): Accounts {
+  const { orm, budgets } = options;
   const find = (id: string): Promise<AccountRow | null> =>
     mapDatabaseLoss(orm.em.fork().findOne(AccountEntity, { id }));
   return {
@@ -50,13 +55,16 @@ export function createAccountService({ orm }: AccountServiceOptions): Accounts {
     async messageOf(caller, accountId) {
       const row = await find(accountId);
       if (row === null) throw noSuchAccount();
-      return accountMessage(row, caller);
+      return accountMessage(row, caller, (await budgets.of([row.id])).get(row.id));
     },
-    service: { ...listAndCreate(orm), ...getAndChange(orm, find) },
+    service: { ...listAndCreate(options), ...getAndChange(options, find) },
   };
 }
 
-function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccount"> {
+function listAndCreate({
+  orm,
+  budgets,
+}: AccountServiceOptions): Pick<Rpcs, "listAccounts" | "createAccount"> {
   return {
     async listAccounts(request, { values }) {
       const page = readPage(request, { isKey: isUuid });
@@ -65,7 +73,9 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
       const rows = await mapDatabaseLoss(orm.em.fork().find(AccountEntity, where, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
       const caller = values.get(callerKey);
-      return { accounts: items.map((row) => accountMessage(row, caller)), nextPageToken };
+      const found = await budgets.of(items.map(({ id }) => id));
+      const accounts = items.map((row) => accountMessage(row, caller, found.get(row.id)));
+      return { accounts, nextPageToken };
     },
 
     async createAccount(request, { values }) {
@@ -84,27 +94,34 @@ function listAndCreate(orm: MikroORM): Pick<Rpcs, "listAccounts" | "createAccoun
 }
 
 function getAndChange(
-  orm: MikroORM,
+  options: AccountServiceOptions,
   find: (id: string) => Promise<AccountRow | null>,
 ): Pick<Rpcs, "getAccount" | "updateAccount" | "suspendAccount" | "resumeAccount"> {
+  const { budgets } = options;
+  const shown = async (row: AccountRow, caller: Caller | undefined): Promise<Account> =>
+    accountMessage(row, caller, (await budgets.of([row.id])).get(row.id));
   const change = async (wanted: Change) => {
     const caller = wanted.values.get(callerKey);
-    const row = await changeAccount(orm, { ...wanted, id: parseAccountId(caller, wanted.id) });
-    return { account: accountMessage(row, caller) };
+    const row = await changeAccount(options, { ...wanted, id: parseAccountId(caller, wanted.id) });
+    return { account: await shown(row, caller) };
   };
   return {
     async getAccount(request, { values }) {
       const caller = values.get(callerKey);
       const row = await find(parseAccountId(caller, request.accountId));
       if (row === null) throw noSuchAccount();
-      return { account: accountMessage(row, caller) };
+      return { account: await shown(row, caller) };
     },
 
     async updateAccount(request, { values }) {
       const caller = values.get(callerKey);
       const id = parseAccountId(caller, request.account?.accountId ?? "");
       const changed = readAccountChange(request, caller);
-      return change({ id, values, action: "account.update", changeOf: () => changed });
+      const wanted = membersOf(request.updateMask).has("budgets")
+        ? budgets.check(request.account?.budgets ?? [])
+        : undefined;
+      const action = "account.update";
+      return change({ id, values, action, changeOf: () => changed, budgets: wanted });
     },
 
     async suspendAccount({ accountId, reason }, { values }) {
@@ -126,20 +143,27 @@ interface Change {
   readonly action: string;
   readonly reason?: string;
   readonly changeOf: (row: AccountRow) => ChangedAccount;
+  /** The new budgets. Default: those it has. */
+  readonly budgets?: readonly Budget[] | undefined;
 }
 
 /** Changes an account under its row lock, so that concurrent changes see each other. */
-function changeAccount(orm: MikroORM, change: Change): Promise<AccountRow> {
-  const { id, values, action, reason } = change;
+function changeAccount(
+  { orm, budgets }: AccountServiceOptions,
+  change: Change,
+): Promise<AccountRow> {
+  const { id, values, action, reason, budgets: wanted } = change;
   return transact(orm, async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(AccountEntity, { id }, lock);
     if (row === null) throw noSuchAccount();
-    const before = factsOf(row);
+    const present = wanted && ((await budgets.of([id])).get(id) ?? []);
+    const before = { ...factsOf(row), ...budgetFacts(present) };
     Object.assign(row, change.changeOf(row));
     await em.flush();
-    const changed = changedFacts(before, factsOf(row));
+    const changed = changedFacts(before, { ...factsOf(row), ...budgetFacts(wanted) });
     await recordAction(em, values, { action, accountId: id, subject: id, ...changed, reason });
+    if (wanted) await budgets.set(em, { accountId: id, ownerId: id, budgets: wanted });
     return row;
   });
 }

@@ -5,6 +5,7 @@ import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
+import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
 import type { Config, Settings } from "../config/config.ts";
@@ -123,7 +124,8 @@ function createRooms({
   isKeySure,
 }: RoomOptions): Rooms {
   const { pool, orm } = database;
-  const accounts = createAccountService({ orm });
+  const budgets = createBudgets(pool);
+  const accounts = createAccountService({ orm, budgets });
   const accountExists = accounts.exists;
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const copies = createKeyCopies({
@@ -148,7 +150,7 @@ function createRooms({
     { accountExists, requireStepUp },
   );
   const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
-  const keyRoom = { orm, accountExists, spentOf, copies, requireStepUp, onReveal };
+  const keyRoom = { orm, accountExists, spentOf, budgets, copies, requireStepUp, onReveal };
   const billing = createBillingRoom({ database, config, accountExists, onLowBalance });
   const services = [
     ...signIn.services,

@@ -11,6 +11,8 @@ export const BalanceEntity = defineEntity({
     held: p.bigint().defaultRaw("0"),
     /** Whoever falls below it is reported. Null: nobody asked. */
     lowBelow: p.bigint().nullable(),
+    /** When a batch was last counted in budgets. Null: the account has none. */
+    budgetTime: p.datetime().columnType("timestamptz").nullable(),
   },
   checks: [
     { name: "balance_available_check", expression: "available >= 0" },
@@ -35,6 +37,7 @@ export const HoldEntity = defineEntity({
     steps: p.integer().default(0),
     checkpointed: p.boolean().default(false),
     requestId: p.text().nullable(),
+    budgetTime: p.datetime().columnType("timestamptz").nullable(),
   },
   indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
   checks: [
@@ -84,6 +87,31 @@ export const KeySpendEntity = defineEntity({
   checks: [
     { name: "key_spend_held_check", expression: "held >= 0" },
     { name: "key_spend_spent_check", expression: "spent >= 0" },
+  ],
+});
+
+/** What a key or an account (`ownerId`) may spend in a period. `period`: BudgetPeriod. */
+export const BudgetEntity = defineEntity({
+  name: "BudgetEntity",
+  tableName: "budget",
+  properties: {
+    ownerId: p.uuid().primary(),
+    period: p.smallint().primary(),
+    accountId: p.uuid(),
+    amount: p.bigint(),
+    timeZone: p.text(),
+    startTime: p.datetime().columnType("timestamptz"),
+    endTime: p.datetime().columnType("timestamptz"),
+    spent: p.bigint().defaultRaw("0"),
+    held: p.bigint().defaultRaw("0"),
+    alerted: p.smallint().default(0),
+  },
+  indexes: [{ name: "budget_account_id_end_time_index", properties: ["accountId", "endTime"] }],
+  checks: [
+    { name: "budget_period_check", expression: "period >= 1 and period <= 3" },
+    { name: "budget_amount_check", expression: "amount > 0" },
+    { name: "budget_held_check", expression: "held >= 0" },
+    { name: "budget_spent_check", expression: "spent >= 0" },
   ],
 });
 
@@ -216,6 +244,7 @@ export const billingEntities = [
   HoldCheckpointEntity,
   HoldStepEntity,
   KeySpendEntity,
+  BudgetEntity,
   NodeEntity,
   LedgerEntryEntity,
   RedeemCodeEntity,

@@ -1,7 +1,12 @@
 /** `uas account …`. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
-import { AccountStateSchema, type Account } from "../../gen/uas/account/v1/account_pb.ts";
+import {
+  type AccountSchema,
+  AccountStateSchema,
+  type Account,
+} from "../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
@@ -10,6 +15,7 @@ import { failureMessage } from "../core/failure-message.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
+import { addLimitOptions, changedLimits, limitTerms, type LimitOptions } from "./limits.ts";
 import { addMoneyCommands, balanceJson } from "./money.ts";
 import { cell, facts, table, everyPage } from "./output.ts";
 import {
@@ -129,7 +135,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     .argument("<account>", "account id")
     .argument("<percent>", "0 to 100, such as 12.5", percentArgument)
     .action((accountId: string, discountBp: number) =>
-      run((transport) => update(transport, { accountId, discountBp }, "discount_bp")),
+      run((transport) => update(transport, { accountId, discountBp }, ["discount_bp"])),
     );
   account
     .command("alert")
@@ -138,8 +144,18 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     .argument("<amount>", "US dollars such as 5.00, or off", orWord("off", usdArgument))
     .action((accountId: string, lowBalanceThreshold: Money | false) => {
       const wanted = { accountId, ...(lowBalanceThreshold && { lowBalanceThreshold }) };
-      return run((transport) => update(transport, wanted, "low_balance_threshold"));
+      return run((transport) => update(transport, wanted, ["low_balance_threshold"]));
     });
+  const limit = account
+    .command("limit")
+    .description(
+      "limit what all keys of an account spend together; what is left out stays as it is",
+    )
+    .argument("<account>", "account id");
+  addLimitOptions(limit).action((accountId: string, options: LimitOptions) => {
+    const { members, paths } = changedLimits(options, "account limit");
+    return run((transport) => update(transport, { accountId, ...members }, paths));
+  });
 }
 
 async function suspend(transport: Transport, accountId: string, reason: string): Promise<Output> {
@@ -155,11 +171,13 @@ async function resume(transport: Transport, accountId: string): Promise<Output> 
 
 async function update(
   transport: Transport,
-  account: { accountId: string; discountBp?: number; lowBalanceThreshold?: Money },
-  path: "discount_bp" | "low_balance_threshold",
+  account: MessageInitShape<typeof AccountSchema>,
+  paths: readonly string[],
 ): Promise<Output> {
   const client = createClient(AccountService, transport);
-  return shown((await client.updateAccount({ account, updateMask: { paths: [path] } })).account);
+  return shown(
+    (await client.updateAccount({ account, updateMask: { paths: [...paths] } })).account,
+  );
 }
 
 function shown(account: Account | undefined): Output {
@@ -176,5 +194,6 @@ function accountTerms(account: Account | undefined) {
     suspendedAt: timeText(account?.suspendTime),
     discountPercent: percentText(account?.discountBp ?? 0),
     lowBalanceThreshold: threshold === undefined ? null : usdText(threshold),
+    ...limitTerms(account),
   };
 }

@@ -9,6 +9,13 @@ import type { Config } from "../config/config.ts";
 import { type OpenBackend, warn, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
+import {
+  addLimitOptions,
+  changedLimits,
+  limitMembers,
+  limitTerms,
+  type LimitOptions,
+} from "./limits.ts";
 import { cell, facts, table, everyPage } from "./output.ts";
 import {
   enumWord,
@@ -20,7 +27,7 @@ import {
   whenArgument,
 } from "./values.ts";
 
-interface CreateOptions {
+interface CreateOptions extends LimitOptions {
   readonly account: string;
   readonly name?: string;
   readonly models?: readonly string[];
@@ -39,7 +46,16 @@ interface UpdateOptions {
 /** Adds the commands. */
 export function addKeyCommands(program: Command, { context, print }: CliTools): void {
   const key = program.command("key").description("manage API keys");
-  key
+  addCreate(key, { context, print });
+  addUpdate(key, { context, print });
+  addLimit(key, { context, print });
+  addActions(key, { context, print });
+}
+
+type AddCommand = (key: Command, tools: CliTools) => void;
+
+const addCreate: AddCommand = (key, { context, print }) => {
+  const command = key
     .command("create")
     .description("create a key and print it, this once")
     .requiredOption("--account <account>", "account that pays for its calls")
@@ -54,10 +70,13 @@ export function addKeyCommands(program: Command, { context, print }: CliTools): 
       "what all its calls may cost together (default: no limit)",
       usdArgument,
     )
-    .option("--expires <when>", "such as 30d or 2027-01-31 (default: never)", expiryArgument)
-    .action(async (options: CreateOptions) => {
-      print(await withBackend(context, (backend) => createKey(context, backend, options)));
-    });
+    .option("--expires <when>", "such as 30d or 2027-01-31 (default: never)", expiryArgument);
+  addLimitOptions(command).action(async (options: CreateOptions) => {
+    print(await withBackend(context, (backend) => createKey(context, backend, options)));
+  });
+};
+
+const addUpdate: AddCommand = (key, { context, print }) => {
   key
     .command("update")
     .description("change a key, on every node within a second; what is left out stays as it is")
@@ -79,6 +98,19 @@ export function addKeyCommands(program: Command, { context, print }: CliTools): 
         await withBackend(context, (backend) => updateKey(context, backend, { keyId, options })),
       );
     });
+};
+
+const addLimit: AddCommand = (key, { context, print }) => {
+  const command = key
+    .command("limit")
+    .description("limit what a key spends; what is left out stays as it is")
+    .argument("<key>", "key id (not the key itself)");
+  addLimitOptions(command).action(async (keyId: string, options: LimitOptions) => {
+    print(await withBackend(context, ({ transport }) => limitKey(transport, keyId, options)));
+  });
+};
+
+const addActions: AddCommand = (key, { context, print }) => {
   for (const verb of ["disable", "enable", "delete"] as const) {
     key
       .command(verb)
@@ -95,7 +127,7 @@ export function addKeyCommands(program: Command, { context, print }: CliTools): 
     .action(async ({ account }: { account: string }) => {
       print(await withBackend(context, ({ transport }) => listKeys(transport, account)));
     });
-}
+};
 
 const changes = {
   disable: "stop new calls with a key, on every node within a second",
@@ -116,6 +148,7 @@ async function createKey(
     models: [...models],
     ...(limit && { spendLimit: limit }),
     ...(expires && { expireTime: expires }),
+    ...limitMembers(options).members,
   });
   const json = { keyId: key?.keyId ?? "", key: secret, ...keyTerms(key) };
   return { json, text: `${facts(json)}\n\nKeep the key now: it is not shown again.` };
@@ -140,6 +173,20 @@ async function updateKey(
       ...(expires && { expireTime: expires }),
     },
     updateMask: { paths: paths.map((option) => members[option as keyof typeof members]) },
+  });
+  const json = key === undefined ? {} : keyJson(key);
+  return { json, text: facts(json) };
+}
+
+async function limitKey(
+  transport: Transport,
+  keyId: string,
+  options: LimitOptions,
+): Promise<Output> {
+  const { members: limits, paths } = changedLimits(options, "key limit");
+  const { key } = await createClient(KeyService, transport).updateKey({
+    key: { keyId, ...limits },
+    updateMask: { paths: [...paths] },
   });
   const json = key === undefined ? {} : keyJson(key);
   return { json, text: facts(json) };
@@ -237,5 +284,6 @@ function keyTerms(key: Key | undefined) {
   return {
     expiresAt: timeText(key?.expireTime),
     limit: limit === undefined ? null : usdText(limit),
+    ...limitTerms(key),
   };
 }

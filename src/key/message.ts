@@ -5,6 +5,7 @@ import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
+import type { Budgets } from "../core/budgets.ts";
 import { money } from "../core/money.ts";
 import type { KeyCopies } from "./copies.ts";
 import { KeyUseEntity, type ApiKeyEntity } from "./entity.ts";
@@ -26,20 +27,28 @@ interface KeyMessages {
 /** Sources of those facts. */
 interface KeyKnowledge {
   readonly spentOf: SpentOf;
+  readonly budgets: Pick<Budgets, "of">;
   readonly copies: Pick<KeyCopies, "keptOf">;
 }
 
 /** Creates the converter. */
-export function createKeyMessages(orm: MikroORM, { spentOf, copies }: KeyKnowledge): KeyMessages {
+export function createKeyMessages(orm: MikroORM, known: KeyKnowledge): KeyMessages {
+  const { spentOf, copies } = known;
+  const { of: budgetsOf } = known.budgets;
   const messagesOf = async (rows: readonly KeyRow[]): Promise<Key[]> => {
     const ids = rows.map(({ id }) => id);
     const uses = orm.em.fork().find(KeyUseEntity, { keyId: { $in: ids } });
-    const known = [spentOf(ids), mapDatabaseLoss(uses), copies.keptOf(ids)] as const;
-    const [spent, used, kept] = await Promise.all(known);
+    const [spent, budgets, used, kept] = await Promise.all([
+      spentOf(ids),
+      budgetsOf(ids),
+      mapDatabaseLoss(uses),
+      copies.keptOf(ids),
+    ]);
     const useTimes = new Map(used.map(({ keyId, useTime }) => [keyId, useTime]));
     return rows.map((row) => {
       const message = keyMessage(row, spent.get(row.id) ?? 0n, useTimes.get(row.id));
       message.canReveal = kept.has(row.id);
+      message.budgets = [...(budgets.get(row.id) ?? [])];
       return message;
     });
   };

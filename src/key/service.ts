@@ -9,11 +9,13 @@ import type {
   KeyService,
   UpdateKeyRequest,
 } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
 import { admitCaller } from "../core/access.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { callerKey, type Caller } from "../core/caller.ts";
+import { type Budgets, budgetFacts } from "../core/budgets.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
@@ -38,6 +40,8 @@ interface KeyServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The spending of keys; answered by billing. */
   readonly spentOf: SpentOf;
+  /** The budgets of keys; kept by billing. */
+  readonly budgets: Budgets;
   readonly copies: KeyCopies;
   /** Requires a one-time code from sessions. */
   readonly requireStepUp: RequireStepUp;
@@ -52,13 +56,9 @@ export function createKeyService(options: KeyServiceOptions): Rpcs {
   return { ...listAndCreate(options), ...getAndChange(options), ...createRevealRpc(options) };
 }
 
-function listAndCreate({
-  orm,
-  accountExists,
-  spentOf,
-  copies,
-}: KeyServiceOptions): Pick<Rpcs, "listKeys" | "createKey"> {
-  const { messagesOf, messageOf } = createKeyMessages(orm, { spentOf, copies });
+function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "createKey"> {
+  const { orm, accountExists, copies, budgets } = options;
+  const { messagesOf, messageOf } = createKeyMessages(orm, options);
   const requireAccount = async (caller: Caller | undefined, id: string): Promise<string> => {
     const accountId = parseAccountId(caller, id);
     if (!(await accountExists(accountId))) throw noSuchAccount();
@@ -84,6 +84,7 @@ function listAndCreate({
 
     async createKey(request, { values }) {
       const terms = readTerms(request);
+      const wanted = budgets.check(request.budgets);
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const secret = newSecret();
       const id = newId();
@@ -100,8 +101,9 @@ function listAndCreate({
         const created = em.create(ApiKeyEntity, fresh);
         if (sealed !== undefined) em.create(KeyCopyEntity, { keyId: id, accountId, sealed });
         await em.flush();
-        const after = factsOf(created);
+        const after = { ...factsOf(created), ...(wanted.length > 0 && budgetFacts(wanted)) };
         await recordAction(em, values, { action: "key.create", accountId, subject: id, after });
+        if (wanted.length > 0) await budgets.set(em, { accountId, ownerId: id, budgets: wanted });
         return created;
       });
       return { key: await messageOf(await mapDatabaseLoss(work)), secret };
@@ -119,21 +121,17 @@ function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
   };
 }
 
-function getAndChange({
-  orm,
-  spentOf,
-  copies,
-}: KeyServiceOptions): Pick<
-  Rpcs,
-  "getKey" | "getCurrentKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"
-> {
-  const { messageOf } = createKeyMessages(orm, { spentOf, copies });
+function getAndChange(
+  options: KeyServiceOptions,
+): Pick<Rpcs, "getKey" | "getCurrentKey" | "updateKey" | "enableKey" | "disableKey" | "deleteKey"> {
+  const { orm } = options;
+  const { messageOf } = createKeyMessages(orm, options);
   const change =
     (action: KeyAction): Rpcs["enableKey"] & Rpcs["disableKey"] & Rpcs["deleteKey"] =>
     async ({ keyId }, { values }) => {
       const apply = (row: KeyRow): void => takeAction(row, action);
       const wanted = { keyId, values, action: `key.${action}`, apply };
-      return { key: await messageOf(await changeKey(orm, wanted)) };
+      return { key: await messageOf(await changeKey(options, wanted)) };
     };
   return {
     async getKey({ keyId }, { values }) {
@@ -157,8 +155,9 @@ function getAndChange({
         if (row.state === KeyState.DELETED) throw keyIsDeleted();
         Object.assign(row, changed);
       };
-      const wanted = { keyId, values, action: "key.update", apply };
-      return { key: await messageOf(await changeKey(orm, wanted)) };
+      const budgets = readBudgets(options, request);
+      const wanted = { keyId, values, action: "key.update", apply, budgets };
+      return { key: await messageOf(await changeKey(options, wanted)) };
     },
     enableKey: change("enable"),
     disableKey: change("disable"),
@@ -173,22 +172,36 @@ interface Change {
   readonly action: string;
   /** Changes the row. @throws GatewayError where the change is not allowed */
   readonly apply: (row: KeyRow) => void;
+  /** The new budgets. Default: those it has. */
+  readonly budgets?: readonly Budget[] | undefined;
+}
+
+/** The budgets that an UpdateKey request changes; `undefined`: it changes none. @throws GatewayError INVALID_REQUEST */
+function readBudgets(
+  { budgets }: KeyServiceOptions,
+  { key, updateMask }: UpdateKeyRequest,
+): readonly Budget[] | undefined {
+  if (!membersOf(updateMask).has("budgets")) return undefined;
+  return budgets.check(key?.budgets ?? []);
 }
 
 /** Changes a key under its row lock, so that concurrent changes see each other. */
-function changeKey(orm: MikroORM, change: Change): Promise<KeyRow> {
-  const { keyId, values, action, apply } = change;
+function changeKey({ orm, budgets }: KeyServiceOptions, change: Change): Promise<KeyRow> {
+  const { keyId, values, action, apply, budgets: wanted } = change;
   const caller = values.get(callerKey);
   if (!isUuid(keyId)) return Promise.reject(noSuchKey());
   const work = orm.em.fork().transactional(async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }, lock));
     const { accountId } = row;
-    const before = factsOf(row);
+    const present = wanted && ((await budgets.of([keyId])).get(keyId) ?? []);
+    const before = { ...factsOf(row), ...budgetFacts(present) };
     apply(row);
     await em.flush();
-    const changed = changedFacts(before, factsOf(row));
+    const after = { ...factsOf(row), ...budgetFacts(wanted) };
+    const changed = changedFacts(before, after);
     await recordAction(em, values, { action, accountId, subject: keyId, ...changed });
+    if (wanted) await budgets.set(em, { accountId, ownerId: keyId, budgets: wanted });
     // A trigger may have set delete_time. Read the row anew: refresh() returns amounts as texts.
     em.clear();
     return requireOwn(caller, await em.findOne(ApiKeyEntity, { id: keyId }));

@@ -12,7 +12,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { newId } from "../core/uuid.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { chargeOf, isCancelBilled, taskHold } from "./charge.ts";
-import { holdRefused } from "./failures.ts";
+import { holdRefused } from "../billing/hold-refused.ts";
 import { recordNotification } from "./vendor-notifications.ts";
 import { inTransaction, type TransitionOptions, applyTransition } from "./transition.ts";
 import type { Submitter, TaskPricing } from "./submit.ts";
@@ -152,7 +152,8 @@ async function begin(
   const { holds } = await applyIn(transaction, taskHold(caller, id, amountNanos));
   const [verdict] = holds;
   if (verdict?.admitted !== false) return row;
-  throw holdRefused(verdict, amountNanos, caller.keyLimitNanos);
+  const { keyLimitNanos: limitNanos } = caller;
+  throw holdRefused({ verdict, neededNanos: amountNanos, limitNanos, subject: "task" });
 }
 
 function valuesOf(

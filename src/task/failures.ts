@@ -1,9 +1,7 @@
 /** Errors of task requests, and the failures that end tasks. */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import type { HoldVerdict } from "../billing/ledger/ledger.ts";
 import { queuedTasksMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { formatUsd } from "../core/money.ts";
 import { invalid } from "../core/validation.ts";
 import type { TaskOutcome, TaskFaultCode } from "../vendor/task.ts";
 import type { TransitionColumns } from "./transition.ts";
@@ -45,31 +43,6 @@ export function queueFull(): GatewayError {
     ErrorCode.QUEUE_FULL,
     `${queuedTasksMax} tasks of this account wait already; submit more when some of them run`,
     { retryAfterSeconds: 10 },
-  );
-}
-
-/** 402 for a refused hold. @param limitNanos the key's spend limit; `undefined`: it has none */
-export function holdRefused(
-  { availableNanos, keyRemainingNanos }: Extract<HoldVerdict, { admitted: false }>,
-  neededNanos: bigint,
-  limitNanos: bigint | undefined,
-): GatewayError {
-  const needed = formatUsd(neededNanos);
-  const start = `Insufficient balance: this task can cost ${needed} USD`;
-  if (keyRemainingNanos === undefined || limitNanos === undefined) {
-    const available = formatUsd(availableNanos);
-    return new GatewayError(
-      ErrorCode.INSUFFICIENT_BALANCE,
-      `${start}, ${available} USD is available; top up the account or ask for less`,
-      { metadata: { needed, available } },
-    );
-  }
-  const spendLimit = formatUsd(limitNanos);
-  const remaining = formatUsd(keyRemainingNanos);
-  return new GatewayError(
-    ErrorCode.INSUFFICIENT_BALANCE,
-    `${start}, but of the API key's spend limit of ${spendLimit} USD only ${remaining} USD is left; raise the key's limit or ask for less`,
-    { metadata: { needed, spend_limit: spendLimit, remaining } },
   );
 }
 

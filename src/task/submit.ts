@@ -3,6 +3,7 @@
  * generation, places no other, and its end settles this one (R-TSK-6).
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { holdRefused } from "../billing/hold-refused.ts";
 import { batchValues } from "../billing/ledger/apply-in.ts";
 import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
 import type { KeyCaller } from "../core/caller.ts";
@@ -11,7 +12,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { openPool } from "../db/open-pool.ts";
 import { isCancelBilled, taskHold } from "./charge.ts";
-import { callbackIdReused, holdRefused, queueFull } from "./failures.ts";
+import { callbackIdReused, queueFull } from "./failures.ts";
 import { inTransaction } from "./transition.ts";
 import type { TaskSummary } from "./store.ts";
 import type { ParsedSubmit } from "./submit-form.ts";
@@ -96,7 +97,7 @@ const acceptStatement = {
       insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
         request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
       select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
-      from held where hold_verdicts is null
+      from held where hold_verdicts is null or hold_verdicts = 'b'
       returning ${summaryColumns}
     )
     select held.hold_verdicts, accepted.* from held left join accepted on true`,
@@ -179,7 +180,10 @@ async function accept(
   const [task] = (await accepting).rows;
   if (task === undefined) throw new NotAccepted("no room");
   const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
-  if (verdict?.admitted === false) throw holdRefused(verdict, made.holdNanos, caller.keyLimitNanos);
+  if (verdict?.admitted === false) {
+    const { keyLimitNanos: limitNanos } = caller;
+    throw holdRefused({ verdict, neededNanos: made.holdNanos, limitNanos, subject: "task" });
+  }
   return task;
 }
 

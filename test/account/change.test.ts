@@ -1,4 +1,5 @@
 /** Accounts: suspended and resumed (R-KEY-4), with a discount and a threshold. */
+import { BudgetPeriod } from "../../gen/uas/type/v1/budget_pb.ts";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AccountSchema, AccountState } from "../../gen/uas/account/v1/account_pb.ts";
@@ -116,6 +117,25 @@ describe("UpdateAccount", () => {
     ]);
   });
 
+  it("lets a session set the budgets of its own account; what is not set is left out", async () => {
+    const accountId = await newAccount();
+    const { accounts } = rooms.as({ kind: "session", accountId });
+    const amount = usd(5n);
+    const budgets = [
+      { period: BudgetPeriod.MONTH, amount },
+      { period: BudgetPeriod.DAY, amount, timeZone: "asia/shanghai" },
+    ];
+    const set = await update({ accountId, budgets }, ["budgets"], accounts);
+    expect(set?.budgets).toMatchObject([
+      { period: BudgetPeriod.DAY, amount, timeZone: "Asia/Shanghai", spent: usd(0n) },
+      { period: BudgetPeriod.MONTH, amount, timeZone: "UTC", spent: usd(0n) },
+    ]);
+    expect((await update({ accountId, name: "same" }, ["name"]))?.budgets).toEqual(set?.budgets);
+    const { accounts: listed } = await rooms.accounts.listAccounts({ query: accountId });
+    expect(listed[0]?.budgets).toEqual(set?.budgets);
+    expect((await update({ accountId }, ["budgets"], accounts))?.budgets).toEqual([]);
+  });
+
   it.each<[string, AccountInit, string[]]>([
     ["no mask", { name: "n" }, []],
     ["a member that is not changed so", {}, ["state"]],
@@ -125,6 +145,29 @@ describe("UpdateAccount", () => {
     ["more than the whole price", { discountBp: 10_001 }, ["discount_bp"]],
     ["a threshold of nothing", { lowBalanceThreshold: usd(0n) }, ["low_balance_threshold"]],
     ["a negative threshold", { lowBalanceThreshold: usd(-1n) }, ["low_balance_threshold"]],
+    ["a budget of nothing", { budgets: [{ period: 1, amount: usd(0n) }] }, ["budgets"]],
+    ["a budget without a period", { budgets: [{ amount: usd(1n) }] }, ["budgets"]],
+    [
+      "a budget for an unknown period",
+      { budgets: [{ period: 4 as 3, amount: usd(1n) }] },
+      ["budgets"],
+    ],
+    ["a budget without an amount", { budgets: [{ period: 1 }] }, ["budgets"]],
+    [
+      "two budgets for a period",
+      { budgets: [1n, 2n].map((nanos) => ({ period: 2 as const, amount: usd(nanos) })) },
+      ["budgets"],
+    ],
+    [
+      "a budget of an unknown time zone",
+      { budgets: [{ period: 1, amount: usd(1n), timeZone: "Mars/Base" }] },
+      ["budgets"],
+    ],
+    [
+      "a budget of an offset",
+      { budgets: [{ period: 1, amount: usd(1n), timeZone: "+08:00" }] },
+      ["budgets"],
+    ],
     [
       "another currency",
       { lowBalanceThreshold: { currencyCode: "EUR", amountNanos: 1n } },

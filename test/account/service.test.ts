@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
+import { createBudgets } from "../../src/billing/budgets.ts";
 import { createAccountService } from "../../src/account/service.ts";
 import { anonymous } from "../../src/core/caller.ts";
 import { openDatabase } from "../../src/db/database.ts";
@@ -93,7 +94,10 @@ test("R-MON-7: whether an account exists is 503 while the database is away, and 
   const proxy = await startFaultProxy(rooms.url);
   const database = await openDatabase(proxy.url);
   try {
-    const { exists } = createAccountService({ orm: database.orm });
+    const { exists } = createAccountService({
+      orm: database.orm,
+      budgets: createBudgets(database.pool),
+    });
     expect(await exists(accountId)).toBe(true);
     expect(await exists(unknownId)).toBe(false);
     expect(await exists("'; drop table account; --")).toBe(false);

@@ -15,6 +15,7 @@ const plainTerms = {
   suspendedAt: null,
   discountPercent: "0",
   lowBalanceThreshold: null,
+  budgets: [],
 };
 
 describe("account and topup", () => {

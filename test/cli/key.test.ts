@@ -7,13 +7,13 @@ import { run, runJson } from "./support.ts";
 
 describe("key", () => {
   const made: unknown[] = [];
-  const changed: unknown[] = [];
+  const changed: [paths: unknown, limitNanos: unknown][] = [];
   const key = { keyId, accountId, name: "n", masked: "uas_abcd…wxyz", models: ["demo-chat"] };
   const routes = (router: ConnectRouter) => {
     router.service(KeyService, {
-      createKey: ({ accountId: account, name, models, spendLimit, expireTime }) => {
+      createKey: ({ accountId: account, name, models, spendLimit, expireTime, budgets }) => {
         made.push({ account, name, models });
-        return { key: { ...key, spendLimit, expireTime }, secret: "uas_secret" };
+        return { key: { ...key, spendLimit, expireTime, budgets }, secret: "uas_secret" };
       },
       updateKey: ({ key: wanted, updateMask }) => {
         changed.push([updateMask?.paths, wanted?.spendLimit?.amountNanos]);
@@ -40,7 +40,13 @@ describe("key", () => {
   it("create prints the key once, and warns of a model that is not configured", async () => {
     const line = ["key", "create", "--account", accountId, "--models", "demo-chat, nope"];
     const ran = await runJson(line, { routes });
-    expect(ran.json).toEqual({ keyId, key: "uas_secret", expiresAt: null, limit: null });
+    expect(ran.json).toEqual({
+      keyId,
+      key: "uas_secret",
+      expiresAt: null,
+      limit: null,
+      budgets: [],
+    });
     expect(ran.err).toBe(
       'warning: model "nope" is not configured (there is: demo-chat, demo/instant)\n',
     );
@@ -64,6 +70,35 @@ describe("key", () => {
     const { code, err } = await runJson(["key", "update", keyId, ...options], { routes });
     expect([code, err]).toEqual([0, ""]);
     expect(changed.splice(0)).toEqual([[paths, limitNanos]]);
+  });
+
+  it("create and limit take a budget for each period, in one time zone", async () => {
+    const options = ["--budget", "1.50/day", "--budget", "10/month", "--zone", "Asia/Shanghai"];
+    const budgets = [
+      { amount: "1.5", period: "day", zone: "Asia/Shanghai", spent: "0", resetsAt: null },
+      { amount: "10", period: "month", zone: "Asia/Shanghai", spent: "0", resetsAt: null },
+    ];
+    const line = ["key", "create", "--account", accountId, ...options];
+    expect((await runJson(line, { routes })).json).toMatchObject({ budgets });
+    made.length = 0;
+    expect((await runJson(["key", "limit", keyId, ...options], { routes })).json).toMatchObject({
+      budgets,
+    });
+    const none = await runJson(["key", "limit", keyId, "--budget", "none"], { routes });
+    expect(none.json).toMatchObject({ budgets: [] });
+    expect(changed.splice(0).map(([paths]) => paths)).toEqual([["budgets"], ["budgets"]]);
+  });
+
+  it.each([
+    [["--budget", "10"], 2, "such as 10.00/month"],
+    [["--budget", "10/year"], 2, "such as 10.00/month"],
+    [["--budget", "x/day"], 2, "US dollars"],
+    [["--zone", "UTC"], 1, "give both"],
+    [[], 1, "nothing to change"],
+  ])("limit %j is refused", async (options, code, message) => {
+    const ran = await run(["key", "limit", keyId, ...options], { routes });
+    expect(ran).toMatchObject({ code, out: "" });
+    expect(ran.err).toContain(message);
   });
 
   it("update of nothing is refused", async () => {
@@ -95,6 +130,7 @@ describe("key", () => {
         expiresAt: null,
         limit: "1.5",
         spent: "0.25",
+        budgets: [],
         lastUsedAt: time,
       },
     ]);

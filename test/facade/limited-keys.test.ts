@@ -15,6 +15,8 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { APIError, AuthenticationError, PermissionDeniedError } from "openai";
 import { Client } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { BudgetPeriod } from "../../gen/uas/type/v1/budget_pb.ts";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "../contract/services.ts";
@@ -99,6 +101,32 @@ describe.each(names)("%s", (style) => {
     });
     expect(fixture.upstream.requests).toHaveLength(0);
     // The account has enough: another key of it is served.
+    await styles[style](customer.key, {});
+  });
+
+  it("402: a call that could exceed a budget is told the budget and when it resets", async () => {
+    const { gateway } = fixture;
+    const customer = await gateway.customer();
+    const { accountId } = customer;
+    const amount = { currencyCode: "USD", amountNanos: 1_000n };
+    const timeZone = "Asia/Shanghai";
+    const { account } = await gateway.accounts.updateAccount({
+      account: { accountId, budgets: [{ period: BudgetPeriod.DAY, amount, timeZone }] },
+      updateMask: { paths: ["budgets"] },
+    });
+    const told = await expectFree(gateway, customer, () => failureOf(style, customer.key));
+    expect(told).toMatchObject({ status: 402 });
+    const reset = account?.budgets[0]?.resetTime;
+    const when = reset && timestampDate(reset).toISOString().replace(".000Z", "Z");
+    expect(told.message).toContain(
+      `account's budget of 0.000001 USD per day (Asia/Shanghai) only 0.000001 USD is left until it resets at ${when}`,
+    );
+    expect(told.headers.get("x-should-retry")).toBe("false");
+    expect(fixture.upstream.requests).toHaveLength(0);
+    await gateway.accounts.updateAccount({
+      account: { accountId },
+      updateMask: { paths: ["budgets"] },
+    });
     await styles[style](customer.key, {});
   });
 

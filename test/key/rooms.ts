@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../../src/account/service.ts";
+import { createBudgets } from "../../src/billing/budgets.ts";
 import { spentOfKeys } from "../../src/billing/module.ts";
 import { type Caller, callerKey, operator } from "../../src/core/caller.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
@@ -53,7 +54,8 @@ export async function openRooms() {
 }
 
 function clientsOf({ orm, pool }: Database) {
-  const { service, exists } = createAccountService({ orm });
+  const budgets = createBudgets(pool);
+  const { service, exists } = createAccountService({ orm, budgets });
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const copies = createKeyCopies({
     pool,
@@ -63,7 +65,7 @@ function clientsOf({ orm, pool }: Database) {
     warn: () => {},
   });
   const requireStepUp = (): Promise<void> => Promise.reject(new Error("no codes here"));
-  const room = { orm, accountExists: exists, spentOf, copies, requireStepUp };
+  const room = { orm, accountExists: exists, spentOf, budgets, copies, requireStepUp };
   const services = [serve(AccountService, service), serve(KeyService, createKeyService(room))];
   return (caller: Caller) => {
     const setCaller: Interceptor = (next) => (request) => {

@@ -99,15 +99,41 @@ describe.each<[string, KeyInit, string[]]>([
   ["nanos that are none", { expireTime: { ...inAnHour, nanos: -1 } }, ["expire_time"]],
   ["a limit of nothing", { spendLimit: usd(0n) }, ["spend_limit"]],
   ["a negative limit", { spendLimit: usd(-1n) }, ["spend_limit"]],
+  ["a budget of nothing", { budgets: [{ period: 1, amount: usd(0n) }] }, ["budgets"]],
+  ["a budget without a period", { budgets: [{ amount: usd(1n) }] }, ["budgets"]],
+  [
+    "a budget for an unknown period",
+    { budgets: [{ period: 4 as 3, amount: usd(1n) }] },
+    ["budgets"],
+  ],
+  ["a budget without an amount", { budgets: [{ period: 1 }] }, ["budgets"]],
+  [
+    "two budgets for a period",
+    { budgets: [1n, 2n].map((nanos) => ({ period: 2 as const, amount: usd(nanos) })) },
+    ["budgets"],
+  ],
+  [
+    "a budget of an unknown time zone",
+    { budgets: [{ period: 1, amount: usd(1n), timeZone: "Mars/Base" }] },
+    ["budgets"],
+  ],
+  [
+    "a budget of an offset",
+    { budgets: [{ period: 1, amount: usd(1n), timeZone: "+08:00" }] },
+    ["budgets"],
+  ],
   ["another currency", { spendLimit: { currencyCode: "EUR", amountNanos: 1n } }, ["spend_limit"]],
-])("R-ERR-7: %s", (_, key, paths) => {
-  it("is refused and changes nothing", async () => {
-    const { keyId } = await rooms.owner();
-    const before = (await rooms.keys.getKey({ keyId })).key;
-    expect(await codeOf(update({ keyId, ...key }, paths))).toBe(ErrorCode.INVALID_REQUEST);
-    expect((await rooms.keys.getKey({ keyId })).key).toEqual(before);
-  });
-});
+] satisfies [string, MessageInitShape<typeof KeySchema>, string[]][])(
+  "R-ERR-7: %s",
+  (_, key, paths) => {
+    it("is refused and changes nothing", async () => {
+      const { keyId } = await rooms.owner();
+      const before = (await rooms.keys.getKey({ keyId })).key;
+      expect(await codeOf(update({ keyId, ...key }, paths))).toBe(ErrorCode.INVALID_REQUEST);
+      expect((await rooms.keys.getKey({ keyId })).key).toEqual(before);
+    });
+  },
+);
 
 it("R-ERR-7: whatever the mask and the members are, they can be stored or are INVALID_REQUEST", () => {
   const int64 = fc.bigInt({ min: -(1n << 63n), max: (1n << 63n) - 1n });

@@ -110,6 +110,21 @@ describe("R-TSK-6: money", () => {
       /spend limit of 0\.12 USD/,
     );
   });
+
+  it("a budget of the account counts, exactly, for submits at once", async () => {
+    const limited = await tasks.customer();
+    const budget = "select ledger_budget_set($1, $1, '{3}', array[$2::bigint], '{UTC}')";
+    await tasks.pool.query(budget, [limited.accountId, (3n * imageNanos).toString()]);
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => tasks.send(limited, path, { body: image })),
+    );
+    const counts = Map.groupBy(replies, ({ status }) => status);
+    expect(counts.get(200)?.length).toBe(3);
+    expect(counts.get(402)?.length).toBe(5);
+    expect(errorOf(counts.get(402)?.[0]?.json ?? {})["message"]).toMatch(
+      /account's budget of 0\.12 USD per month \(UTC\) only 0 USD is left until it resets at 20/,
+    );
+  });
 });
 
 it.each(["none", "closed"])(

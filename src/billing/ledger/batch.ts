@@ -8,7 +8,7 @@ import {
   quotedText,
 } from "../calls/call-columns.ts";
 import type { CallRow } from "../calls/call-row.ts";
-import type { ExtendVerdict, HoldVerdict } from "./ledger.ts";
+import type { BudgetLeft, ExtendVerdict, HoldVerdict } from "./ledger.ts";
 import type { Row, Statement } from "./connection.ts";
 
 /** How many parameters `ledger_apply` has after the account. */
@@ -70,6 +70,7 @@ export interface BatchSettle {
 export type SettleVerdict = "settled" | "already" | "unknown";
 
 const admitted: HoldVerdict = { admitted: true };
+const budgeted: HoldVerdict = { admitted: true, isBudgeted: true };
 const settleWords: Readonly<Record<string, SettleVerdict>> = {
   s: "settled",
   a: "already",
@@ -195,12 +196,29 @@ export function lowBalance(row: Row): bigint | undefined {
 
 function holdVerdict(word: string): HoldVerdict {
   if (word === "a" || word === "d") return admitted;
+  if (word === "b") return budgeted;
   if (word === "c") return { admitted: false, availableNanos: 0n, closed: true };
+  if (word.includes("|")) return budgetVerdict(word.split("|"));
   const [available = "0", keyRemaining] = word.split("/");
   const refused = { admitted: false, availableNanos: BigInt(available) } as const;
   return keyRemaining === undefined
     ? refused
     : { ...refused, keyRemainingNanos: BigInt(keyRemaining) };
+}
+
+/** See ledger_budget_short. */
+function budgetVerdict(words: readonly string[]): HoldVerdict {
+  const [available = "0", owner, period, amount = "0", remaining = "0", endMs, timeZone = ""] =
+    words;
+  const budget: BudgetLeft = {
+    owner: owner === "a" ? "account" : "key",
+    period: Number(period),
+    amountNanos: BigInt(amount),
+    remainingNanos: BigInt(remaining),
+    resetTime: new Date(Number(endMs)),
+    timeZone,
+  };
+  return { admitted: false, availableNanos: BigInt(available), budget };
 }
 
 /** The operation waits · its bytes were written · the database has answered, and no caller knows yet. */

@@ -30,8 +30,12 @@ export interface HoldOperation {
 
 /** The result of a hold. */
 export type HoldVerdict =
-  | { readonly admitted: true }
-  /** The balance, or the key's limit, does not cover it; nothing was reserved. */
+  | {
+      readonly admitted: true;
+      /** The account or one of its keys has budgets: what the call costs beyond the hold must be held first. */
+      readonly isBudgeted?: true;
+    }
+  /** The balance, the key's limit or a budget does not cover it; nothing was reserved. */
   | {
       readonly admitted: false;
       readonly availableNanos: bigint;
@@ -39,7 +43,23 @@ export type HoldVerdict =
       readonly closed?: true;
       /** Set where the key's spend limit refused the hold: the rest of that limit, 0 or more. */
       readonly keyRemainingNanos?: bigint;
+      /** Set where a budget refused the hold. */
+      readonly budget?: BudgetLeft;
     };
+
+/** A budget that does not cover a hold. */
+export interface BudgetLeft {
+  readonly owner: "account" | "key";
+  /** A BudgetPeriod: 1 day, 2 week, 3 month. */
+  readonly period: number;
+  readonly amountNanos: bigint;
+  /** What is left of it, 0 or more. */
+  readonly remainingNanos: bigint;
+  /** When its period ends. */
+  readonly resetTime: Date;
+  /** The time zone of its periods, an IANA name. */
+  readonly timeZone: string;
+}
 
 /** Extends a hold and checkpoints its call. All figures are absolute: a repetition changes nothing. */
 export interface ExtendOperation {

@@ -1,10 +1,11 @@
-/** Settings of an account: name, discount, low-balance alert. */
+/** Settings of an account: name, discount, low-balance alert, budgets. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { decimalUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
+import { BudgetFields, type BudgetForm, budgetForm, budgetsOf } from "../ui/budget-fields.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { TextField } from "../ui/field.tsx";
@@ -15,17 +16,19 @@ interface Values {
   readonly name: string;
   readonly discount: string;
   readonly threshold: string;
+  readonly budgets: BudgetForm;
 }
 
-function formOf({ name, discountBp, lowBalanceThreshold }: Account): Values {
+function formOf({ name, discountBp, lowBalanceThreshold, budgets }: Account): Values {
   return {
     name,
     discount: discountBp === 0 ? "" : String(discountBp / 100),
     threshold: lowBalanceThreshold === undefined ? "" : decimalUsd(nanosOf(lowBalanceThreshold)),
+    budgets: budgetForm(budgets),
   };
 }
 
-/** Changes name, discount and low-balance alert. */
+/** Changes name, discount, low-balance alert and budgets. */
 export function AccountSettingsCard({ account }: { account: Account }) {
   const { accounts: text, common } = useText();
   const present = formOf(account);
@@ -40,15 +43,17 @@ export function AccountSettingsCard({ account }: { account: Account }) {
   const discountBp = parsePercent(form.discount);
   const nanos = form.threshold.trim() === "" ? undefined : parseUsd(form.threshold);
   const submit = (): void => {
-    if (discountBp === undefined || !isThreshold(form.threshold)) return;
+    const budgets = budgetsOf(form.budgets);
+    if (discountBp === undefined || !isThreshold(form.threshold) || !budgets) return;
     update.mutate({
       account: {
         accountId: account.accountId,
         name: form.name,
         discountBp,
+        budgets,
         ...(nanos !== undefined && { lowBalanceThreshold: moneyOf(nanos) }),
       },
-      updateMask: { paths: ["name", "discount_bp", "low_balance_threshold"] },
+      updateMask: { paths: ["name", "discount_bp", "low_balance_threshold", "budgets"] },
     });
   };
   return (
@@ -98,6 +103,10 @@ function Fields({ values, onChange }: { values: Values; onChange: (values: Value
         inputMode="decimal"
         placeholder="5.00"
         onChange={(event) => onChange({ ...values, threshold: event.target.value })}
+      />
+      <BudgetFields
+        form={values.budgets}
+        onChange={(budgets) => onChange({ ...values, budgets })}
       />
     </>
   );

@@ -1,4 +1,4 @@
-/** Billing: balance, top-up, low-balance alert and the ledger. */
+/** Billing: balance, top-up, low-balance alert, budgets and the ledger. */
 import { useMutation } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -8,6 +8,7 @@ import { useText } from "../common/language.tsx";
 import { decimalUsd, moneyOf, nanosOf, parseUsd, usd } from "../common/money.ts";
 import { useAccountId, useSession } from "../common/session.tsx";
 import { localZone } from "../common/time.ts";
+import { BudgetFields, BudgetLines, budgetForm, budgetsOf } from "../ui/budget-fields.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, PageHead } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
@@ -31,6 +32,7 @@ export function BillingPage() {
         <div className="grid grid-cols-1 gap-6 lg:grid-cols-2">
           <TopUpCard />
           <AlertCard />
+          <BudgetCard />
         </div>
         <Ledger
           accountId={accountId}
@@ -112,6 +114,42 @@ function AlertCard() {
           {common.save}
         </Button>
         <ErrorNote error={update.error} />
+      </Form>
+    </Card>
+  );
+}
+
+function BudgetCard() {
+  const { budgets: text, common } = useText();
+  const { account } = useSession();
+  const done = useDone();
+  const present = budgetForm(account.budgets);
+  const [form, setForm] = useState(present);
+  const update = useMutation(AccountService.method.updateAccount, {
+    onSuccess: () => done(text.saved),
+  });
+  const submit = (): void => {
+    const budgets = budgetsOf(form);
+    if (budgets === undefined) return;
+    const { accountId } = account;
+    update.mutate({ account: { accountId, budgets }, updateMask: { paths: ["budgets"] } });
+  };
+  return (
+    <Card className="lg:col-span-2">
+      <CardHead title={text.cardTitle} hint={text.cardHint} />
+      <Form onSubmit={submit} className="flex flex-col gap-4 px-5 pb-5">
+        <BudgetFields form={form} onChange={setForm} />
+        <BudgetLines budgets={account.budgets} />
+        <ErrorNote error={update.error} />
+        <Button
+          type="submit"
+          size="medium"
+          className="self-start"
+          isBusy={update.isPending}
+          disabled={JSON.stringify(form) === JSON.stringify(present)}
+        >
+          {common.save}
+        </Button>
       </Form>
     </Card>
   );

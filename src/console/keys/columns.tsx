@@ -5,6 +5,7 @@ import { useNow } from "../common/clock.tsx";
 import { type Texts, useText } from "../common/language.tsx";
 import { nanosOf, usd } from "../common/money.ts";
 import { msOf } from "../common/time.ts";
+import { BudgetLines } from "../ui/budget-fields.tsx";
 import { ActionMenu, type MenuItem } from "../ui/menu.tsx";
 import { Amount, Badge, Truncated } from "../ui/show.tsx";
 import { agoColumn, type Column, HiddenTitle } from "../ui/table.tsx";
@@ -74,7 +75,7 @@ export function keyColumns({
   ];
 }
 
-function Spent({ apiKey: { spent, spendLimit } }: { apiKey: Key }) {
+function Spent({ apiKey: { spent, spendLimit, budgets } }: { apiKey: Key }) {
   const { keys: text } = useText();
   return (
     <>
@@ -82,6 +83,7 @@ function Spent({ apiKey: { spent, spendLimit } }: { apiKey: Key }) {
       {spendLimit !== undefined && (
         <span className="block text-xs text-muted">{text.ofLimit(usd(nanosOf(spendLimit)))}</span>
       )}
+      <BudgetLines budgets={budgets} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { decimalUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
 import { useAccountId } from "../common/session.tsx";
 import { dayText, msOf, timestampOf } from "../common/time.ts";
 import { usePrices } from "../models/prices.tsx";
+import { BudgetFields, type BudgetForm, budgetForm, budgetsOf } from "../ui/budget-fields.tsx";
 import { CheckField, Segments, SelectField, TextField } from "../ui/field.tsx";
 import { FormDialog, useDone } from "../ui/form.tsx";
 
@@ -22,24 +23,27 @@ interface Form {
   readonly models: readonly string[] | undefined;
   readonly expiry: Expiry;
   readonly limit: string;
+  readonly budgets: BudgetForm;
 }
 
 const dayMs = 86_400_000;
 
 function formOf(key: Key | undefined): Form {
   if (key === undefined) {
-    return { name: `dev-${dayText(Date.now())}`, models: undefined, expiry: "never", limit: "" };
+    const name = `dev-${dayText(Date.now())}`;
+    return { name, models: undefined, expiry: "never", limit: "", budgets: budgetForm([]) };
   }
   return {
     name: key.name,
     models: key.models.length === 0 ? undefined : key.models,
     expiry: key.expireTime === undefined ? "never" : "keep",
     limit: key.spendLimit === undefined ? "" : decimalUsd(nanosOf(key.spendLimit)),
+    budgets: budgetForm(key.budgets),
   };
 }
 
 /** The members of a request for the values of the form. */
-function membersOf({ name, models, expiry, limit }: Form, key: Key | undefined) {
+function membersOf({ name, models, expiry, limit, budgets }: Form, key: Key | undefined) {
   const nanos = limit.trim() === "" ? undefined : parseUsd(limit);
   const days = Number(expiry);
   const expireTime =
@@ -53,6 +57,7 @@ function membersOf({ name, models, expiry, limit }: Form, key: Key | undefined) 
     models: [...(models ?? [])],
     ...(expireTime !== undefined && { expireTime }),
     ...(nanos !== undefined && { spendLimit: moneyOf(nanos) }),
+    budgets: budgetsOf(budgets) ?? [],
   };
 }
 
@@ -83,10 +88,10 @@ export function EditDialog({
   });
   const submit = (): void => {
     setTried(true);
-    if (!isLimit(form.limit)) return;
+    if (!isLimit(form.limit) || budgetsOf(form.budgets) === undefined) return;
     const members = membersOf(form, apiKey);
     if (apiKey === undefined) return create.mutate({ accountId, ...members });
-    const updateMask = { paths: ["name", "models", "expire_time", "spend_limit"] };
+    const updateMask = { paths: ["name", "models", "expire_time", "spend_limit", "budgets"] };
     update.mutate({ key: { keyId: apiKey.keyId, ...members }, updateMask });
   };
   return (
@@ -154,6 +159,7 @@ function Fields({
         placeholder="25.00"
         onChange={(event) => onChange({ ...form, limit: event.target.value })}
       />
+      <BudgetFields form={form.budgets} onChange={(budgets) => onChange({ ...form, budgets })} />
     </>
   );
 }

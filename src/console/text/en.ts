@@ -1,6 +1,6 @@
 /** English: every other language has the same members. */
 import { accounts, audit, system } from "./en/accounts.ts";
-import { billing, codes } from "./en/billing.ts";
+import { billing, budgets, codes } from "./en/billing.ts";
 import { allCalls, calls, refund } from "./en/calls.ts";
 import { common, layout } from "./en/common.ts";
 import { keys } from "./en/keys.ts";
@@ -24,6 +24,7 @@ export const en = {
   allCalls,
   refund,
   billing,
+  budgets,
   codes,
   tasks,
   webhooks,

@@ -1,7 +1,7 @@
 /** Simplified Chinese, in the terms of Chinese cloud consoles. */
 import type { Texts } from "./en.ts";
 import { accounts, audit, system } from "./zh/accounts.ts";
-import { billing, codes } from "./zh/billing.ts";
+import { billing, budgets, codes } from "./zh/billing.ts";
 import { allCalls, calls, refund } from "./zh/calls.ts";
 import { common, layout } from "./zh/common.ts";
 import { keys } from "./zh/keys.ts";
@@ -25,6 +25,7 @@ export const zh: Texts = {
   allCalls,
   refund,
   billing,
+  budgets,
   codes,
   tasks,
   webhooks,

@@ -1,13 +1,14 @@
--- Makes the holds of a batch one by one, where not all of them fit the balance or a key's limit.
+-- Makes the holds of a batch one by one, where not all of them fit the balance, a key's limit or a budget.
 --
--- Called by ledger_apply. Returns one verdict for each hold, comma separated (see there), and the sum
+-- Called by ledger_apply. p_now: when they are counted in budgets; null: the account has none. Returns one verdict for each hold, comma separated (see there), and the sum
 -- of the holds made.
 --
--- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend).
+-- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend);
+-- budgets.
 -- SQL, because the answer to one hold decides what is left for the next one.
 create or replace function ledger_admit(
   p_account uuid, p_node uuid, p_ids uuid[], p_amounts bigint[], p_keys uuid[], p_limits bigint[],
-  p_ttl_ms integer, p_available bigint, p_requests text[],
+  p_ttl_ms integer, p_available bigint, p_requests text[], p_now timestamptz,
   out verdicts text, out made bigint
 )
 language plpgsql
@@ -22,27 +23,37 @@ declare
   v_word text;
   v_count integer;
   v_remaining bigint;
+  v_short text;
 begin
   made := 0;
   for i in 1..cardinality(p_ids) loop
-    select case when h.account_id = p_account and h.state = 1 then 'd' else 'c' end into v_word
+    select case when h.account_id <> p_account or h.state <> 1 then 'c'
+        when p_now is null then 'd' else 'b' end into v_word
       from hold h where h.id = p_ids[i];
     if not found then
       -- A call for nothing is not refused, also where a cost has gone over the limit.
       v_remaining := case when p_limits[i] is not null then greatest(p_limits[i] - coalesce(
         (select k.spent + k.held from key_spend k where k.key_id = p_keys[i]), 0), 0) end;
+      v_short := case when p_now is not null then
+        ledger_budget_short(p_account, p_keys[i], p_amounts[i]) end;
       if p_amounts[i] > p_available - made then
         v_word := (p_available - made)::text;
       elsif p_amounts[i] > v_remaining then
         v_word := format('%s/%s', p_available - made, v_remaining);
+      elsif v_short is not null then
+        v_word := format('%s|%s', p_available - made, v_short);
       else
-        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
+            budget_time)
           values (p_ids[i], p_account, p_amounts[i], p_node, p_keys[i], p_limits[i],
-            clock_timestamp() + p_ttl_ms * interval '1 ms', p_requests[i])
+            clock_timestamp() + p_ttl_ms * interval '1 ms', p_requests[i], p_now)
           on conflict (id) do nothing;
         get diagnostics v_count = row_count;
-        v_word := case when v_count = 1 then 'a' else 'c' end;
+        v_word := case when v_count = 0 then 'c' when p_now is null then 'a' else 'b' end;
         made := made + v_count * p_amounts[i];
+        if v_count = 1 and p_now is not null then
+          perform ledger_budget_hold(array[p_ids[i]]);
+        end if;
         if v_count = 1 and p_keys[i] is not null then
           insert into key_spend as k (key_id, account_id, held)
             values (p_keys[i], p_account, p_amounts[i])

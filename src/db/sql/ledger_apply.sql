@@ -8,7 +8,10 @@
 -- Arrays without members may be null.
 --
 -- Locks, in this order: the account's balance row, its holds, its keys (key_spend), the hourly sums
--- (usage_hour). Every function that moves money keeps this order.
+-- (usage_hour), its budgets. Every function that moves money keeps this order.
+--
+-- Budgets (ledger_budget_*): only where the account has some (balance.budget_time is not null), v_now is
+-- the time that this batch counts with. Other accounts pay one comparison for each kind of operation.
 --
 -- Parameters
 --   p_node, p_node_name   The process. The name is given until the database has answered the process
@@ -38,8 +41,10 @@
 -- Results. Null where everything went the ordinary way, else one verdict per operation, comma separated.
 --   settle_verdicts       s settled; a already settled before; u unknown
 --   extend_verdicts       the amount now held; c closed
---   hold_verdicts         a admitted; d already held; c closed; the available amount where that is not
---                         enough; available/remaining where the key's limit is not
+--   hold_verdicts         a admitted; d already held; b either, where the account has budgets; c closed;
+--                         the available amount where that is not enough; available/remaining where the
+--                         key's limit is not; available and ledger_budget_short, with | between, where
+--                         a budget is not
 --   low_balance           the balance, where this batch took it below the account's threshold
 --
 -- A settlement takes its own hold first. What exceeds the hold comes, in the order of ids, from what
@@ -88,15 +93,16 @@ declare
   v_asked bigint;
   v_ids uuid[];
   v_checkpointed boolean;
+  v_now timestamptz;
   v_key uuid := case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end;
 begin
   loop
     -- With what all settlements cost and all holds ask for: a statement for each sum would cost more
     -- than both.
-    select b.available, b.held, b.low_below,
+    select b.available, b.held, b.low_below, b.budget_time,
         (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
         (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
-      into v_available, v_held, v_low, v_cost, v_asked
+      into v_available, v_held, v_low, v_now, v_cost, v_asked
       from balance b where b.account_id = p_account for update;
     exit when found;
     insert into balance (account_id) values (p_account) on conflict do nothing;
@@ -105,6 +111,8 @@ begin
   if p_node_name is not null then
     insert into node (id, name) values (p_node, p_node_name) on conflict do nothing;
   end if;
+
+  if v_now is not null then v_now := ledger_budget_roll(p_account, v_now); end if;
 
   if cardinality(p_settle_ids) > 0 then
     -- Two statements that differ in what is paid only: as one, a batch of one call took 3 % more CPU.
@@ -177,6 +185,7 @@ begin
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
 
+    if v_now is not null then perform ledger_budget_settle(v_ids); end if;
     if v_checkpointed then delete from hold_checkpoint where hold_id = any(v_ids); end if;
     if v_count = cardinality(p_settle_ids) then
       if p_kinds is not null then
@@ -265,7 +274,8 @@ begin
 
   if cardinality(p_extend_ids) > 0 then
     select e.verdicts, e.grown into extend_verdicts, v_sum
-      from ledger_extend(p_account, p_extend_ids, p_extend_amounts, p_checkpoints, v_available) e;
+      from ledger_extend(p_account, p_extend_ids, p_extend_amounts, p_checkpoints, v_available,
+        v_now) e;
     v_available := v_available - v_sum;
     v_held := v_held + v_sum;
   end if;
@@ -274,12 +284,14 @@ begin
     v_sum := v_asked;
     if v_sum <= v_available
       and (p_hold_limits is null or ledger_keys_fit(p_hold_keys, p_hold_amounts, p_hold_limits))
+      and (v_now is null or ledger_budget_fits(p_account, v_key, p_hold_keys, p_hold_amounts))
     then
       if p_fresh then
         insert into hold
-            (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+            (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
+              budget_time)
           select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
+              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id, v_now
             from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
               as t(id, amount, key_id, key_limit, request_id);
         if v_key is not null then
@@ -292,12 +304,14 @@ begin
               where t.key_id is not null group by t.key_id
             on conflict (key_id) do update set held = k.held + excluded.held;
         end if;
+        v_ids := p_hold_ids;
       else
         with made as (
           insert into hold
-              (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id)
+              (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
+              budget_time)
             select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-                clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id
+                clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id, v_now
               from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
                 as t(id, amount, key_id, key_limit, request_id)
             on conflict (id) do nothing
@@ -313,23 +327,30 @@ begin
         if v_count < cardinality(p_hold_ids) then
           select string_agg(case
                 when h.account_id <> p_account or h.state <> 1 then 'c'
+                when v_now is not null then 'b'
                 when h.id = any(v_ids) then 'a' else 'd' end, ',' order by t.n)
             into hold_verdicts
             from unnest(p_hold_ids) with ordinality as t(id, n) join hold h on h.id = t.id;
         end if;
+      end if;
+      if v_now is not null then
+        perform ledger_budget_hold(v_ids);
+        hold_verdicts := coalesce(hold_verdicts,
+          array_to_string(array_fill('b'::text, array[cardinality(p_hold_ids)]), ','));
       end if;
     else
       select a.verdicts, a.made into hold_verdicts, v_sum
         from ledger_admit(p_account, p_node, p_hold_ids, p_hold_amounts,
           case when v_key is null then p_hold_keys
             else array_fill(v_key, array[cardinality(p_hold_ids)]) end,
-          p_hold_limits, p_ttl_ms, v_available, p_hold_requests) a;
+          p_hold_limits, p_ttl_ms, v_available, p_hold_requests, v_now) a;
     end if;
     v_available := v_available - v_sum;
     v_held := v_held + v_sum;
   end if;
 
-  update balance b set available = v_available, held = v_held where b.account_id = p_account;
+  update balance b set available = v_available, held = v_held, budget_time = v_now
+    where b.account_id = p_account;
   if v_before >= v_low and v_available + v_held < v_low then
     low_balance := v_available + v_held;
   end if;

@@ -1,16 +1,19 @@
 -- Grows holds of running calls and keeps their checkpoints. Called by ledger_apply.
 --
--- p_amounts: what each hold is to be. A hold gets what the balance and the key's limit still give, in
--- the order of the extensions, and comes once in a batch. p_checkpoints: [{ id, cost, record }], what
--- each call would cost if it ended now; it is settled so if its process dies.
+-- p_amounts: what each hold is to be. A hold gets what the balance, the key's limit and the budgets still
+-- give, in the order of the extensions, and comes once in a batch. p_checkpoints: [{ id, cost, record }], what
+-- each call would cost if it ended now; it is settled so if its process dies. p_now: when
+-- growth is counted in budgets; null: the account has none.
 --
 -- Returns one verdict for each extension where any is not what was asked for (see ledger_apply), and
 -- the sum by which the holds grew.
 --
--- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend).
+-- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend);
+-- budgets.
 -- SQL, because the answer to one extension decides what is left for the next one.
 create or replace function ledger_extend(
   p_account uuid, p_ids uuid[], p_amounts bigint[], p_checkpoints json, p_available bigint,
+  p_now timestamptz,
   out verdicts text, out grown bigint
 )
 language plpgsql
@@ -30,7 +33,7 @@ declare
 begin
   grown := 0;
   for v_row in
-    select t.amount, h.id, h.amount as held, h.key_id, h.key_limit
+    select t.amount, h.id, h.amount as held, h.key_id, h.key_limit, h.budget_time
       from unnest(p_ids, p_amounts) with ordinality as t(id, amount, n)
         left join hold h on h.id = t.id and h.account_id = p_account and h.state + 0 = 1
       order by t.n
@@ -44,7 +47,13 @@ begin
     if v_growth > 0 and v_row.key_limit is not null then
       select least(v_growth, greatest(v_row.key_limit - k.spent - k.held, 0)) into v_growth
         from key_spend k where k.key_id = v_row.key_id;
-      update key_spend k set held = k.held + v_growth where k.key_id = v_row.key_id and v_growth > 0;
+    end if;
+    if v_growth > 0 and p_now is not null then
+      v_growth := ledger_budget_extend(p_account, v_row.key_id, v_row.held, v_row.budget_time,
+        v_growth);
+    end if;
+    if v_growth > 0 and v_row.key_limit is not null then
+      update key_spend k set held = k.held + v_growth where k.key_id = v_row.key_id;
     end if;
     v_words := v_words || (v_row.held + v_growth)::text;
     v_is_plain := v_is_plain and v_row.held + v_growth = v_row.amount;
@@ -58,7 +67,8 @@ begin
 
   if grown > 0 then
     with steps as (
-      update hold h set amount = h.amount + g.growth, steps = h.steps + 1
+      update hold h set amount = h.amount + g.growth, steps = h.steps + 1,
+          budget_time = coalesce(p_now, h.budget_time)
         from unnest(v_ids, v_growths) as g(id, growth) where h.id = g.id
         returning h.id, h.steps, g.growth, h.key_id, h.key_limit
     ), spent as (

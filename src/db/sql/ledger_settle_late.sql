@@ -5,7 +5,7 @@
 -- correction with an id of its own that names the call. A refund that the customer got stays, once.
 --
 -- Called by ledger_settle_odd. Locks, in this order: the caller holds the account's balance row; the
--- hold; its key (key_spend); the call.
+-- hold; its key (key_spend); budgets; the call.
 create or replace function ledger_settle_late(
   p_account uuid, p_id uuid, p_cost bigint, p_vendor bigint, p_available bigint, p_held bigint
 ) returns bigint
@@ -19,13 +19,14 @@ as $$
 declare
   v_cost bigint;
   v_key uuid;
+  v_time timestamptz;
   v_paid bigint;
   v_vendor bigint;
   v_is_charged boolean;
   v_pays bigint;
   v_txn uuid := p_id;
 begin
-  select coalesce(settled, 0), key_id into v_cost, v_key from hold where id = p_id;
+  select coalesce(settled, 0), key_id, budget_time into v_cost, v_key, v_time from hold where id = p_id;
   select coalesce(-sum(amount) filter (where account = 1), 0),
       coalesce(sum(amount) filter (where account = 8), 0), count(*) > 0
     into v_paid, v_vendor, v_is_charged from ledger_entry where txn_id = p_id;
@@ -42,6 +43,8 @@ begin
       where e.amount <> 0;
   update hold set state = case when p_cost > 0 then 2 else 3 end, settled = p_cost where id = p_id;
   update key_spend k set spent = k.spent + p_cost - v_cost where k.key_id = v_key;
+  update budget b set spent = greatest(b.spent + p_cost - v_cost, 0)
+    where b.owner_id = any(array[p_account, v_key]) and b.start_time <= v_time;
   update call set cost = p_cost where id = p_id;
   return p_available + v_paid - v_pays;
 end $$;

@@ -40,6 +40,8 @@ export class Call implements CallFacts {
   vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
+  /** Whether budgets limit the call: it may cost only what is held. */
+  isBudgeted = false;
   priceVersion = "";
   upstreamRequestId = "";
   /** Request members that the vendor's style could not carry, and reply members that the caller's could not. */

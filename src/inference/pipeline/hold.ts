@@ -1,6 +1,6 @@
 /** Holds money for a call, durably, before the first attempt. */
+import { holdRefused } from "../../billing/hold-refused.ts";
 import type { Chunk } from "./adapter.ts";
-import { holdRefused } from "./failures.ts";
 import type { HoldPlan } from "./hold-plan.ts";
 import type { Quoted } from "./quote.ts";
 
@@ -25,7 +25,8 @@ export async function hold<Out extends Chunk>(quoted: Quoted<Out>): Promise<Held
   let plan = planFor(tokens.bound);
   let verdict = await ledger.hold({ ...holder, amountNanos: plan.firstNanos });
   if (!verdict.admitted) {
-    const spendableNanos = verdict.keyRemainingNanos ?? verdict.availableNanos;
+    const { budget, keyRemainingNanos, availableNanos } = verdict;
+    const spendableNanos = budget?.remainingNanos ?? keyRemainingNanos ?? availableNanos;
     const isHopeless = planFor(0).firstNanos > spendableNanos;
     const counted = isHopeless ? undefined : await tokens.countedBound();
     const smaller = counted === undefined ? plan : planFor(counted);
@@ -36,10 +37,12 @@ export async function hold<Out extends Chunk>(quoted: Quoted<Out>): Promise<Held
     }
     if (!verdict.admitted) {
       metrics.refusedForBalance.inc();
-      throw holdRefused(verdict, plan.firstNanos, keyLimitNanos);
+      const neededNanos = plan.firstNanos;
+      throw holdRefused({ verdict, neededNanos, limitNanos: keyLimitNanos, subject: "call" });
     }
   }
   call.heldNanos = plan.firstNanos;
+  call.isBudgeted = verdict.isBudgeted === true;
   call.priceVersion = pricing.version(price);
   return { ...quoted, plan };
 }

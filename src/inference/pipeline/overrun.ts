@@ -32,11 +32,12 @@ export async function coverReply<Out extends Chunk>(
 }
 
 /**
- * Keeps a charge within the key's spend limit: the hold grows to the charge, and output beyond the hold is not charged.
+ * Keeps a charge within the key's spend limit and the budgets: the hold grows to the charge, and output beyond the hold is not charged.
  * The ledger itself keeps a charge within the account's balance.
  */
-export async function clampToKeyLimit<Out extends Chunk>(held: Held<Out>): Promise<void> {
-  if (held.call.start.keyLimitNanos !== undefined) await clampToHold(held);
+export async function clampToLimits<Out extends Chunk>(held: Held<Out>): Promise<void> {
+  const { call } = held;
+  if (call.isBudgeted || call.start.keyLimitNanos !== undefined) await clampToHold(held);
 }
 
 /** Keeps a charge within what can be held for it: the hold grows, and what it still does not cover is not charged. */

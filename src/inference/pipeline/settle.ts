@@ -13,7 +13,7 @@ import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
-import { clampToKeyLimit, markOverrun } from "./overrun.ts";
+import { clampToLimits, markOverrun } from "./overrun.ts";
 import type { HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
@@ -81,7 +81,7 @@ export async function settle<Out extends Chunk>(
       call.isCharged = false;
       call.costNanos = 0n;
     }
-    await clampToKeyLimit(reached);
+    await clampToLimits(reached);
   }
   markOverrun(reached);
   reportCall(call, deps);

@@ -1,4 +1,6 @@
 /** GET /v1/key and /v1/credits: what a key and its account have spent, in the form that OpenRouter's clients read. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Budget, BudgetPeriod } from "../../../gen/uas/type/v1/budget_pb.ts";
 import { expect, it } from "vitest";
 import { formatUsd } from "../../../src/core/money.ts";
 import { priceDefault } from "../../support/gateway.ts";
@@ -39,6 +41,7 @@ it("tell a new key that nothing was spent", async () => {
     limit: null,
     limit_remaining: null,
     limit_reset: null,
+    budgets: [],
     expires_at: null,
     is_free_tier: false,
     is_provisioning_key: false,
@@ -89,6 +92,39 @@ it("tell a key that has used up its limit that nothing is left", async () => {
   const told = await dataOf("/v1/key", key);
   expect(told).toMatchObject({ label: "Büro", limit: 1e-9, limit_remaining: 0 });
 });
+
+it("tell the budgets of a key; without a spend limit, the one with the least left is its limit", async () => {
+  const { key, keyId } = await fixture.gateway.customer();
+  const usd = (amountNanos: bigint) => ({ currencyCode: "USD", amountNanos });
+  const budgets = [
+    { period: BudgetPeriod.DAY, amount: usd(2_000_000_000n) },
+    { period: BudgetPeriod.MONTH, amount: usd(1_500_000_000n), timeZone: "Asia/Shanghai" },
+  ];
+  const updateMask = { paths: ["budgets"] };
+  const updated = await fixture.gateway.keys.updateKey({ key: { keyId, budgets }, updateMask });
+  const spent = await spend(key);
+  const left = Number(formatUsd(1_500_000_000n - spent));
+  const [usage, resets] = [Number(formatUsd(spent)), updated.key?.budgets.map(resetOf)];
+  expect(await dataOf("/v1/key", key)).toMatchObject({
+    limit: 1.5,
+    limit_remaining: left,
+    limit_reset: "monthly",
+    budgets: [
+      { reset: "daily", limit: 2, usage, resets_at: resets?.[0], time_zone: "UTC" },
+      { limit: 1.5, usage, remaining: left, resets_at: resets?.[1], time_zone: "Asia/Shanghai" },
+    ],
+  });
+  const spendLimit = usd(3_000_000_000n);
+  await fixture.gateway.keys.updateKey({
+    key: { keyId, spendLimit },
+    updateMask: { paths: ["spend_limit"] },
+  });
+  expect(await dataOf("/v1/key", key)).toMatchObject({ limit: 3, limit_reset: null });
+});
+
+function resetOf({ resetTime }: Budget): string | undefined {
+  return resetTime && timestampDate(resetTime).toISOString();
+}
 
 it("tell when the key expires", async () => {
   const { accountId } = await fixture.gateway.customer();

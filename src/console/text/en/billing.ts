@@ -49,6 +49,20 @@ export const billing = {
   noMatchHint: "Choose another type or a longer time range.",
 };
 
+export const budgets = {
+  title: "Budgets in USD",
+  cardTitle: "Budgets",
+  cardHint: "What all API keys of this account may spend together, beside the balance.",
+  hint: "The most that calls may cost in each period. A call that could exceed it is refused. Empty: no budget.",
+  periods: ["", "Per day", "Per week", "Per month"] as readonly string[],
+  words: ["", "per day", "per week", "per month"] as readonly string[],
+  zone: "Time zone of the periods",
+  amountWrong: "Enter an amount above zero, such as 10.",
+  line: (spent: string, amount: string, period: string) => `${spent} of ${amount} ${period}`,
+  resets: (when: string) => `Resets ${when}`,
+  saved: "Budgets saved",
+};
+
 export const codes = {
   title: "Redeem codes",
   hint: "A code adds its value to the balance of the account that redeems it, once.",

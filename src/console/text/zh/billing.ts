@@ -42,6 +42,20 @@ export const billing: Texts["billing"] = {
   noMatchHint: "请选择其他类型或更长的时间范围。",
 };
 
+export const budgets: Texts["budgets"] = {
+  title: "预算（美元）",
+  cardTitle: "预算",
+  cardHint: "除余额外，该账号所有 API Key 合计可消费的上限。",
+  hint: "每个周期内调用费用的上限，可能超出的调用会被拒绝。留空则不设预算。",
+  periods: ["", "每日", "每周", "每月"],
+  words: ["", "每日", "每周", "每月"],
+  zone: "周期所用时区",
+  amountWrong: "请输入大于零的金额，例如 10。",
+  line: (spent, amount, period) => `${period} ${amount}，已用 ${spent}`,
+  resets: (when) => `${when} 重置`,
+  saved: "预算已保存",
+};
+
 export const codes: Texts["codes"] = {
   title: "兑换码",
   hint: "兑换后，面值计入兑换账户的余额。每个兑换码只能使用一次。",

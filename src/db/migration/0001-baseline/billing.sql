@@ -4,11 +4,13 @@
 -- The hot row of every account. It changes with every batch: a low fillfactor keeps the new versions on the same page
 -- (HOT), and vacuum comes by count, because a share of a small table is never reached. No foreign key to the account:
 -- rooms share no constraints, and each would cost a lock per batch. low_below: see account.low_balance_threshold.
+-- budget_time: when a batch was last counted in budgets; null: neither the account nor one of its keys has any.
 create table balance (
   account_id uuid not null,
   available bigint not null default 0,
   held bigint not null default 0,
   low_below bigint null,
+  budget_time timestamptz null,
   constraint balance_pkey primary key (account_id),
   constraint balance_available_check check (available >= 0),
   constraint balance_held_check check (held >= 0)
@@ -18,7 +20,8 @@ create table balance (
 -- since). node_id: the process; null where the hold was made inside another transaction. key_limit: the key's lifetime
 -- limit as the hold knew it, for its growth. steps: how many rows of hold_step it has. checkpointed: there may be a row
 -- of hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it
--- recorded anything; null once the hold has ended, because the record has it then.
+-- recorded anything; null once the hold has ended, because the record has it then. budget_time: when the hold was
+-- counted in budgets: its cost counts in the periods of that time; null: there were none.
 --
 -- Holds are never deleted, and stay one table. A closed hold is what makes a settlement that arrives days late
 -- harmless, and half of a receipt; it has a sixth of the bytes of the record and the entries that it stands for, which
@@ -38,6 +41,7 @@ create table hold (
   steps integer not null default 0,
   checkpointed boolean not null default false,
   request_id text null,
+  budget_time timestamptz null,
   constraint hold_pkey primary key (id),
   constraint hold_amount_check check (amount >= 0),
   constraint hold_settled_check check (settled >= 0),
@@ -78,6 +82,30 @@ create table key_spend (
   constraint key_spend_spent_check check (spent >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index key_spend_account_id_index on key_spend (account_id);
+
+-- What a key or an account may spend in each day (period 1), week (2) or month (3) of a time zone. owner_id: the key, or
+-- the account itself. spent, held: of the calls that were held since start_time, the start of the current period.
+-- end_time: when the next one begins; the first batch after it begins it. alerted: the highest threshold in percent that
+-- was alerted of in this period. Written by every batch of an account that has budgets: fillfactor and vacuum as for the
+-- balance.
+create table budget (
+  owner_id uuid not null,
+  period smallint not null,
+  account_id uuid not null,
+  amount bigint not null,
+  time_zone text not null,
+  start_time timestamptz not null,
+  end_time timestamptz not null,
+  spent bigint not null default 0,
+  held bigint not null default 0,
+  alerted smallint not null default 0,
+  constraint budget_pkey primary key (owner_id, period),
+  constraint budget_period_check check (period >= 1 and period <= 3),
+  constraint budget_amount_check check (amount > 0),
+  constraint budget_held_check check (held >= 0),
+  constraint budget_spent_check check (spent >= 0)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+create index budget_account_id_end_time_index on budget (account_id, end_time);
 
 -- A process from its start to its end, by the database's clock. steady_time: since when it has been in touch without a
 -- gap; only a process that has been so for long enough may end others, else an outage of the database would end them

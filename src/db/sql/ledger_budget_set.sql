@@ -1,0 +1,48 @@
+-- Sets the budgets of a key or an account (p_owner is the account itself) to exactly these; none removes
+-- them. They are in force for the next hold, in every process.
+--
+-- A new budget counts what its period has cost so far (usage_hour) and what is held now. A budget whose
+-- amount changes keeps its count, one whose time zone changes counts anew.
+--
+-- Locks, in this order: the account's balance row; its open holds; its budgets. SQL, because the first
+-- count and the holds that follow must see one state of the balance.
+create or replace function ledger_budget_set(
+  p_account uuid, p_owner uuid, p_periods smallint[], p_amounts bigint[], p_zones text[]
+) returns void
+language plpgsql
+as $$
+declare
+  v_time timestamptz;
+begin
+  insert into balance (account_id) values (p_account) on conflict do nothing;
+  select b.budget_time into v_time from balance b where b.account_id = p_account for update;
+  if v_time is null then
+    if cardinality(p_periods) = 0 then return; end if;
+    v_time := clock_timestamp();
+    -- Holds of an account without budgets do not know when they were made, but their id does.
+    update hold h set budget_time = least(v_time, to_timestamp(
+        ('x' || left(replace(h.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0))
+      where h.account_id = p_account and h.state = 1;
+  else
+    v_time := ledger_budget_roll(p_account, v_time);
+  end if;
+  delete from budget b where b.owner_id = p_owner and b.period <> all(p_periods);
+  insert into budget as b
+      (owner_id, account_id, period, amount, time_zone, start_time, end_time, spent, held)
+    select p_owner, p_account, t.period, t.amount, t.zone, p.start_time, p.end_time,
+        (select coalesce(ledger_sum(u.cost), 0) from usage_hour u
+          where u.account_id = p_account and u.hour >= p.start_time
+            and (p_owner = p_account or u.key_id = p_owner::text)),
+        (select coalesce(ledger_sum(h.amount), 0) from hold h
+          where h.account_id = p_account and h.state = 1 and h.budget_time >= p.start_time
+            and (p_owner = p_account or h.key_id = p_owner))
+      from unnest(p_periods, p_amounts, p_zones) as t(period, amount, zone)
+        cross join lateral ledger_budget_period(v_time, t.period, t.zone) p
+    on conflict (owner_id, period) do update set amount = excluded.amount,
+      time_zone = excluded.time_zone, start_time = excluded.start_time, end_time = excluded.end_time,
+      spent = case when b.time_zone = excluded.time_zone then b.spent else excluded.spent end,
+      held = case when b.time_zone = excluded.time_zone then b.held else excluded.held end;
+  update balance b
+    set budget_time = case when exists (select from budget where account_id = p_account) then v_time end
+    where b.account_id = p_account;
+end $$;
