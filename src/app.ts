@@ -130,6 +130,7 @@ async function assemble(built: Parts): Promise<App> {
   const edges = await createEdges({
     ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
+    corsOrigins: config.cors?.origins,
     authenticate: authenticator.authenticate,
     onRefusedKey: inference.refusedKeys.record,
     isReady: createReadiness(pool, calls, () => warm.isDone),

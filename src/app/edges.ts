@@ -78,6 +78,8 @@ export interface EdgeOptions {
   readonly signIn: { readonly identify: (token: string) => Promise<Caller> };
   /** Native vendor APIs to serve. */
   readonly native: { readonly prefixes: readonly NativePrefix[] };
+  /** The origins whose pages may call. Default: none. */
+  readonly corsOrigins?: readonly string[] | undefined;
   /** Renders the metrics of all workers. Default: those of this process, the only one. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
 }
@@ -93,6 +95,7 @@ export interface Edges {
 /** Creates the listeners; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
+  const { corsOrigins } = options;
   const stopping = new AbortController();
   const descriptions = services.map(({ service }) => service);
   const checkAccess = createAccessCheck(descriptions, [Health, ServerReflection]);
@@ -115,6 +118,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     callbacks: options.tasks.callbacks,
     natives: options.native.prefixes,
     trustProxy: settings.trustProxy,
+    corsOrigins,
   });
   const shutdownSignal = stopping.signal;
   const publicOnes = [cancelOnDisconnect, ...publicInterceptors];

@@ -8,6 +8,7 @@
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
+import type { CorsConfig } from "./cors.ts";
 import type { StorageConfig } from "./storage.ts";
 import type { WebhookConfig } from "./webhooks.ts";
 
@@ -31,6 +32,8 @@ export interface Config {
   readonly vendors: ReadonlyMap<string, VendorConfig>;
   /** By model key, in the file's order. Only models that this version can serve. */
   readonly models: ReadonlyMap<string, ModelConfig>;
+  /** Absent: no page of another origin may call. */
+  readonly cors?: CorsConfig;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly console: ConsoleConfig;

@@ -14,6 +14,7 @@ import { readDocument, section } from "./schema.ts";
 import { consoleSchema, smsSchema } from "./sign-in.ts";
 import { storageSchema } from "./storage.ts";
 import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
+import { corsSchema } from "./cors.ts";
 import { webhooksSchema } from "./webhooks.ts";
 
 /** The sources of {@link loadConfig}. */
@@ -67,6 +68,7 @@ export function loadConfig(options: LoadOptions): Config {
     isDemo: source === demoSource,
     vendors: configsOf(vendors),
     models,
+    cors: file.cors,
     webhooks: file.webhooks,
     storage: file.storage,
     console: file.console,
@@ -88,6 +90,7 @@ function fileSchema(
     version: scalar("1", parseVersion, "add version: 1"),
     vendors: vendorsSchema(references, kinds),
     models: modelsSchema(references, vendorNames),
+    cors: corsSchema(references).default({ origins: [] }),
     webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
     storage: storageSchema(references).default({ kind: "local" }),
     console: consoleSchema.default({ signUp: true, copyAgain: true }),

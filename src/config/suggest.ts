@@ -9,6 +9,8 @@ import { closest, distance } from "fastest-levenshtein";
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (candidates.length === 0) return undefined;
   const lower = word.toLowerCase();
+  const longer = candidates.filter((candidate) => candidate.toLowerCase().startsWith(lower));
+  if (lower.length >= 4 && longer.length === 1) return longer[0];
   const found = closest(
     lower,
     candidates.map((candidate) => candidate.toLowerCase()),

@@ -10,6 +10,7 @@ import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { registerCallbacks } from "./callbacks.ts";
+import { registerCors } from "./cors.ts";
 import { createDirectDeps, registerDirect } from "./direct-route.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
@@ -37,6 +38,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     frameworkErrors: (error, request, reply) =>
       void sendError(reply, styleOf(request.headers), toGatewayError(error)),
   });
+  registerCors(app, options.corsOrigins ?? []);
   app.addConstraintStrategy(whenHeaderStrategy(routes));
   app.setNotFoundHandler((request, reply) =>
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),

@@ -114,6 +114,8 @@ export interface FacadeOptions {
   readonly callbacks?: CallbackReceiver;
   /** The native vendor APIs to serve. */
   readonly natives: readonly NativePrefix[];
+  /** The origins whose pages may call. Default: none. */
+  readonly corsOrigins?: readonly string[] | undefined;
   /** Addresses and ranges of trusted proxies. */
   readonly trustProxy: readonly string[];
 }

@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly sms?: SmsConfig;
   /** What the console allows. Default: everything. */
   readonly console?: Partial<ConsoleConfig>;
+  /** The origins whose pages may call. Default: none. */
+  readonly cors?: Config["cors"];
   /** Which receivers of webhooks are exempt from the rules. Default: none. */
   readonly webhooks?: Config["webhooks"];
   /** How often vendors are asked about tasks. Default: as in earnest. */
@@ -272,6 +274,7 @@ function configOf(options: GatewayOptions): Config {
         modelOf(key, model, first),
       ]),
     ),
+    ...(options.cors && { cors: options.cors }),
     webhooks: options.webhooks ?? { allowHosts: [], caFile: undefined },
     console: { signUp: true, copyAgain: true, ...options.console },
     sms: options.sms,
