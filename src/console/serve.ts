@@ -70,7 +70,25 @@ export async function registerPages(
   };
   scope.get("/console", handler);
   scope.get("/console/*", handler);
+  registerEntry(scope, pages);
 }
+
+/** The address that a newcomer's browser opens, and the icon that browsers ask for unasked. */
+function registerEntry(scope: FastifyInstance, pages: Promise<Pages | undefined>): void {
+  scope.get("/", ({ headers }, reply) => {
+    if (!/\btext\/html\b/.test(headers.accept ?? "")) return reply.callNotFound();
+    return reply.header("cache-control", "no-store").redirect("/console", 302);
+  });
+  scope.get("/favicon.ico", async (request, reply) => {
+    const found = [...((await pages) ?? [])].find(([path]) => iconName.test(path));
+    if (found === undefined) return reply.callNotFound();
+    const [path, file] = found;
+    return sendFile(request, reply, { path, file });
+  });
+}
+
+/** The icon of the pages, with or without a hash in its name. */
+const iconName = /^(?:assets\/)?icon(?:-[\w-]+)?\.svg$/;
 
 const indexName = "index.html";
 

@@ -86,10 +86,11 @@ function membersCheck(
 function oneofCheck(oneof: DescOneof, nameOf: NameOf): CheckMembers | undefined {
   if (!getOption(oneof, exactlyOne)) return undefined;
   const names = oneof.fields.map(nameOf);
-  const fix = `send one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  const text = `Send one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
   return (message) => {
     const { case: given, value } = message[oneof.localName] as OneofValue;
-    if (given === undefined || value === "") throw invalid(oneof.name, `${oneof.name}: ${fix}`);
+    // The group itself is no member: there is none to name.
+    if (given === undefined || value === "") throw invalid(undefined, text);
   };
 }
 

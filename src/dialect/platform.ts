@@ -84,16 +84,21 @@ function listModels(response: ListModelsResponse): JsonObject {
 }
 
 function modelJson(model: Model): JsonObject {
-  const tiers = model.price?.tiers.map((tier) => ({ above: tier.above, ...charged(tier) })) ?? [];
   return {
     modelKey: model.modelKey,
     name: model.name,
     type: typeWord(model.type),
-    price: { ...charged(model.price ?? {}), ...(tiers.length > 0 && { tiers }) },
+    price: priceJson(model),
     maxOutputTokens: model.maxOutputTokens || null,
     deadlineMs: model.deadline ? durationMs(model.deadline) : null,
     cancelBilling: billingWord(model.cancelBilling),
   };
+}
+
+/** A model's price, in decimal USD: the units that are charged. */
+export function priceJson({ price }: Pick<Model, "price">): JsonObject {
+  const tiers = price?.tiers.map((tier) => ({ above: tier.above, ...charged(tier) })) ?? [];
+  return { ...charged(price ?? {}), ...(tiers.length > 0 && { tiers }) };
 }
 
 /** The members of a price that say something. */
@@ -112,6 +117,6 @@ function billingWord(billing: CancelBilling): string {
 }
 
 /** The documented word of a model type: the value's name without its prefix, `TEXT`. */
-function typeWord(type: ModelType): string {
+export function typeWord(type: ModelType): string {
   return ModelTypeSchema.values.find((value) => value.number === type)?.localName ?? "";
 }

@@ -11,6 +11,7 @@ import {
   internalError,
   type SentErrorCode,
 } from "../core/errors.ts";
+import { adviceFor } from "./unserved.ts";
 
 /** Converts any failure to a GatewayError. */
 export function toGatewayError(error: unknown): GatewayError {
@@ -62,10 +63,11 @@ export function wrongLength(): GatewayError {
 /** The error for an unknown path. The path is repeated without its query, which may contain a key. */
 export function noSuchPath(method: string, url: string): GatewayError {
   const path = (url.split("?")[0] ?? "").slice(0, 200);
-  return new GatewayError(
-    ErrorCode.NOT_FOUND,
-    `There is no ${method} ${path} here; SDKs use this address followed by /v1 as their base`,
-  );
+  const base = path.startsWith("/v1/")
+    ? "see GET /openapi.json for what there is"
+    : "SDKs use this address followed by /v1 as their base";
+  const text = `There is no ${method} ${path} here; ${adviceFor(path) ?? base}`;
+  return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 
 /**

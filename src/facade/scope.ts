@@ -7,13 +7,14 @@ import { runInAccountContext } from "../core/account-context.ts";
 import { type Caller, gatewayStopping, resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
-import { checkBodyForm, sendError, toGatewayError } from "./errors.ts";
+import { checkBodyForm, noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import { discardBody, isDiscardable } from "./request-body.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
 import { registerUnary } from "./unary-route.ts";
+import { adviceFor } from "./unserved.ts";
 import { conditionOf, constraintsOf } from "./when-header.ts";
 import { isWireMethod, registerWire } from "./wire-route.ts";
 
@@ -153,6 +154,8 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
     constraints: constraintsOf(routes[0]),
     onRequest: async (request, reply) => {
       if (!omitId) echoRequestId(request, reply, idHeaders);
+      const [path = ""] = request.url.split("?");
+      if (adviceFor(path) !== undefined) throw noSuchPath(request.method, path);
       reply.header("allow", allow);
       if (!isWebSocket(request)) throw notAllowed(request.method, allow);
       // Further bytes on this connection are unlikely to be HTTP.

@@ -11,6 +11,7 @@ import {
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { asBuffer } from "../core/bytes.ts";
+import { nearest } from "../config/suggest.ts";
 import { resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { matchesEtag } from "../core/partial-update.ts";
@@ -18,7 +19,8 @@ import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
 import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
-import { noSuchPath, emptyBody } from "./errors.ts";
+import { inCallersSpelling } from "./caller-spelling.ts";
+import { noSuchPath, emptyBody, toGatewayError } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
 import { rpcCaller, readInput } from "./rpc-input.ts";
@@ -43,7 +45,11 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
       const input = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
       const headers = { ...header, ...forwardedHeaders(request) };
-      const answer = await transport.unary(method, signal, undefined, headers, input, values);
+      const answer = await transport
+        .unary(method, signal, undefined, headers, input, values)
+        .catch((error: unknown) => {
+          throw inCallersSpelling(toGatewayError(error), fields);
+        });
       if (passHeaders(answer.header, request, reply)) return reply.code(304).send();
       const body = replyBody(method.output, answer.message);
       return reply
@@ -188,37 +194,41 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
   if (unknown.length > 0) {
     const takes = fields.map(({ jsonName }) => path + jsonName).join(", ");
     const shownNames = unknown.slice(0, namesMax).map((name) => path + name.slice(0, nameCharsMax));
-    throw invalid(
-      shownNames,
-      takes === "" ? "this body takes nothing" : `not known; the body takes ${takes}`,
+    const meant = nearest(
+      unknown[0] ?? "",
+      fields.map(({ jsonName }) => jsonName),
     );
+    const guess = meant === undefined ? "" : `, did you mean \`${path}${meant}\`?`;
+    const rule = `not known${guess || ";"} the body takes ${takes}`;
+    throw invalid(shownNames, takes === "" ? "this body takes nothing" : rule);
   }
   checkOneofs(record, fields, path);
   const seen = new Set<DescField>();
   for (const [name, value] of Object.entries(record)) {
     const field = known.get(name);
     if (field === undefined) continue;
-    if (seen.has(field)) throw invalid([path + field.jsonName], "stands twice; send it once");
+    if (seen.has(field)) throw invalid([path + name], "stands twice; send it once");
     seen.add(field);
-    if (value !== null) checkValue(value, field, path);
+    if (value !== null) checkValue(value, field, path + name);
   }
 }
 
 /** Of fields that exclude each other only one can be sent. */
 function checkOneofs(record: JsonRecord, fields: readonly DescField[], path: string): void {
-  const given = fields.filter(({ oneof, name, jsonName }) => {
-    return oneof !== undefined && (record[jsonName] ?? record[name] ?? null) !== null;
+  const given = fields.flatMap(({ oneof, name, jsonName }) => {
+    const sent = [jsonName, name].find((each) => (record[each] ?? null) !== null);
+    return oneof === undefined || sent === undefined ? [] : [{ oneof, sent: path + sent }];
   });
   for (const members of Map.groupBy(given, ({ oneof }) => oneof).values()) {
     const [, second] = members;
     if (second === undefined) continue;
-    const names = members.map(({ jsonName }) => path + jsonName).join(", ");
-    throw invalid([path + second.jsonName], `send exactly one of ${names}`);
+    const names = members.map(({ sent }) => sent).join(", ");
+    throw invalid([second.sent], `send exactly one of ${names}`);
   }
 }
 
-function checkValue(value: unknown, field: DescField, path: string): void {
-  const name = path + field.jsonName;
+/** @param name the path of the member, as the caller wrote it */
+function checkValue(value: unknown, field: DescField, name: string): void {
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) {
     if (typeof value !== "string") throw invalid([name], "must be a text");
     if (!value.isWellFormed()) throw invalid([name], "must be well-formed Unicode");

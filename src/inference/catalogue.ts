@@ -1,6 +1,6 @@
 /** The models that customers can call, and which API keys may use them. */
 import { create } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type {
   ListModelsRequest,
   ListModelsResponse,
@@ -84,13 +84,18 @@ function shorten(key: string): string {
   return key.length <= 100 ? key : `${key.slice(0, 100)}…`;
 }
 
+/** Tells since when a model is offered; `undefined`: not known. */
+export type OfferedSince = (model: ModelConfig) => Date | undefined;
+
 /** Converts a model to the contract's message, with the price in force now. */
-export function modelMessage(model: ModelConfig): Model {
+export function modelMessage(model: ModelConfig, offeredSince: OfferedSince): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
   const price = priceMessage(priceAt(prices, Date.now()));
   const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
-  return create(ModelSchema, { modelKey, name, type, price, ...limits });
+  const since = offeredSince(model);
+  const offerTime = since && timestampFromDate(since);
+  return create(ModelSchema, { modelKey, name, type, price, ...limits, offerTime });
 }
 
 /**
@@ -102,6 +107,7 @@ export function modelMessage(model: ModelConfig): Model {
 export function modelPage(
   models: readonly ModelConfig[],
   request: ListModelsRequest,
+  offeredSince: OfferedSince,
 ): Omit<ListModelsResponse, "$typeName" | "$unknown"> {
   const { pageToken, afterKey, beforeKey } = request;
   if ([pageToken, afterKey, beforeKey].filter((each) => each !== "").length > 1) {
@@ -112,16 +118,17 @@ export function modelPage(
     );
   }
   const { limit, after = afterKey } = readPage(request, { defaultSize: pageSizeMax });
+  const message = (model: ModelConfig): Model => modelMessage(model, offeredSince);
   if (beforeKey !== "") {
     const before = models.filter(({ key }) => key < beforeKey);
-    const shown = before.slice(-limit).map(modelMessage);
+    const shown = before.slice(-limit).map(message);
     return { models: shown, nextPageToken: "", hasMore: before.length > limit };
   }
   const rest = models.filter(({ key }) => key > after);
   const shown = rest.slice(0, limit);
   const hasMore = rest.length > limit;
   return {
-    models: shown.map(modelMessage),
+    models: shown.map(message),
     nextPageToken: nextPageToken(hasMore ? shown.at(-1)?.key : undefined),
     hasMore,
   };

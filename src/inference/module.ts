@@ -57,7 +57,10 @@ export function createInference(options: InferenceRoomOptions) {
   const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };
   const handlers = createHandlers(callDeps, createBackground(backgroundOptions));
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
-  const inference = createInferenceService({ catalogue, handlers, countTokens });
+  const inference = createInferenceService({
+    ...{ catalogue, handlers, countTokens },
+    offeredSince: (model) => options.pricing.offeredSince(model),
+  });
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, followOptions });
   const services = [serve(InferenceService, inference), serve(ResponseService, responses)];

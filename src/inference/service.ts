@@ -12,7 +12,7 @@ import {
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { anonymous, type Caller, callerKey, requestIdKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { modelMessage, modelPage, type Catalogue } from "./catalogue.ts";
+import { modelMessage, modelPage, type Catalogue, type OfferedSince } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
 import { admitCaller, keyCallerOf } from "../core/access.ts";
@@ -22,12 +22,15 @@ import { asMessages, type Messages, withinSettleWait } from "../core/sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
+  /** Since when models are offered, for lists of them. */
+  readonly offeredSince: OfferedSince;
   readonly handlers: InferenceHandlers;
   readonly countTokens: CountTokens;
 }
 
 export function createInferenceService({
   catalogue,
+  offeredSince,
   handlers,
   countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
@@ -74,12 +77,13 @@ export function createInferenceService({
     },
 
     listModels(request, { values }) {
-      return modelPage(catalogue.list(admitReader(values.get(callerKey))), request);
+      const models = catalogue.list(admitReader(values.get(callerKey)));
+      return modelPage(models, request, offeredSince);
     },
 
     getModel({ modelKey }, { values }) {
       const caller = admitReader(values.get(callerKey));
-      return { model: modelMessage(admitModel(catalogue, caller, modelKey)) };
+      return { model: modelMessage(admitModel(catalogue, caller, modelKey), offeredSince) };
     },
   };
 }

@@ -63,6 +63,18 @@ test("every page is the document, fresh each time, and never in a frame", async 
   }
 });
 
+test("a browser that opens the address itself gets to the console, other clients do not", async () => {
+  const browser = await app.inject({ url: "/", headers: { accept: "text/html,*/*;q=0.8" } });
+  expect([browser.statusCode, browser.headers.location]).toEqual([302, "/console"]);
+  expect((await app.inject({ url: "/", headers: { accept: "*/*" } })).statusCode).toBe(404);
+});
+
+test("browsers that ask for the icon unasked get that of the pages", async () => {
+  const icon = await app.inject({ url: "/favicon.ico" });
+  expect([icon.statusCode, icon.headers["content-type"]]).toEqual([200, "image/svg+xml"]);
+  expect(icon.body).toContain("<svg");
+});
+
 test("files with a hash in their name are kept for ever, and compressed for who can read it", async () => {
   const [path = ""] = initialScripts();
   const url = `/console/${path}`;

@@ -25,6 +25,8 @@ function caller(models?: string[]): Caller {
 }
 
 const all = ["b", "a/b", "Z", "a"];
+const unknownDate = () => undefined;
+
 const catalogue = createCatalogue(new Map(all.map((key) => [key, model(key)])));
 
 function refusal(who: Caller, key: string): GatewayError {
@@ -89,7 +91,7 @@ describe("the catalogue", () => {
   });
 
   it("shows prices in USD, and only those that are charged", () => {
-    expect(modelMessage(model("a"))).toMatchObject({
+    expect(modelMessage(model("a"), unknownDate)).toMatchObject({
       modelKey: "a",
       name: "Name of a",
       maxOutputTokens: 99,
@@ -99,9 +101,9 @@ describe("the catalogue", () => {
 
   it("shows the deadline and the cancel billing of a model, also where the configuration has none", () => {
     const plain = { deadline: { seconds: 1_800n, nanos: 0 }, cancelBilling: CancelBilling.NONE };
-    expect(modelMessage(model("a"))).toMatchObject(plain);
+    expect(modelMessage(model("a"), unknownDate)).toMatchObject(plain);
     const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };
-    expect(modelMessage({ ...model("a"), ...said })).toMatchObject({
+    expect(modelMessage({ ...model("a"), ...said }, unknownDate)).toMatchObject({
       deadline: { seconds: 0n, nanos: 5_000_000 },
       cancelBilling: CancelBilling.UPSTREAM,
     });

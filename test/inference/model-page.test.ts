@@ -24,7 +24,7 @@ function modelsOf(keys: readonly string[]): ModelConfig[] {
 }
 
 function page(keys: readonly string[], ask: Ask) {
-  const got = modelPage(modelsOf(keys), create(ListModelsRequestSchema, ask));
+  const got = modelPage(modelsOf(keys), create(ListModelsRequestSchema, ask), () => undefined);
   return { ...got, keys: got.models.map(({ modelKey }) => modelKey) };
 }
 

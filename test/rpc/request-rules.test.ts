@@ -166,14 +166,14 @@ const neverCalled: Run = () => {
 
 test("of fields that exclude each other exactly one is required, and it must say something", () => {
   const { getCall } = CallService.method;
-  const fix = "call: send one of call_id and request_id";
-  expect(problemOf(getCall, {})).toEqual(["call", fix]);
-  expect(problemOf(getCall, { call: { case: "requestId", value: "" } })).toEqual(["call", fix]);
+  const fix = "Send one of call_id and request_id";
+  expect(problemOf(getCall, {})).toEqual([undefined, fix]);
+  expect(problemOf(getCall, { call: { case: "requestId", value: "" } })).toEqual([undefined, fix]);
   expect(problemOf(getCall, { call: { case: "callId", value: "x" } })?.[0]).toBe("call_id");
   expect(problemOf(getCall, { call: { case: "callId", value: uuid } })).toBeUndefined();
   const params = problemOf(TaskService.method.submitTask, { modelKey: "m" });
   const all = "textParams, imageParams, videoParams and audioParams";
-  expect(params).toEqual(["params", `params: send one of ${all}`]);
+  expect(params).toEqual([undefined, `Send one of ${all}`]);
 });
 
 test("calls to models have no rules, and their implementations are called as they are", () => {

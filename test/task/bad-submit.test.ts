@@ -32,11 +32,16 @@ const bad: readonly Bad[] = [
   { name: "a list", body: "[]" },
   { name: "deep nesting", body: `{"modelKey":${"[".repeat(70)}${"]".repeat(70)}}` },
   { name: "a member twice", body: `{"modelKey":"image","modelKey":"image"}`, param: "modelKey" },
-  { name: "both spellings", body: { ...image, model_key: "image" }, param: "modelKey" },
+  { name: "both spellings", body: { ...image, model_key: "image" }, param: "model_key" },
   { name: "no model", body: { imageParams: { prompt: "p" } }, param: "modelKey" },
   { name: "a number as model", body: { ...image, modelKey: 3 }, param: "modelKey" },
-  { name: "no parameters", body: { modelKey: "image" }, param: "params" },
+  { name: "no parameters", body: { modelKey: "image" } },
   { name: "two kinds", body: { ...image, textParams: { prompt: "p" } }, param: "imageParams" },
+  {
+    name: "an id of the request in snake case",
+    body: { ...image, requestContext: { request_id: 5 } },
+    param: "requestContext.request_id",
+  },
   {
     name: "the wrong kind",
     body: { modelKey: "image", textParams: { prompt: "p" } },

@@ -15,6 +15,8 @@ export interface PriceBook {
    * @throws the driver's error where the database is away.
    */
   load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
+  /** When the model was loaded first, by any process; `undefined`: it never was. */
+  firstLoad(model: string): Date | undefined;
   /** A stored price; `undefined` where there is no such version. */
   find(version: string): Promise<PriceConfig | undefined>;
   /** The cost of a usage in nano-USD at a stored price, as {@link callCost} computes it; `undefined` where there is no
@@ -40,6 +42,7 @@ const recordPriceSql =
 /** Creates the price book. */
 export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
   const versions = new WeakMap<PriceConfig, string>();
+  const firstLoads = new Map<string, Date>();
   const version = (price: PriceConfig): string => {
     const known = versions.get(price) ?? priceVersion(price);
     versions.set(price, known);
@@ -55,6 +58,7 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
   return {
     version,
     find,
+    firstLoad: (model) => firstLoads.get(model),
     async load(models) {
       const list = [...models].flatMap(({ key, prices }) =>
         prices.map(({ fromMs, price }) => ({ key, fromMs, price, version: version(price) })),
@@ -72,6 +76,11 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
         list.map((each) => each.version),
         list.map(({ fromMs }) => (Number.isFinite(fromMs) ? new Date(fromMs) : null)),
       ]);
+      const { rows } = await pool.query<{ model: string; time: Date }>(
+        "select model, min(load_time) as time from model_price where model = any($1) group by model",
+        [list.map(({ key }) => key)],
+      );
+      for (const { model, time } of rows) firstLoads.set(model, time);
     },
     async recompute(wanted, usage, discountBp) {
       const price = await find(wanted);

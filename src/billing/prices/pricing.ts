@@ -9,6 +9,8 @@ export interface Pricing {
   /** The price in force when a call starts, in milliseconds since 1970. The call is held, charged and recorded at this
    * price, whatever comes into force meanwhile. */
   priceAt(model: ModelConfig, startMs: number): PriceConfig;
+  /** When the gateway first had a price for the model; `undefined`: not known. */
+  offeredSince(model: ModelConfig): Date | undefined;
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
   /** The amount to hold for the maximum usage of a call, in nano-USD, rounded up. */
@@ -27,6 +29,7 @@ export type MaxUsage = Omit<HoldEstimate, "price" | "discountBp">;
 export function createPricing(prices: PriceBook): Pricing {
   return {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),
+    offeredSince: ({ key }) => prices.firstLoad(key),
     version: (price) => prices.version(price),
     hold: (price, usage, discountBp) => holdAmount({ price, ...usage, discountBp }),
     cost: callCost,

@@ -40,6 +40,9 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
   const outline = readOutline(bytes);
   const members = pickMembers(outline, options.platformAliases ? knownWithAliases : known);
   const model = readModel(bytes, members, "model", "modelKey");
+  if (members.has("modelKey") && readModel(bytes, members, "modelKey") !== model) {
+    throw invalid("modelKey", '"model" and "modelKey" name different models: send one of them');
+  }
   requireMessages(bytes, members);
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");

@@ -5,7 +5,8 @@
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ListModelsResponse } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { priceJson, typeWord } from "../platform.ts";
 
 /** A page of models. */
 export function modelListJson({ models, hasMore }: ListModelsResponse): JsonObject {
@@ -19,18 +20,21 @@ export function modelListJson({ models, hasMore }: ListModelsResponse): JsonObje
 }
 
 /**
- * A model. Both forms require a release date, which is unknown here: the epoch, as Anthropic writes it for unknown
- * dates.
+ * A model. Both forms require a date: since when the gateway offers it. Where that is not known, the epoch, as Anthropic
+ * writes it for unknown dates. Behind the members of both come those that neither has: what the model produces, the
+ * paths that it answers, and its price.
  */
-export function modelJson({ modelKey, name, maxOutputTokens }: Model): JsonObject {
+export function modelJson(model: Model): JsonObject {
+  const { modelKey, name, maxOutputTokens, offerTime, type } = model;
+  const seconds = Number(offerTime?.seconds ?? 0n);
   return {
     id: modelKey,
     object: "model",
-    created: 0,
+    created: seconds,
     owned_by: "uas",
     type: "model",
     display_name: name || modelKey,
-    created_at: "1970-01-01T00:00:00Z",
+    created_at: new Date(seconds * 1_000).toISOString().replace(".000Z", "Z"),
     lifecycle: "active",
     line: null,
     deprecated_at: null,
@@ -38,5 +42,17 @@ export function modelJson({ modelKey, name, maxOutputTokens }: Model): JsonObjec
     max_input_tokens: null,
     max_tokens: maxOutputTokens || null,
     capabilities: null,
+    model_type: typeWord(type),
+    endpoints: endpoints.get(type) ?? [taskPath],
+    price: priceJson(model),
   };
 }
+
+const taskPath = "/api/ai/tasks";
+
+/** The paths that models answer, by what they produce. Default: tasks only. */
+const endpoints: ReadonlyMap<ModelType, string[]> = new Map([
+  [ModelType.TEXT, ["/v1/chat/completions", "/v1/responses", "/v1/messages", taskPath]],
+  [ModelType.EMBEDDING, ["/v1/embeddings"]],
+  [ModelType.RERANK, []],
+]);

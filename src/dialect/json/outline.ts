@@ -86,7 +86,7 @@ export function scanObject(
   depthMax: number,
   known: readonly KnownText[] = [],
 ): Outline {
-  if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", 0);
+  if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", utf8Fault(bytes));
   const text = jsonText(bytes, known);
   const scan: Scan = {
     text,
@@ -112,6 +112,37 @@ export function scanObject(
   const after = spaceEnd(bytes, at + 1);
   if (after < bytes.length) throw failure(bytes, after, "unexpected text after the JSON object");
   return new ScannedOutline(scan, members, at);
+}
+
+/**
+ * Offset of the first byte that is not UTF-8, in text that is known to have one. Halves the text until little is left:
+ * the whole is validated twice at most.
+ */
+function utf8Fault(bytes: Uint8Array): number {
+  let valid = 0;
+  let end = bytes.length;
+  while (end - valid > 64) {
+    let middle = (valid + end) >> 1;
+    // A character has at most three bytes after its first one.
+    for (let back = 0; back < 3 && isContinuation(bytes[middle]); back++) middle--;
+    if (isUtf8(bytes.subarray(valid, middle))) valid = middle;
+    else end = middle;
+  }
+  for (;;) {
+    const next = valid + characterBytes(bytes[valid] ?? 0);
+    if (!isUtf8(bytes.subarray(valid, next)) || next > bytes.length) return valid;
+    valid = next;
+  }
+}
+
+function isContinuation(byte = 0): boolean {
+  return (byte & 0xc0) === 0x80;
+}
+
+/** The bytes of a character that begins with `first`. */
+function characterBytes(first: number): number {
+  if (first < 0xc0) return 1;
+  return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
 class ScannedOutline implements Outline {

@@ -6,8 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Price } from "../../type/v1/price_pb.ts";
 import { file_uas_type_v1_price } from "../../type/v1/price_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIvcBCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZyplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqrwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEAQSGAoUTU9ERUxfVFlQRV9FTUJFRERJTkcQBRIVChFNT0RFTF9UWVBFX1JFUkFOSxAGYgZwcm90bzM", [file_google_protobuf_duration, file_uas_type_v1_price]);
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIqcCCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZxIuCgpvZmZlcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqrwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEAQSGAoUTU9ERUxfVFlQRV9FTUJFRERJTkcQBRIVChFNT0RFTF9UWVBFX1JFUkFOSxAGYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_price]);
 
 /**
  * A model that customers can call.
@@ -73,6 +73,13 @@ export type Model = Message<"uas.inference.v1.Model"> & {
    * @generated from field: uas.inference.v1.CancelBilling cancel_billing = 7;
    */
   cancelBilling: CancelBilling;
+
+  /**
+   * When this gateway first had a price for it. Unset where that is not known yet.
+   *
+   * @generated from field: google.protobuf.Timestamp offer_time = 8;
+   */
+  offerTime?: Timestamp | undefined;
 };
 
 /**

@@ -1,0 +1,125 @@
+/** Errors name what to use, in the words of whoever asked. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { routeTable } from "../../src/facade/route-table.ts";
+import { adviceFor } from "../../src/facade/unserved.ts";
+import { readOutline } from "../../src/dialect/body-members.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { findServices } from "../contract/services.ts";
+import { ask, errorOf, json, useGateway } from "./harness.ts";
+
+const fixture = useGateway(() => ({ models: { text: {}, other: {} } }));
+
+describe("a path of another API that is not served", () => {
+  it.each([
+    ["POST", "/v1/images/generations", "imageParams"],
+    ["POST", "/v1/v1/images/edits", "imageParams"],
+    ["POST", "/v1/audio/speech", "audioParams"],
+    ["POST", "/v1/audio/transcriptions", "input_audio"],
+    ["POST", "/v1/files", "base64"],
+    ["GET", "/v1/batches/batch_1", "background"],
+    ["POST", "/v1/messages/batches", "textParams"],
+    ["POST", "/v1/threads/t/runs", "previous_response_id"],
+    ["POST", "/v1/responses/compact", "summary"],
+    ["POST", "/v1beta/models/gemini-pro:generateContent", "/gemini"],
+    ["GET", "/v1beta/models", "/v1/models"],
+    ["POST", "/openai/deployments/d/chat/completions", "/v1"],
+    ["GET", "/api/tags", "/v1/models"],
+  ])("%s %s is a 404 that names what serves instead", async (method, path, instead) => {
+    const reply = await fixture.send(path, {
+      method,
+      ...(method === "POST" && { body: "{}" }),
+    });
+    expect(reply.status).toBe(404);
+    expect(errorOf(reply)).toMatchObject({ code: "not_found", type: "invalid_request_error" });
+    expect(errorOf(reply)["message"]).toContain(instead);
+  });
+
+  it("is never one that is served", async () => {
+    for (const { route } of routeTable(await findServices())) {
+      const path = route.path.replace(/\{[^}]+\}/g, "some-id");
+      expect([path, adviceFor(path)]).toEqual([path, undefined]);
+    }
+  });
+
+  it("without a counterpart is told where its base is", async () => {
+    const reply = await fixture.send("/chat/completions", { body: "{}" });
+    expect(errorOf(reply)["message"]).toContain("followed by /v1");
+  });
+});
+
+describe("an error about a member", () => {
+  it("uses the spelling of the query", async () => {
+    for (const name of ["page_token", "pageToken"]) {
+      const reply = await fixture.send(`/api/ai/tasks?${name}=nonsense`, { method: "GET" });
+      expect(reply.status).toBe(400);
+      const { message, param } = errorOf(reply);
+      expect([param, String(message).split(" ")[0]]).toEqual([name, name]);
+    }
+  });
+
+  it("suggests the member that was meant", async () => {
+    const body = { model: "text", textParams: { prompt: "p" } };
+    const reply = await fixture.send("/api/ai/tasks", { body: JSON.stringify(body) });
+    expect(errorOf(reply)).toMatchObject({ param: "model" });
+    expect(errorOf(reply)["message"]).toContain("did you mean `modelKey`?");
+  });
+
+  it("refuses model and modelKey that differ, and takes them where they agree", async () => {
+    const send = (modelKey: string) =>
+      fixture.send("/api/ai/generate", {
+        body: JSON.stringify({ ...ask, model: "text", modelKey }),
+      });
+    expect(errorOf(await send("other"))).toMatchObject({ param: "modelKey" });
+    expect((await send("text")).status).toBe(200);
+  });
+});
+
+/** The offset that the error about a body names. */
+function faultOf(body: Buffer): number {
+  try {
+    readOutline(body);
+  } catch (error) {
+    if (error instanceof GatewayError) return Number(/at byte (\d+)$/.exec(error.message)?.[1]);
+  }
+  throw new Error("the body was accepted");
+}
+
+describe("a body that is not UTF-8", () => {
+  it("is refused with the offset of the first wrong byte", () => {
+    const broken = fc.constantFrom([0xff], [0x80], [0xc3, 0x28], [0xe2, 0x82], [0xf0, 0x9f, 0x98]);
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "grapheme", maxLength: 300 }),
+        broken,
+        fc.string({ unit: "grapheme", maxLength: 300 }),
+        (before, bytes, after) => {
+          const start = Buffer.from(`{"a":"${before}`);
+          const body = Buffer.concat([start, Buffer.from(bytes), Buffer.from(`${after}"}`)]);
+          expect(faultOf(body)).toBe(start.length);
+        },
+      ),
+    );
+  });
+
+  it("is found at the end of a large one, too", () => {
+    const text = Buffer.from(`{"a":"${"é😀x".repeat(200_000)}`);
+    expect(faultOf(Buffer.concat([text, Buffer.from([0xf0, 0x9f])]))).toBe(text.length);
+  });
+});
+
+it("the model list tells type, endpoints, price, and since when a model is offered", async () => {
+  const started = Math.floor(Date.now() / 1_000);
+  const reply = await fixture.send("/v1/models/text", { method: "GET" });
+  const model = json(reply);
+  expect(model).toMatchObject({
+    model_type: "TEXT",
+    endpoints: ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/ai/tasks"],
+    price: { input: expect.stringMatching(/^\d/), output: expect.stringMatching(/^\d/) },
+    max_tokens: expect.any(Number),
+  });
+  const created = Number(model["created"]);
+  expect(created).toBeGreaterThan(started - 3_600);
+  expect(created).toBeLessThanOrEqual(Date.now() / 1_000);
+  expect(Date.parse(String(model["created_at"]))).toBe(created * 1_000);
+});
