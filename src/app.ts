@@ -27,6 +27,7 @@ import { formatUsd } from "./core/money.ts";
 import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./native/module.ts";
 import { createOperatorRoom } from "./operator/module.ts";
 import { createReadiness, watchCalls } from "./app/gauges.ts";
+import type { ResultFiles } from "./result/result.ts";
 import { openResults } from "./result/module.ts";
 import { fileSeconds } from "./vendor/media-length.ts";
 import { createSignInObserver, type SignIn } from "./account/module.ts";
@@ -122,7 +123,7 @@ async function assemble(built: Parts): Promise<App> {
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({ ...parts, database, upstream, background: tasks.background });
+  const inference = createInference({ ...parts, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -182,7 +183,9 @@ async function stopAll(parts: readonly { stop(): Promise<void> }[]): Promise<voi
 
 /** Tasks, in our own form and in vendors': who accepts them and who works on them need each other. */
 function createTaskRooms(
-  parts: Omit<NativeRoomOptions & TaskProcessingOptions, "onNews" | "native">,
+  parts: Omit<NativeRoomOptions & TaskProcessingOptions, "onNews" | "native"> & {
+    readonly results: ResultFiles;
+  },
 ): {
   readonly native: NativeRoom;
   readonly working: TaskProcessing;

@@ -12,6 +12,10 @@ import {
   InferenceService,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
+  ExchangeMediaRequestSchema,
+  MediaService,
+} from "../../gen/uas/inference/v1/media_service_pb.ts";
+import {
   FollowLinkRequestSchema,
   ExchangeRequestSchema as NativeRequestSchema,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
@@ -230,6 +234,7 @@ export function directHandlers(
   native: NativeHandlers,
 ): DirectHandlers {
   const { exchange, embed } = InferenceService.method;
+  const { exchangeMedia } = MediaService.method;
   return {
     wire: new Map<DescMethod, HandleWire>([
       [
@@ -244,6 +249,14 @@ export function directHandlers(
         ({ path, query, headers, body }, call) => {
           const message = { $typeName: EmbedRequestSchema.typeName, path, query, headers, body };
           return inference.embed(message, contextOf(call), call);
+        },
+      ],
+      [
+        exchangeMedia,
+        ({ mediaOperation: operation, path, query, headers, body, strict, reportCost }, call) => {
+          const fields = { operation, path, query, headers, body, strict, reportCost };
+          const message = { $typeName: ExchangeMediaRequestSchema.typeName, ...fields };
+          return inference.exchangeMedia(message, contextOf(call), call);
         },
       ],
     ]),

@@ -145,6 +145,7 @@ async function openGateway(
   const models = new Map([[model.key, { ...model, routes: [route] }]]);
   const vendors = new Map([[config.name, vendor]]);
   const configs = new Map([[config.name, config]]);
+  const notServed = () => Promise.reject(new TypeError("the warm-up runs no tasks"));
   const handlers = createHandlers(
     {
       ...{ pricing, state, counter, log, metrics, ledger: noBooks },
@@ -155,7 +156,7 @@ async function openGateway(
       unlimitedRoutes: { has: () => false, add() {} },
       detached: new DetachedReplies(),
     },
-    () => Promise.reject(new TypeError("the warm-up runs no background responses")),
+    { background: notServed, media: notServed },
   );
   const notNative = () => Promise.reject(new TypeError("nothing is served in a vendor's form"));
   const { wire } = directHandlers(handlers, { exchange: notNative, followLink: notNative });

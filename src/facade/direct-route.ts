@@ -53,7 +53,7 @@ export function registerDirect(
 
 /** A route whose bodies are in a wire style. */
 function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
-  const { path } = route.route;
+  const { path, mediaOperation } = route.route;
   const { dialect, method, url: label } = route;
   const style = dialects[dialect];
   const text = textDialects.get(dialect);
@@ -76,7 +76,7 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
       const { headers } = request;
       const strict = headers["x-uas-strict"] === "true";
       const reportCost = headers["x-uas-cost"] === "true";
-      return handle({ ...fields, strict, reportCost }, call);
+      return handle({ ...fields, strict, reportCost, mediaOperation }, call);
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
     keepAlive: () => text.keepAlive,

@@ -4,7 +4,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { Dialect, MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Authenticate, KeyCaller, OnRefusedKey } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -50,6 +50,8 @@ interface WireFields {
   readonly strict: boolean;
   /** Whether the reply tells its cost. */
   readonly reportCost: boolean;
+  /** What is asked of a model for images or audio. Unspecified on other routes. */
+  readonly mediaOperation: MediaOperation;
 }
 
 /** The caller of a direct route, and the sink for its reply. */

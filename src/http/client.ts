@@ -20,6 +20,8 @@ interface HttpRequest {
   readonly body: readonly Uint8Array[];
   /** Ignore timeouts; only `signal` ends the request. Default false. */
   readonly isPatient?: boolean | undefined;
+  /** The time until the head of the reply, in milliseconds. Default: that of the client. */
+  readonly firstByteMs?: number | undefined;
   /** Cancels the request and its reply. */
   readonly signal: CancelSignal;
 }
@@ -56,13 +58,14 @@ export function createHttpClient(origin: string, timeouts: VendorTimeouts): Http
 }
 
 function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
-  const { method, path, headers, body, isPatient = false, signal } = request;
+  const { method, path, headers, body, isPatient = false, firstByteMs, signal } = request;
   const exchange = new HttpExchange(signal);
   if (!signal.aborted) {
     const options: Dispatcher.DispatchOptions =
       body.length <= 1
         ? { method, path, headers, body: body[0] ?? null }
         : { method, path, headers: withLength(headers, body), body: Readable.from(body) };
+    if (firstByteMs !== undefined) options.headersTimeout = firstByteMs;
     pool.dispatch(isPatient ? { ...options, ...noTimeouts } : options, exchange);
   }
   return exchange.answered;

@@ -21,6 +21,8 @@ import { nextPageToken, readPage } from "../core/pagination.ts";
 
 /** Finds models for callers. */
 export interface Catalogue {
+  /** A model by its public name, whoever may use it; `undefined`: there is none. */
+  find(key: string): ModelConfig | undefined;
   /**
    * Finds a model by its public name.
    *
@@ -40,6 +42,7 @@ export interface Catalogue {
 export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catalogue {
   const sorted = [...models.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const catalogue: Catalogue = {
+    find: (key) => models.get(key),
     authorize(caller, key) {
       const model = models.get(key);
       if (model === undefined) {

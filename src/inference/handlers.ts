@@ -14,10 +14,12 @@ import {
   type GenerateResponse,
   GenerateResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import type { ExchangeMediaRequest } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
 import { EmbedAdapter } from "./embed-adapter.ts";
+import type { MediaHandler } from "./media/handler.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";
@@ -40,6 +42,12 @@ export interface InferenceHandlers {
     context: CallContext,
     sink: Sink<GenerateEvent[]>,
   ): Promise<SentReply>;
+  /** Generates images, in OpenAI's form. */
+  exchangeMedia(
+    request: ExchangeMediaRequest,
+    context: CallContext,
+    sink: Sink<Buffer>,
+  ): Promise<SentReply>;
   /** Runs a call of another room, by its own adapter. */
   runAdapter<Out extends Chunk>(
     adapter: CallAdapter<Out>,
@@ -54,8 +62,19 @@ export interface HandlerOptions extends PipelineDeps {
   readonly state: CallState;
 }
 
-/** Creates the handlers. @param background accepts requests for background responses */
-export function createHandlers(deps: HandlerOptions, background: Background): InferenceHandlers {
+/** The handlers of requests that may become tasks. */
+export interface TaskHandlers {
+  /** Accepts requests for background responses. */
+  readonly background: Background;
+  /** Serves requests for images. */
+  readonly media: MediaHandler;
+}
+
+/** Creates the handlers. */
+export function createHandlers(
+  deps: HandlerOptions,
+  { background, media }: TaskHandlers,
+): InferenceHandlers {
   const { state } = deps;
   return {
     exchange(request, context, sink) {
@@ -68,6 +87,8 @@ export function createHandlers(deps: HandlerOptions, background: Background): In
 
     embed: (request, context, sink) =>
       runCall(new EmbedAdapter(request), sink, { callId: newId(), context, deps }),
+
+    exchangeMedia: media,
 
     async generate(generation, context) {
       let reply: Reply | undefined;

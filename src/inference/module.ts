@@ -1,6 +1,7 @@
 /** Builds the inference room. */
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Config } from "../config/config.ts";
@@ -17,6 +18,9 @@ import { createHandlers } from "./handlers.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
+import { createMediaHandler } from "./media/handler.ts";
+import type { ImageTasks } from "./media/image-tasks.ts";
+import { createMediaService } from "./media/service.ts";
 import { createRefusedKeys } from "./refused-keys.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { createInferenceService } from "./service.ts";
@@ -40,13 +44,14 @@ interface InferenceRoomOptions {
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
-  /** Runs background responses. */
-  readonly background: BackgroundTasks;
+  /** Runs background responses, and requests for images, as tasks. */
+  readonly tasks: { readonly background: BackgroundTasks; readonly images: ImageTasks };
 }
 
 /** Creates the services, and the parts that other rooms use. */
 export function createInference(options: InferenceRoomOptions) {
-  const { config, calls, state, counter, upstream, background: tasks } = options;
+  const { config, calls, state, counter, upstream } = options;
+  const { background: tasks, images } = options.tasks;
   const catalogue = createCatalogue(config.models);
   const { pool, url } = options.database;
   const { metrics, log } = options;
@@ -55,7 +60,10 @@ export function createInference(options: InferenceRoomOptions) {
   const background = createBackgroundState(tasks, state.responses);
   const followOptions = { tasks, background, events: state.events };
   const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };
-  const handlers = createHandlers(callDeps, createBackground(backgroundOptions));
+  const handlers = createHandlers(callDeps, {
+    background: createBackground(backgroundOptions),
+    media: createMediaHandler({ ...callDeps, tasks: images }),
+  });
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
@@ -63,7 +71,11 @@ export function createInference(options: InferenceRoomOptions) {
   });
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, followOptions });
-  const services = [serve(InferenceService, inference), serve(ResponseService, responses)];
+  const services = [
+    serve(InferenceService, inference),
+    serve(MediaService, createMediaService(handlers)),
+    serve(ResponseService, responses),
+  ];
   const refusedKeys = createRefusedKeys(options);
   return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
 }

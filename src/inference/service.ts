@@ -88,7 +88,8 @@ export function createInferenceService({
   };
 }
 
-function contextOf({ values, signal, requestHeader }: HandlerContext): CallContext {
+/** The context of a call by RPC. */
+export function contextOf({ values, signal, requestHeader }: HandlerContext): CallContext {
   const caller = keyCallerOf(values.get(callerKey));
   const idempotencyKey = requestHeader.get("idempotency-key") ?? undefined;
   return { caller, requestId: values.get(requestIdKey), idempotencyKey, signal };

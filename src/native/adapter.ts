@@ -5,10 +5,9 @@ import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
-import { HttpFailure } from "../http/failure.ts";
+import { asJob } from "../inference/job-reply.ts";
 import { detachedReadMs } from "../inference/upstream.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
@@ -24,7 +23,7 @@ import {
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
 import type { Vendor } from "../vendor/vendor.ts";
-import type { VendorReply, VendorBody } from "../vendor/reply.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 import { type NativeContext } from "./context.ts";
 import { outwardAddresses, type NativeExchange } from "./mount.ts";
 import { unwrapFirstEventError } from "./first-event.ts";
@@ -233,55 +232,4 @@ class NativeRequest extends ReadRequest<Buffer> {
 
 function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
-}
-
-/** The reply of a call that is a job at its vendor (R-ERR-5). Its failures say not to retry: the vendor may run and bill
- * the job without an answer, and a retry would be a second one. */
-async function asJob(sent: Promise<VendorReply>): Promise<VendorReply> {
-  try {
-    const reply = await sent;
-    return { ...reply, body: new JobBody(reply.body) };
-  } catch (error) {
-    throw jobError(error);
-  }
-}
-
-class JobBody implements VendorBody {
-  readonly #body: VendorBody;
-
-  constructor(body: VendorBody) {
-    this.#body = body;
-  }
-
-  ready(): Promise<boolean> {
-    return this.#body.ready();
-  }
-
-  take(): readonly Buffer[] {
-    return this.#body.take();
-  }
-
-  async whole(bytesMax: number): Promise<Buffer> {
-    try {
-      return await this.#body.whole(bytesMax);
-    } catch (error) {
-      throw jobError(error);
-    }
-  }
-
-  cancel(): void {
-    this.#body.cancel();
-  }
-}
-
-function jobError(error: unknown): unknown {
-  if (!(error instanceof HttpFailure)) return error;
-  const { kind } = error;
-  // Nothing was sent, or the client has disconnected.
-  if (kind === "connect" || kind === "connect_timeout" || kind === "aborted") return error;
-  return new GatewayError(
-    ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
-    "The model's vendor gave no answer, but may have done what was asked: do not send it again",
-    { cause: error },
-  );
 }

@@ -105,7 +105,7 @@ function recordOf(task: WholeTask, ended: Ended, charged: Charged): CallRow {
     keyId: task.key_id,
     model: task.model,
     vendor: task.vendor,
-    path: task.path ?? background?.path ?? taskPath,
+    path: task.path ?? task.call_path ?? background?.path ?? taskPath,
     stream: background?.isStreamed ?? false,
     status: ended.status,
     errorCode: ended.errorCode,

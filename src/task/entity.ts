@@ -8,8 +8,8 @@ import { defineEntity, p } from "@mikro-orm/core";
  * null before the first. `hints`: how often somebody said that there is news of it at its vendor; `hintTaskId`: what its
  * vendor is said to call it; `isHintSure`: the vendor has said so itself, in an answer to us. `isTrailing`: it has ended,
  * but its vendor may still be at work and charge for it. `isCancelBilled`: it costs what its vendor took for it where it
- * is cancelled. A trigger keeps what callers see of an ended task as it is, keeps `progress` from going
- * down, and counts the changes that callers see in `version`.
+ * is cancelled. `callPath`: the path in its call record; null: by the other facts. A trigger keeps what callers see of an
+ * ended task as it is, keeps `progress` from going down, and counts the changes that callers see in `version`.
  */
 export const TaskEntity = defineEntity({
   name: "TaskEntity",
@@ -58,6 +58,7 @@ export const TaskEntity = defineEntity({
     isHintSure: p.boolean().default(false),
     isTrailing: p.boolean().default(false),
     isCancelBilled: p.boolean().default(false),
+    callPath: p.text().nullable(),
   },
   uniques: [
     { name: "task_account_id_callback_id_unique", properties: ["accountId", "callbackId"] },

@@ -19,14 +19,17 @@ import { createBackgroundRunner } from "../inference/background/runner.ts";
 import type { BackgroundTasks } from "../inference/background/tasks.ts";
 import { createCatalogue } from "../inference/catalogue.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
+import type { ImageTasks } from "../inference/media/image-tasks.ts";
 import type { InferenceState } from "../inference/state/state.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/upstream.ts";
+import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundTasks } from "./background.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
+import { createImageTasks } from "./images.ts";
 import { createTaskJobs } from "./jobs.ts";
 import { createTaskReads, WaitSlots } from "./reads.ts";
 import { createTaskSchemas } from "./schema/schemas.ts";
@@ -50,6 +53,8 @@ interface TaskOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
+  /** Finds result files. */
+  readonly results: Pick<ResultFiles, "find">;
   /** Called when a task is due. Default: nothing; workers find it with their next scan. */
   readonly onNews?: () => void;
   /** Called when the cancel of a running task is requested. Default: nothing; its worker finds it by its heartbeat. */
@@ -65,6 +70,8 @@ export interface TaskRoom {
   readonly callbacks: Callbacks;
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
+  /** Runs requests for images as tasks. */
+  readonly images: ImageTasks;
   start(): Promise<void>;
   /** Answers waiting polls, and closes the room's connections. */
   stop(): Promise<void>;
@@ -102,13 +109,15 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onCancelRequested,
     ...(notify && { notify }),
   });
+  const schemas = createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts });
+  const { results } = options;
   const service = createTaskService({
     store,
     feed,
     waitSlots,
     allowHosts,
     authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
-    schemas: createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts }),
+    schemas,
     submit,
     cancel,
   });
@@ -121,6 +130,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
     background: createBackgroundTasks({ submit, cancel, store, feed, waitSlots }),
+    images: createImageTasks({ tasksOf, schemas, submit, cancel, store, feed, results }),
     start: () => feed.start(),
     async stop() {
       await Promise.all([feed.close(), submits.end()]);

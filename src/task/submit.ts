@@ -66,12 +66,14 @@ export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
 export interface SubmitOverrides {
   /** The task's id, a UUIDv7. Default: a new one. */
   readonly id?: string;
+  /** The path of the request in the call log. Default: that of tasks. */
+  readonly callPath?: string | undefined;
   /** Writes further rows in the transaction that accepts the task. Default: nothing. */
   readonly writeAlongside?: (transaction: PoolClient) => Promise<void>;
 }
 
 /** The number of parameters of the task; those of the hold follow. */
-const taskParameters = 15;
+const taskParameters = 16;
 
 /**
  * Inserts the task and places the hold in one statement: the account is locked as briefly as possible, and nothing has
@@ -95,8 +97,8 @@ const acceptStatement = {
       from room cross join lateral ${applyCall("room.account_id", taskParameters + 1)} as money
     ), accepted as (
       insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
-        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed)
-      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15
+        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed, call_path)
+      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15, $16
       from held where hold_verdicts is null or hold_verdicts = 'b'
       returning ${summaryColumns}
     )
@@ -122,9 +124,9 @@ export function openSubmitPool(url: string): Pool {
 /** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, failpoint = ignore } = options;
-  return async (read, submitter, { id = newId(), writeAlongside } = {}) => {
+  return async (read, submitter, { id = newId(), callPath, writeAlongside } = {}) => {
     const { caller } = submitter;
-    const made = newTask(read, { ...submitter, id }, options.pricing);
+    const made = newTask(read, { ...submitter, id, callPath }, options.pricing);
     const asked = { made, caller, failpoint };
     const work = async (transaction: PoolClient): Promise<TaskSummary> => {
       const task = await accept(transaction, asked);
@@ -196,7 +198,12 @@ interface NewTask {
 
 function newTask(
   read: SubmitInput,
-  { caller, requestId, id }: Submitter & { readonly id: string },
+  {
+    caller,
+    requestId,
+    id,
+    callPath,
+  }: Submitter & Required<Pick<SubmitOverrides, "callPath">> & { id: string },
   pricing: TaskPricing,
 ): NewTask {
   const { taskModel, params, callbackId, callbackUrl } = read;
@@ -208,7 +215,7 @@ function newTask(
   const values = [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
     ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
-    isCancelBilled(model),
+    ...[isCancelBilled(model), callPath ?? null],
   ];
   return { id, holdNanos, values };
 }

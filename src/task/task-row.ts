@@ -62,6 +62,7 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
   task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing, task.is_cancel_billed,
+  task.call_path,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 

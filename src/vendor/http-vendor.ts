@@ -1,11 +1,18 @@
 /** Common base of vendors that take one POST per text generation. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../config/config.ts";
+import { vendorWorkMs } from "../config/limits.ts";
 import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
 import type { NativeTransport } from "./native-http.ts";
 import type { OpenTasks } from "./task.ts";
-import type { ResponseStateCall, Vendor, VendorCall, VendorOperation } from "./vendor.ts";
+import type {
+  MediaOperationName,
+  ResponseStateCall,
+  Vendor,
+  VendorCall,
+  VendorOperation,
+} from "./vendor.ts";
 import type { VendorReply } from "./reply.ts";
 
 /** Differences between vendor kinds. */
@@ -22,6 +29,8 @@ interface HttpVendorOptions {
   readonly countTokens?: ReadonlyMap<Dialect, string>;
   /** The path for embeddings. Default: none. */
   readonly embed?: string;
+  /** The paths for images and audio. Default: none. */
+  readonly media?: Readonly<Partial<Record<MediaOperationName, string>>>;
   /** Whether the vendor stores responses, below `/responses`. Default false. */
   readonly keepsResponses?: boolean;
   readonly faultOf?: NonNullable<Vendor["faultOf"]>;
@@ -43,12 +52,12 @@ export interface Target {
 /** Creates a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
   const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
-  const { tasks, native } = options;
+  const { tasks, native, media = {} } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts);
   const dialects = allowedDialects(options.dialects, config);
-  const post = (call: VendorCall, { path, query }: Target) =>
+  const post = (call: VendorCall, { path, query }: Target, firstByteMs?: number) =>
     client.send({
       method: "POST",
       path: `${basePath}${path}${query === "" ? "" : `?${query}`}`,
@@ -60,12 +69,22 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
       },
       body: call.body,
       isPatient: call.isPatient,
+      firstByteMs,
       signal: call.signal,
     });
-  const operation = (paths: ReadonlyMap<Dialect, string>): VendorOperation => ({
+  const operation = (
+    paths: ReadonlyMap<Dialect, string>,
+    firstByteMs?: number,
+  ): VendorOperation => ({
     dialects: new Set(paths.keys()),
-    send: (call) => post(call, { path: pathOf(paths, call.dialect), query: call.query }),
+    send: (call) =>
+      post(call, { path: pathOf(paths, call.dialect), query: call.query }, firstByteMs),
   });
+  const workMs = Math.max(config.timeouts.firstByteMs, vendorWorkMs);
+  const mediaOperations = Object.entries(media).map(
+    ([name, path]) =>
+      [name, operation(new Map([[Dialect.CHAT_COMPLETIONS, path]]), workMs)] as const,
+  );
   const keepsResponses = options.keepsResponses === true && dialects.has(Dialect.RESPONSES);
   const responseState = (call: ResponseStateCall): Promise<VendorReply> => {
     const { action, query, signal } = call;
@@ -80,6 +99,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
     exchange: (call) => post(call, target(call)),
     ...(countTokens && { countTokens: operation(restrictOperation(countTokens, dialects)) }),
     ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
+    ...Object.fromEntries(mediaOperations),
     ...(keepsResponses && { responseState }),
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),

@@ -44,6 +44,8 @@ export interface Vendor {
   readonly countTokens?: VendorOperation;
   /** Creates embeddings; requests are in OpenAI's form. Absent: not available. */
   readonly embed?: VendorOperation;
+  /** Generates images; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
+  readonly generateImages?: VendorOperation;
   /**
    * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure. Absent: the status
    * is enough.
@@ -72,7 +74,10 @@ export interface Vendor {
 }
 
 /** Operations besides text generation. */
-export type OperationName = "countTokens" | "embed";
+export type OperationName = "countTokens" | "embed" | MediaOperationName;
+
+/** Operations of models for images and audio. */
+export type MediaOperationName = "generateImages";
 
 /** An operation besides text generation. */
 export interface VendorOperation {

@@ -56,6 +56,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "inference.v1.InferenceService/Exchange": "KEY",
   "inference.v1.InferenceService/CountTokens": "KEY",
   "inference.v1.InferenceService/Embed": "KEY",
+  "inference.v1.MediaService/ExchangeMedia": "KEY",
   "inference.v1.InferenceService/Generate": "KEY",
   "inference.v1.InferenceService/ListModels": "CUSTOMER",
   "inference.v1.InferenceService/StreamGenerate": "KEY",

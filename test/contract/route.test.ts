@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { DialectSchema, type Route } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  DialectSchema,
+  MediaOperation,
+  MediaOperationSchema,
+  type Route,
+} from "../../gen/uas/http/v1/http_pb.ts";
 import { routeTable, type RestRoute } from "../../src/facade/route-table.ts";
 import { findServices } from "./services.ts";
 
@@ -21,6 +26,9 @@ function describe({ route, method: rpc }: RestRoute): string {
     ...(whenQuery === "" ? [] : [`if ?${whenQuery}=true`]),
     dialects.get(dialect),
     ...set.map(([name]) => name),
+    ...(route.mediaOperation === MediaOperation.UNSPECIFIED
+      ? []
+      : [MediaOperationSchema.value[route.mediaOperation]?.localName]),
     `${rpc.parent.typeName.replace(/^uas\./, "")}/${rpc.name}`,
   ].join(" ");
 }
@@ -54,6 +62,8 @@ test("the documented HTTP surface, aliases included, is exactly this", async () 
     "GET /v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/v1/models/{model_key=**} CHAT_COMPLETIONS omitRequestId inference.v1.InferenceService/GetModel",
     "GET /v1/v1/models/{model_key=**} if anthropic-version MESSAGES omitRequestId inference.v1.InferenceService/GetModel",
+    "POST /v1/images/generations CHAT_COMPLETIONS GENERATE_IMAGES inference.v1.MediaService/ExchangeMedia",
+    "POST /v1/v1/images/generations CHAT_COMPLETIONS GENERATE_IMAGES inference.v1.MediaService/ExchangeMedia",
     "GET /v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
     "GET /v1/v1/responses/{response_id} RESPONSES inference.v1.ResponseService/GetResponse",
     "GET /v1/responses/{response_id} if ?stream=true RESPONSES inference.v1.ResponseService/StreamResponse",

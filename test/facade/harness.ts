@@ -70,7 +70,7 @@ class RunningFixture implements Fixture {
   }
 
   openaiWith(key: string): OpenAI {
-    return new OpenAI({ apiKey: key, baseURL: `${this.gateway.url}/v1`, maxRetries: 0 });
+    return openaiOf(this.gateway, key);
   }
 
   send(path: string, request: RawRequest = {}): Promise<RawReply> {
@@ -85,6 +85,11 @@ class RunningFixture implements Fixture {
   chat(body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<RawReply> {
     return this.send("/v1/chat/completions", { headers, body: JSON.stringify(body) });
   }
+}
+
+/** The official SDK for a customer's key. */
+export function openaiOf({ url }: Pick<Gateway, "url">, apiKey: string): OpenAI {
+  return new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
 }
 
 /** The parsed body of a reply. */

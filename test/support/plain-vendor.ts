@@ -25,7 +25,7 @@ export interface PlainVendor {
   readonly url: string;
   readonly requests: PlainRequest[];
   /** What it answers from now on. */
-  answer: (request: PlainRequest) => PlainAnswer;
+  answer: (request: PlainRequest) => PlainAnswer | Promise<PlainAnswer>;
   close(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export async function startPlainVendor(answer: PlainVendor["answer"]): Promise<P
       const { method = "", url = "", headers } = incoming;
       const request = { method, url, headers, body: Buffer.concat(pieces).toString() };
       vendor.requests.push(request);
-      const { status = 200, headers: more, body } = vendor.answer(request);
+      const { status = 200, headers: more, body } = await vendor.answer(request);
       if (body === undefined) return;
       response.writeHead(status, { "content-type": "application/json", ...more });
       response.end(body);

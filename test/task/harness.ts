@@ -119,6 +119,7 @@ export async function openTasks() {
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,
     prices: createPriceBook({ pool }),
     metrics,
+    results: { find: async () => undefined },
   });
   await room.start();
   const log = pino({ level: "silent" });

@@ -10,11 +10,9 @@ import type { Transaction } from "../../vendor/task.ts";
 import { memberList, replyHeaders } from "../headers.ts";
 import { admit, type Admitted } from "../pipeline/admit.ts";
 import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
-import { toGatewayError } from "../pipeline/failures.ts";
-import { Connection } from "../pipeline/open.ts";
+import { refuse } from "../pipeline/pipeline.ts";
 import { quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
-import { logFailure, newDelivery, settle } from "../pipeline/settle.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import type { CallState } from "../state/responses-memory.ts";
 import { WireAdapter } from "../wire-adapter.ts";
@@ -51,7 +49,7 @@ export function createBackground(options: BackgroundOptions): Background {
     const replyTo = { context, options, sink };
     try {
       const accepted = await accept(request, admitted, options).catch(async (error: unknown) => {
-        throw await refused(error, admitted);
+        throw await refuse(error, admitted);
       });
       await (admitted.call.stream ? stream : whole)(accepted, replyTo);
       return {};
@@ -178,18 +176,4 @@ async function accept(
 
 function isInsufficient(error: unknown): boolean {
   return error instanceof GatewayError && error.code === ErrorCode.INSUFFICIENT_BALANCE;
-}
-
-/** Records a refused request as a call, because it has no task (R-MON-10). */
-async function refused(error: unknown, admitted: Admitted<Buffer>): Promise<GatewayError> {
-  const { call, context, deps } = admitted;
-  const fields = toGatewayError(error, context.signal);
-  const connection = new Connection(admitted);
-  connection.client.endFailed(fields, false);
-  logFailure(call, fields, deps.log);
-  await settle(admitted, {
-    connection,
-    delivery: newDelivery(),
-  });
-  return fields;
 }

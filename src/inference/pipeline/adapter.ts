@@ -153,8 +153,14 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Whether every request of the style must name an output limit. The limit then says nothing about the expected
    * length. Default false. */
   readonly isLimitRequired: boolean = false;
+  /** Whether the vendor completes and bills the reply, whoever disconnects: it is then read to its end, except where the
+   * vendor's `on_disconnect` is `abort`. Default false. */
+  readonly isReadToEnd: boolean = false;
   /** Members of the reply that the caller's style could not carry. */
   readonly droppedOfReply: readonly string[] = [];
+
+  /** Checks that the model is of the right kind. @throws GatewayError INVALID_REQUEST */
+  checkModel(_model: ModelConfig): void {}
 
   /** The routes that can serve the request; `undefined`: all whose vendors speak a dialect. */
   plan(): readonly PlannedRoute[] | undefined {

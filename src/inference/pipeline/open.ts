@@ -118,6 +118,10 @@ function requestFor<Out extends Chunk>(
     body,
     send,
     stream: request.text.stream,
-    signal: connection.client.signalFor(planned.detachedReadMs),
+    signal: connection.client.signalFor(
+      request.isReadToEnd && planned.detachedReadMs > 0
+        ? Number.POSITIVE_INFINITY
+        : planned.detachedReadMs,
+    ),
   };
 }

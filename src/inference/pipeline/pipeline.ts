@@ -13,7 +13,7 @@
  */
 import type { GatewayError } from "../../core/errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
-import { admit, type CallToAdmit } from "./admit.ts";
+import { admit, type Admitted, type CallToAdmit } from "./admit.ts";
 import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
 import { toGatewayError } from "./failures.ts";
@@ -82,4 +82,15 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
   } finally {
     reached.deps.calls.leave();
   }
+}
+
+/** Records a request that was refused before it became a task, as a call. @returns the error to report */
+export async function refuse<Out extends Chunk>(
+  error: unknown,
+  admitted: Admitted<Out>,
+): Promise<GatewayError> {
+  const ended: CallEnd = { connection: new Connection(admitted), delivery: newDelivery() };
+  const reported = failed(admitted, error, ended);
+  await settle(admitted, ended);
+  return reported;
 }

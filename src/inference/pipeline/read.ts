@@ -21,7 +21,9 @@ export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> 
   call.stream = stream;
   call.model = key;
   const find = adapter.acceptsAnyModel ? admitModel : admitTextModel;
-  return { ...admitted, request, model: find(deps.catalogue, caller, key) };
+  const model = find(deps.catalogue, caller, key);
+  request.checkModel(model);
+  return { ...admitted, request, model };
 }
 
 /** Reads the request. The call record of an invalid one still names its model. */

@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader, createHttpVendor } from "../http-vendor.ts";
 import { openaiFault } from "../openai/faults.ts";
+import { openaiMedia } from "../openai/media.ts";
 import { createOpenaiTasks } from "../openai/tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
@@ -22,6 +23,7 @@ function create(config: VendorConfig): Vendor {
     credential: bearerHeader(config.apiKey),
     target: ({ query }) => ({ path: "/chat/completions", query }),
     embed: "/embeddings",
+    media: openaiMedia,
     faultOf: openaiFault,
     tasks: createOpenaiTasks(config, false),
   });

@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader, createHttpVendor, pathOf } from "../http-vendor.ts";
 import { openaiFault } from "./faults.ts";
+import { openaiMedia } from "./media.ts";
 import { createOpenaiTasks } from "./tasks.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 
@@ -28,6 +29,7 @@ function create(config: VendorConfig): Vendor {
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
     countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
     embed: "/embeddings",
+    media: openaiMedia,
     keepsResponses: true,
     faultOf: openaiFault,
     tasks: createOpenaiTasks(config, true),

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSK/AQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJKpcBCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAISFQoRRElBTEVDVF9SRVNQT05TRVMQAxIUChBESUFMRUNUX01FU1NBR0VTEAQSEgoORElBTEVDVF9HRU1JTkkQBSqBAQoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIOCgpBQ0NFU1NfS0VZEAISEgoOQUNDRVNTX1NFU1NJT04QAxITCg9BQ0NFU1NfT1BFUkFUT1IQBBITCg9BQ0NFU1NfQ1VTVE9NRVIQBTpKCgVyb3V0ZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLWHAyADKAsyEi51YXMuaHR0cC52MS5Sb3V0ZVIFcm91dGU6TQoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtocDIAEoDjITLnVhcy5odHRwLnYxLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSL1AQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJEjQKD21lZGlhX29wZXJhdGlvbhgJIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uKlYKDk1lZGlhT3BlcmF0aW9uEh8KG01FRElBX09QRVJBVElPTl9VTlNQRUNJRklFRBAAEiMKH01FRElBX09QRVJBVElPTl9HRU5FUkFURV9JTUFHRVMQASqXAQoHRGlhbGVjdBIXChNESUFMRUNUX1VOU1BFQ0lGSUVEEAASHAoYRElBTEVDVF9DSEFUX0NPTVBMRVRJT05TEAESFAoQRElBTEVDVF9QTEFURk9STRACEhUKEURJQUxFQ1RfUkVTUE9OU0VTEAMSFAoQRElBTEVDVF9NRVNTQUdFUxAEEhIKDkRJQUxFQ1RfR0VNSU5JEAUqgQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESDgoKQUNDRVNTX0tFWRACEhIKDkFDQ0VTU19TRVNTSU9OEAMSEwoPQUNDRVNTX09QRVJBVE9SEAQSEwoPQUNDRVNTX0NVU1RPTUVSEAU6SgoFcm91dGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgAygLMhIudWFzLmh0dHAudjEuUm91dGVSBXJvdXRlOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLaHAyABKA4yEy51YXMuaHR0cC52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * One documented REST route.
@@ -82,6 +82,14 @@ export type Route = Message<"uas.http.v1.Route"> & {
    * @generated from field: string when_query = 8;
    */
   whenQuery: string;
+
+  /**
+   * What is asked of the model, on the routes of [uas.inference.v1.MediaService.ExchangeMedia][]. Elsewhere
+   * unspecified.
+   *
+   * @generated from field: uas.http.v1.MediaOperation media_operation = 9;
+   */
+  mediaOperation: MediaOperation;
 };
 
 /**
@@ -90,6 +98,40 @@ export type Route = Message<"uas.http.v1.Route"> & {
  */
 export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_uas_http_v1_http, 0);
+
+/**
+ * What a request for images or audio asks of its model.
+ *
+ * @generated from enum uas.http.v1.MediaOperation
+ */
+export const MediaOperation = {
+  /**
+   * Not an operation. Refused.
+   *
+   * @generated from enum value: MEDIA_OPERATION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Images from a text.
+   *
+   * @generated from enum value: MEDIA_OPERATION_GENERATE_IMAGES = 1;
+   */
+  GENERATE_IMAGES: 1,
+} as const;
+
+/**
+ * What a request for images or audio asks of its model.
+ *
+ * @generated from enum uas.http.v1.MediaOperation
+ */
+export type MediaOperation = (typeof MediaOperation)[keyof typeof MediaOperation] | UnknownEnum;
+
+/**
+ * Describes the enum uas.http.v1.MediaOperation.
+ */
+export const MediaOperationSchema: GenEnum<MediaOperation> = /*@__PURE__*/
+  enumDesc(file_uas_http_v1_http, 0);
 
 /**
  * A JSON wire style: what request bodies, reply bodies, stream events and errors look like.
@@ -151,7 +193,7 @@ export type Dialect = (typeof Dialect)[keyof typeof Dialect] | UnknownEnum;
  * Describes the enum uas.http.v1.Dialect.
  */
 export const DialectSchema: GenEnum<Dialect> = /*@__PURE__*/
-  enumDesc(file_uas_http_v1_http, 0);
+  enumDesc(file_uas_http_v1_http, 1);
 
 /**
  * Who may call an RPC.
@@ -213,7 +255,7 @@ export type Access = (typeof Access)[keyof typeof Access] | UnknownEnum;
  * Describes the enum uas.http.v1.Access.
  */
 export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
-  enumDesc(file_uas_http_v1_http, 1);
+  enumDesc(file_uas_http_v1_http, 2);
 
 /**
  * The documented REST routes that reach this RPC, each exactly once in the whole contract:

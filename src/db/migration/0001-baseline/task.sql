@@ -7,7 +7,7 @@
 -- somebody said that there is news at the vendor. hint_task_id: the vendor's id of the task, as they said.
 -- is_hint_sure: the vendor has said so itself, in an answer to us. is_trailing: the task has ended, but its vendor may
 -- still be at work and charge for it. path: the public path of a vendor's own interface at which it was submitted;
--- null: the gateway's own. is_cancel_billed: whether it may cost anything when it is cancelled.
+-- null: the gateway's own. call_path: the path in its call record; null: by the other facts. is_cancel_billed: whether it may cost anything when it is cancelled.
 create table task (
   id uuid not null,
   account_id uuid not null,
@@ -52,6 +52,7 @@ create table task (
   is_trailing boolean not null default false,
   path text null,
   is_cancel_billed boolean not null default false,
+  call_path text null,
   constraint task_pkey primary key (id),
   constraint task_account_id_callback_id_unique unique (account_id, callback_id),
   constraint task_state_check check (state in ('queued', 'submitting', 'submit_unknown', 'running',

@@ -1,0 +1,7 @@
+/** Only OpenAI's form: the paths for images and audio, which compatible vendors share. */
+import type { MediaOperationName } from "../vendor.ts";
+
+/** Below the base URL. */
+export const openaiMedia = {
+  generateImages: "/images/generations",
+} as const satisfies Readonly<Record<MediaOperationName, string>>;

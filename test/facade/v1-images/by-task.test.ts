@@ -1,0 +1,226 @@
+/** POST /v1/images/generations for models whose vendors make images as tasks: the result is awaited. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import {
+  type Customer,
+  type Gateway,
+  type GatewayOptions,
+  startGateway,
+} from "../../support/gateway.ts";
+import { send } from "../../support/raw-http.ts";
+import { adapters } from "../../vendor/task/adapters.ts";
+import { json, errorOf, expectFree, newRequestId, openaiOf } from "../harness.ts";
+import { Leaver } from "../leaver.ts";
+
+const none = {
+  input: undefined,
+  cachedInput: undefined,
+  cacheWrite: undefined,
+  output: undefined,
+  second: undefined,
+  request: undefined,
+};
+/** 0.04 USD an image. */
+const price = { ...none, image: 40_000_000n };
+const type = ModelType.IMAGE;
+const taskTimings = { pollMs: 10, pollMsMax: 10 };
+
+async function openGateway(options: Omit<GatewayOptions, "taskTimings">) {
+  const gateway = await startGateway({ ...options, taskTimings });
+  return { gateway, customer: await gateway.customer() };
+}
+
+describe("the demo vendor", () => {
+  let gateway: Gateway;
+  let customer: Customer;
+  beforeAll(async () => {
+    const demo = (model: string) => ({ type, price, routes: [{ vendor: "demo", model }] });
+    ({ gateway, customer } = await openGateway({
+      vendors: { demo: { kind: "demo", baseUrl: "" } },
+      models: { draw: demo("image"), slow: demo("slow"), broken: demo("none") },
+    }));
+  });
+  afterAll(() => gateway?.close());
+
+  const ask = { model: "draw", prompt: "A lighthouse", size: "256x256" as const };
+
+  function generate(body: object, headers: Readonly<Record<string, string>> = {}) {
+    return send(`${gateway.url}/v1/images/generations`, {
+      headers: {
+        authorization: `Bearer ${customer.key}`,
+        "content-type": "application/json",
+        ...headers,
+      },
+      body: JSON.stringify(body),
+    });
+  }
+
+  it("makes images that are read by their addresses, and each is charged", async () => {
+    const id = newRequestId();
+    const { images } = openaiOf(gateway, customer.key);
+    const made = await images.generate({ ...ask, n: 2 }, { headers: { "x-request-id": id } });
+    expect(made.created).toBeGreaterThan(1_700_000_000);
+    expect(made.data).toHaveLength(2);
+    for (const { url = "" } of made.data ?? []) {
+      const file = await send(url, { method: "GET" });
+      expect(file.headers["content-type"]).toBe("image/png");
+      expect(file.body.subarray(1, 4).toString()).toBe("PNG");
+    }
+    const call = await gateway.call(id);
+    expect(call).toMatchObject({
+      model: "draw",
+      vendor: "demo",
+      path: "/v1/images/generations",
+      ending: CallEnding.COMPLETED,
+    });
+    expect(call.cost?.amountNanos).toBe(80_000_000n);
+    expect(await gateway.money(customer.accountId)).toMatchObject({ held: 0n });
+  });
+
+  it("sends the image itself as base64, and the cost where it is asked for", async () => {
+    const got = await generate(
+      { ...ask, response_format: "b64_json" },
+      { "x-uas-cost": "true", "x-request-id": "mine" },
+    );
+    expect(got.headers).toMatchObject({ "x-uas-cost": "0.04", "x-request-id": "mine" });
+    const [image] = json(got)["data"] as readonly { readonly b64_json: string }[];
+    expect(Buffer.from(image?.b64_json ?? "", "base64").toString("latin1", 1, 4)).toBe("PNG");
+  });
+
+  it("streams a completed event for each image to the official SDK", async () => {
+    const { images } = openaiOf(gateway, customer.key);
+    const stream = await images.generate({ ...ask, n: 2, stream: true, partial_images: 2 });
+    const events = await Array.fromAsync(stream);
+    expect(events.map((each) => each.type)).toEqual([
+      "image_generation.completed",
+      "image_generation.completed",
+    ]);
+    expect(events[0]).toMatchObject({ output_format: "png", b64_json: expect.any(String) });
+  });
+
+  it("names what its model has no parameter for, or refuses it where the caller is strict (R-TXT-2)", async () => {
+    const more = { ...ask, quality: "high", style: "vivid", background: "auto", user: "u1" };
+    const got = await generate(more);
+    expect(got.status).toBe(200);
+    expect(got.headers["x-uas-dropped"]).toBe("quality, style");
+    const strict = await generate(more, { "x-uas-strict": "true" });
+    expect(strict.status).toBe(400);
+    expect(errorOf(strict)["param"]).toBe("quality");
+  });
+
+  it("answers the same images for the same idempotency key, and charges once", async () => {
+    const key = { "idempotency-key": newRequestId() };
+    const first = await generate(ask, key);
+    const again = await expectFree(gateway, customer, () => generate(ask, key));
+    expect(again.headers["idempotent-replayed"]).toBe("true");
+    expect(json(again)).toEqual(json(first));
+    const other = await generate({ ...ask, prompt: "A boat" }, key);
+    expect(other.status).toBe(422);
+  });
+
+  it.each([
+    ["another size", { size: "1x1" }, 400, "size"],
+    ["too many images", { n: 5 }, 400, "n"],
+    ["no such form of reply", { response_format: "gif" }, 400, "response_format"],
+    ["no prompt", { prompt: null }, 400, "prompt"],
+    ["a model that its vendor does not take now", { model: "broken" }, 503, undefined],
+  ])("refuses %s, free of charge", async (_name, change, status, param) => {
+    const id = newRequestId();
+    const got = await expectFree(gateway, customer, () =>
+      generate({ ...ask, ...change }, { "x-request-id": id }),
+    );
+    expect(got.status).toBe(status);
+    expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+    if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+    expect((await gateway.call(id)).cost?.amountNanos ?? 0n).toBe(0n);
+  });
+
+  it("402 where the balance does not cover the images", async () => {
+    const { key } = await gateway.customer({ balanceNanos: 39_999_999n });
+    const got = await generate(ask, { authorization: `Bearer ${key}` });
+    expect(got.status).toBe(402);
+    expect(errorOf(got)["code"]).toBe("insufficient_balance");
+  });
+
+  it("stops the vendor and charges nothing where the client disconnects", async () => {
+    const url = new URL(`${gateway.url}/v1/images/generations`);
+    const leaver = new Leaver(url, { key: customer.key, body: { ...ask, model: "slow" } });
+    const held = async () => (await gateway.money(customer.accountId)).held;
+    await expect.poll(held).toBe(40_000_000n);
+    await leaver.leave();
+    const call = await gateway.call(leaver.requestId);
+    expect(call.ending).toBe(CallEnding.CANCELLED);
+    expect(call.cost?.amountNanos ?? 0n).toBe(0n);
+    await expect.poll(held).toBe(0n);
+  });
+});
+
+/** Stands before a simulated vendor, whose results are on hosts that do not exist, and has the results itself. */
+async function startFiles(vendorOrigin: string): Promise<string> {
+  const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+  const server = createServer((request, response) => {
+    void (async () => {
+      const { method = "", url = "" } = request;
+      if (url.startsWith("/result/")) {
+        response.writeHead(200, { "content-type": "image/png" }).end(png);
+        return;
+      }
+      const { host: _own, connection: _hop, ...headers } = request.headers;
+      const sent = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
+      const answer = await fetch(vendorOrigin + url, {
+        method,
+        headers: headers as Record<string, string>,
+        ...(sent.length > 0 && { body: sent }),
+      });
+      const text = await answer.text();
+      const here = `http://${request.headers.host ?? ""}`;
+      response.writeHead(answer.status, { "content-type": "application/json" });
+      response.end(
+        text
+          .replaceAll(vendorOrigin, here)
+          .replaceAll(
+            /https:\/\/(?:replicate\.delivery|v3\.fal\.media|dashscope-result\.oss\.test)/g,
+            `${here}/result`,
+          ),
+      );
+    })().catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const isImage = (each: (typeof adapters)[number]): boolean =>
+  each.type === type && !each.kind.startsWith("openai");
+
+describe.each(adapters.filter(isImage))("$kind", (adapter) => {
+  it("makes an image that the official SDK gets as base64, and charges it", async () => {
+    const vendor = await adapter.start();
+    onTestFinished(() => vendor.close());
+    const { kind, secret: apiKey, basePath, model } = adapter;
+    const origin = await startFiles(vendor.origin);
+    const { gateway, customer } = await openGateway({
+      vendors: { v: { kind, apiKey, baseUrl: `${origin}${basePath}` } },
+      models: { draw: { type, price, routes: [{ vendor: "v", model }] } },
+    });
+    onTestFinished(() => gateway.close());
+    const id = newRequestId();
+    const { prompt } = adapter.least as { prompt: string };
+    const made = await openaiOf(gateway, customer.key).images.generate(
+      { model: "draw", prompt, n: 1, response_format: "b64_json" },
+      { headers: { "x-request-id": id } },
+    );
+    expect(made.data?.length).toBeGreaterThan(0);
+    expect(made.data?.[0]?.b64_json).toMatch(/^[\w+/]{8,}={0,2}$/);
+    expect(vendor.begun()).toBe(1);
+    const call = await gateway.call(id);
+    expect(call).toMatchObject({ vendor: "v", ending: CallEnding.COMPLETED });
+    expect(call.cost?.amountNanos).toBe(40_000_000n);
+  });
+});
