@@ -102,12 +102,12 @@ interface Parts extends BuildOptions {
 
 async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
-  const { database, signIn } = backend;
+  const { database, signIn, anchor } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
-  const { ledger, jobs } = openLedger({ ...built, database });
+  const { ledger, jobs } = openLedger({ ...built, database, anchor });
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });

@@ -4,6 +4,13 @@ import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
+import { join } from "node:path";
+import {
+  Anchor,
+  type AnchorPlace,
+  createAnchorFile,
+  ledgerIdentity,
+} from "../billing/ledger/anchor.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
 import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
@@ -21,6 +28,7 @@ import { requestId } from "../rpc/interceptor/request-id.ts";
 import { type Service, serve } from "../core/service.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
+import { createBucketText } from "../result/s3-storage.ts";
 import { createTaskReading } from "../task/module.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
 
@@ -56,6 +64,8 @@ export interface Backend {
   /** The signing secrets of webhooks. */
   readonly webhookSecrets: Secrets;
   readonly signIn: SignIn;
+  /** Keeps the ledger's newest checkpoint outside the database. */
+  readonly anchor: Anchor;
   close(): Promise<void>;
 }
 
@@ -77,7 +87,11 @@ export async function openBackend({
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
-    const options = { database, config, masterKey, log, onLowBalance, signInObserver, isKeySure };
+    const anchor = await openAnchor(database, { settings, config, log });
+    const options = {
+      ...{ database, config, masterKey, log, onLowBalance, signInObserver, isKeySure },
+      anchor,
+    };
     const { services, signIn, webhookSecrets, billing } = createRooms(options);
     return {
       database,
@@ -85,6 +99,7 @@ export async function openBackend({
       masterKey,
       webhookSecrets,
       signIn,
+      anchor,
       transport: createDirectTransport(
         [...services, createTaskReading(database)],
         [requestId, createErrorMapping(log), asOperator],
@@ -107,6 +122,7 @@ interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedU
   readonly masterKey: () => Buffer;
   /** See {@link KeyCopiesOptions}. */
   readonly isKeySure: boolean;
+  readonly anchor: Anchor;
 }
 
 interface Rooms extends Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
@@ -122,6 +138,7 @@ function createRooms({
   onLowBalance,
   signInObserver,
   isKeySure,
+  anchor,
 }: RoomOptions): Rooms {
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
@@ -151,7 +168,10 @@ function createRooms({
   );
   const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
   const keyRoom = { orm, accountExists, spentOf, budgets, copies, requireStepUp, onReveal };
-  const billing = createBillingRoom({ database, config, accountExists, onLowBalance });
+  const billing = createBillingRoom({
+    ...{ database, config, accountExists, onLowBalance },
+    anchor,
+  });
   const services = [
     ...signIn.services,
     serve(AccountService, accounts.service),
@@ -160,6 +180,22 @@ function createRooms({
     webhooks.service,
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
+}
+
+/** In the data folder, and in the bucket of results where there is one. */
+async function openAnchor(
+  { pool }: Database,
+  { settings, config, log }: Pick<Required<OpenOptions>, "settings" | "config" | "log">,
+): Promise<Anchor> {
+  const name = `ledger/${await ledgerIdentity(pool)}.json`;
+  const places: AnchorPlace[] = [createAnchorFile(join(settings.dataDir, name))];
+  if (config.storage.kind === "s3") places.push(createBucketText(config.storage, name));
+  return new Anchor({
+    pool,
+    places,
+    warn: (message, fields) => log.warn(fields, message),
+    alarm: (message, fields) => log.error(fields, message),
+  });
 }
 
 /** Within this process, the caller is the operator: it can open the database anyway. */

@@ -143,8 +143,15 @@ export const LedgerEntryEntity = defineEntity({
     reference: p.text().nullable(),
     balanceAfter: p.bigint().nullable(),
     callId: p.uuid().nullable(),
+    seq: p.bigint().autoincrement(),
   },
   indexes: [
+    {
+      name: "ledger_entry_seq_index",
+      expression:
+        "create index ledger_entry_seq_index on ledger_entry using brin (seq) " +
+        "with (pages_per_range = 32, autosummarize = on)",
+    },
     {
       name: "ledger_entry_call_id_index",
       properties: ["callId"],
@@ -165,6 +172,52 @@ export const LedgerEntryEntity = defineEntity({
     { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 8" },
     { name: "ledger_entry_amount_check", expression: "amount <> 0" },
   ],
+});
+
+/** A link in the chain of audits: see `src/billing/ledger/checkpoint.ts`. Append-only. */
+export const LedgerCheckpointEntity = defineEntity({
+  name: "LedgerCheckpointEntity",
+  tableName: "ledger_checkpoint",
+  properties: {
+    n: p.bigint().primary().autoincrement(false),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    seq: p.bigint(),
+    holdId: p.uuid(),
+    contents: p.text(),
+    hash: p.text(),
+  },
+});
+
+/** Tells this database from others that use the same data folder or bucket. */
+export const LedgerIdentityEntity = defineEntity({
+  name: "LedgerIdentityEntity",
+  tableName: "ledger_identity",
+  properties: {
+    isOnly: p.boolean().primary().default(true),
+    id: p.uuid().defaultRaw("gen_random_uuid()"),
+  },
+  checks: [{ name: "ledger_identity_is_only_check", expression: "is_only" }],
+});
+
+/** What the audited entries say that an account has, in nano-USD. */
+export const AuditedAccountEntity = defineEntity({
+  name: "AuditedAccountEntity",
+  tableName: "audited_account",
+  properties: { accountId: p.uuid().primary(), amount: p.bigint() },
+});
+
+/** What the audited entries say that a key has spent, in nano-USD. */
+export const AuditedKeyEntity = defineEntity({
+  name: "AuditedKeyEntity",
+  tableName: "audited_key",
+  properties: { keyId: p.uuid().primary(), spent: p.bigint() },
+});
+
+/** What retention has removed: the ids below `firstId` of the table `name`. */
+export const RetentionFloorEntity = defineEntity({
+  name: "RetentionFloorEntity",
+  tableName: "retention_floor",
+  properties: { name: p.text().primary(), firstId: p.uuid() },
 });
 
 /** A top-up, a refund, an adjustment or a promotion: one per account and reference. */
@@ -247,6 +300,11 @@ export const billingEntities = [
   BudgetEntity,
   NodeEntity,
   LedgerEntryEntity,
+  LedgerCheckpointEntity,
+  LedgerIdentityEntity,
+  AuditedAccountEntity,
+  AuditedKeyEntity,
+  RetentionFloorEntity,
   RedeemCodeEntity,
   BookingEntity,
   PriceVersionEntity,

@@ -2,7 +2,9 @@
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
-import { auditExclusively, type AuditBreach } from "./ledger/audit.ts";
+import { Anchor } from "./ledger/anchor.ts";
+import type { AuditBreach } from "./ledger/audit.ts";
+import { Auditor, type AuditReport } from "./ledger/auditor.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 
@@ -19,6 +21,10 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly warn?: LogEvent;
   /** Logs what an operator must know: that the ledger is wrong. Default: `warn`. */
   readonly alarm?: LogEvent;
+  /** Logs what operators may want to know later. Default: nothing. */
+  readonly info?: LogEvent;
+  /** Where checkpoints and the newest charge are kept outside the database. Default: nowhere. */
+  readonly anchor?: Anchor;
   /** Called when a recovery has taken an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called at each {@link Failpoint} of a recovery, where tests kill the process. Default: nothing. */
@@ -31,6 +37,8 @@ export interface BillingJobs extends PeriodicJobs {
   recoverHolds(): Promise<number>;
   /** Audits the ledger now. `undefined`: another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
+  /** Stops, and keeps the newest charge. */
+  stop(): Promise<void>;
   /** How many breaches the last audit of this process found; 0 before the first. */
   findings(): number;
 }
@@ -40,6 +48,14 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "ledger_entry", column: "txn_id" },
   { table: "call", column: "id" },
   { table: "hold_step", column: "hold_id" },
+  // Every batch opens all partitions of hold: one month of reserve, then the default one.
+  {
+    table: "hold",
+    column: "id",
+    monthsAhead: 1,
+    storage:
+      "fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000",
+  },
 ];
 
 /** How often missing partitions are made, in milliseconds. There are months of reserve. */
@@ -49,6 +65,9 @@ const partitionMs = 60 * 60 * 1_000;
 const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
+/** How often the newest charge is kept outside the database, in milliseconds. */
+const anchorMs = 10 * 1_000;
+
 /** How many breaches a log line names. */
 const loggedMax = 10;
 
@@ -57,7 +76,11 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, nodeId, failpoint, warn = () => {}, onLowBalance = () => {} } = options;
   const { recoveryMs, silentMs } = ledgerTimings(options);
   const recovery = { pool, nodeId, silentMs, warn, onLowBalance, failpoint };
-  const audit = createAudit(pool, options.alarm ?? warn);
+  const anchor = options.anchor ?? new Anchor({ pool });
+  const audit = createAudit(new Auditor(pool, anchor), {
+    alarm: options.alarm ?? warn,
+    info: options.info ?? (() => {}),
+  });
   const failed = (message: string) => (error: unknown) => warn(message, { err: error });
   const jobs = periodic([
     {
@@ -77,29 +100,50 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       firstMs: firstAuditMs,
       onError: failed("the ledger could not be audited: tried again in an hour"),
     },
+    {
+      run: () => anchor.flush(),
+      everyMs: anchorMs,
+      firstMs: anchorMs,
+      onError: failed("the newest charge could not be kept: tried again"),
+    },
   ]);
   return {
     ...jobs,
+    async stop() {
+      await jobs.stop();
+      await anchor.flush();
+    },
     recoverHolds: () => recoverHolds(recovery),
     audit: audit.run,
     findings: audit.findings,
   };
 }
 
-function createAudit(pool: Pool, alarm: LogEvent) {
+function createAudit(
+  auditor: Auditor,
+  { alarm, info }: { readonly alarm: LogEvent; readonly info: LogEvent },
+) {
   let findings = 0;
   return {
     findings: () => findings,
     run: async (): Promise<readonly AuditBreach[] | undefined> => {
-      const breaches = await auditExclusively(pool);
-      if (breaches === undefined) return undefined;
+      const report = await auditor.run();
+      if (report === undefined) return undefined;
+      const { breaches } = report;
       findings = breaches.length;
+      logCheckpoint(report, info);
       if (findings > 0) {
         alarm("the ledger is wrong", { findings, breaches: breaches.slice(0, loggedMax) });
       }
       return breaches;
     },
   };
+}
+
+/** The log is one more place outside the database. */
+function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent): void {
+  const { n, hash, time, entries, sums } = checkpoint;
+  info("ledger checkpoint", { checkpoint: n, hash, time, entries, sums, isComplete });
 }
 
 async function makePartitions(pool: Pool): Promise<void> {

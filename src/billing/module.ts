@@ -14,6 +14,7 @@ import { CallFeed } from "./calls/feed.ts";
 import { createCallService } from "./calls/service.ts";
 import { createUsageService } from "./calls/usage-service.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./jobs.ts";
+import type { Anchor } from "./ledger/anchor.ts";
 import type { OnLowBalance } from "./ledger/booking.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
 import { createLedger, type LedgerWriter } from "./ledger/ledger-writer.ts";
@@ -29,6 +30,8 @@ export interface BillingRoomOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** Called when a booking takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
+  /** Keeps the newest checkpoint and booking outside the database. */
+  readonly anchor: Anchor;
 }
 
 /** The billing room without a ledger: all that needs no running server. */
@@ -40,14 +43,17 @@ export interface BillingRoom {
 
 /** Makes the room's services. */
 export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
-  const { database, config, accountExists, onLowBalance } = options;
+  const { database, config, accountExists, onLowBalance, anchor } = options;
   const { pool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
   const { models } = config;
   return {
     services: [
-      serve(BillingService, createBillingService({ pool, accountExists, models, onLowBalance })),
-      serve(RedeemService, createRedeemService({ orm, pool, accountExists })),
+      serve(
+        BillingService,
+        createBillingService({ pool, accountExists, models, onLowBalance, anchor }),
+      ),
+      serve(RedeemService, createRedeemService({ orm, pool, accountExists, anchor })),
       serve(UsageService, createUsageService({ pool })),
       serve(CallService, createCallService({ pool, feed })),
     ],
@@ -76,6 +82,8 @@ export interface OpenLedgerOptions {
   readonly database: Database;
   readonly settings: Pick<Settings, "dataDir">;
   readonly log: Logger;
+  /** Keeps the newest checkpoint and charge outside the database. */
+  readonly anchor: Anchor;
   /** Called when a call takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
   /** For tests. Default: those of {@link LedgerTimings}. */
@@ -92,7 +100,7 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
-  const { database, settings, log, onLowBalance, timings, failpoint } = options;
+  const { database, settings, log, anchor, onLowBalance, timings, failpoint } = options;
   const common = {
     ...timings,
     ...(failpoint && { failpoint }),
@@ -101,8 +109,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     onLowBalance,
   };
   const journal = { folder: join(settings.dataDir, "journal") };
-  const ledger = createLedger({ ...common, url: database.url, journal });
-  const jobs = createBillingJobs({ ...common, pool: database.pool, nodeId: ledger.nodeId });
+  const onCharged = (callId: string): void => anchor.note(callId);
+  const ledger = createLedger({ ...common, url: database.url, journal, onCharged });
+  const { nodeId } = ledger;
+  const info = (message: string, fields: object): void => log.info(fields, message);
+  const jobs = createBillingJobs({ ...common, pool: database.pool, nodeId, anchor, info });
   return { ledger, jobs };
 }
 

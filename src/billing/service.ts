@@ -1,8 +1,11 @@
 /** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
 import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Pool, PoolClient } from "pg";
 import { LedgerKind, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import {
+  AcceptLedgerResponseSchema,
   AdjustBalanceResponseSchema,
   AuditLedgerResponseSchema,
   GetBalanceResponseSchema,
@@ -19,7 +22,8 @@ import { admitCaller, noSuchAccount } from "../core/access.ts";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd, money } from "../core/money.ts";
-import { actionValues } from "../core/operator-log.ts";
+import { mapDatabaseLoss } from "../core/database-lost.ts";
+import { actionValues, recordActionOn } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
 import { present } from "../core/validation.ts";
@@ -27,7 +31,9 @@ import { firstId } from "../db/partition.ts";
 import { withLossMapping, type Queryable } from "../db/queryable.ts";
 import { Where } from "../db/where.ts";
 import { momentOf } from "./calls/range.ts";
-import { auditLedger } from "./ledger/audit.ts";
+import { Anchor } from "./ledger/anchor.ts";
+import { Auditor, type AuditReport } from "./ledger/auditor.ts";
+import type { Checkpoint } from "./ledger/checkpoint.ts";
 import { book, kindOf, type Booking, type OnLowBalance } from "./ledger/booking.ts";
 import { balanceMessage, entryMessage, type BalanceRow, type EntryRow } from "./message.ts";
 import { createPriceRpcs } from "./prices/price-rpcs.ts";
@@ -35,13 +41,15 @@ import { parseAccount } from "./scope.ts";
 
 interface BillingServiceOptions {
   /** The plain pool of the database. */
-  readonly pool: Queryable;
+  readonly pool: Pool;
   /** Whether there is such an account, also a suspended one. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
   /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
+  /** Where the newest checkpoint and booking are kept outside the database. Default: nowhere. */
+  readonly anchor?: Anchor;
 }
 
 const sql = {
@@ -58,27 +66,35 @@ type Rpcs = ServiceImpl<typeof BillingService>;
 /** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = withLossMapping(options.pool);
-  const { models = new Map() } = options;
+  const { models = new Map(), anchor = new Anchor({ pool: options.pool }) } = options;
   return {
-    ...moneyRpcs({ ...options, pool }),
+    ...moneyRpcs({ ...options, pool, anchor }),
+    ...auditRpcs(new Auditor(options.pool, anchor)),
     ...balanceRpcs(pool),
     ...listRpcs(pool),
     ...createPriceRpcs({ pool, models }),
   };
 }
 
+interface MoneyOptions extends Omit<BillingServiceOptions, "pool" | "anchor"> {
+  readonly pool: Queryable;
+  readonly anchor: Anchor;
+}
+
 function moneyRpcs({
   pool,
   accountExists,
   onLowBalance,
-}: BillingServiceOptions): Pick<Rpcs, "topUp" | "refund" | "adjustBalance" | "auditLedger"> {
+  anchor,
+}: MoneyOptions): Pick<Rpcs, "topUp" | "refund" | "adjustBalance"> {
   const bookOne = async (action: string, booking: Booking, { values }: HandlerContext) => {
     const { accountId, callId, amountNanos, reference, reason } = booking;
     if (!(await accountExists(accountId))) throw noSuchAccount();
     const subject = callId ?? accountId;
     const after = { amount: formatUsd(amountNanos), reference };
     const audit = actionValues(values, { action, accountId, subject, after, reason });
-    const { balance, replayed } = await book(pool, booking, onLowBalance, audit);
+    const { balance, replayed, txnId } = await book(pool, booking, onLowBalance, audit);
+    if (!replayed) await anchor.keepBooking(txnId);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
@@ -116,11 +132,56 @@ function moneyRpcs({
       };
       return create(AdjustBalanceResponseSchema, await bookOne("money.adjust", booking, context));
     },
+  };
+}
 
-    async auditLedger() {
-      return create(AuditLedgerResponseSchema, { findings: await auditLedger(pool) });
+/** How long an audit on demand waits for one that runs, in milliseconds. */
+const auditWaitMs = 60 * 1_000;
+
+function auditRpcs(auditor: Auditor): Pick<Rpcs, "auditLedger" | "acceptLedger"> {
+  const options = { waitMs: auditWaitMs };
+  return {
+    async auditLedger({ full }) {
+      const run = full ? auditor.runFull(options) : auditor.run(options);
+      return create(AuditLedgerResponseSchema, reportMessage(await mapDatabaseLoss(run)));
+    },
+
+    async acceptLedger(request, { values }) {
+      const reason = request.reason.trim();
+      const record = (client: PoolClient, { n, hash, accepted }: Checkpoint): Promise<void> => {
+        const [subject, after] = [n.toString(), { hash, missing: accepted?.missing }];
+        return recordActionOn(client, values, { action: "ledger.accept", subject, after, reason });
+      };
+      const checkpoint = await mapDatabaseLoss(auditor.accept(reason, { ...options, record }));
+      if (checkpoint === undefined) throw auditRuns();
+      return create(AcceptLedgerResponseSchema, { checkpoint: checkpointMessage(checkpoint) });
     },
   };
+}
+
+function reportMessage(report: AuditReport | undefined) {
+  if (report === undefined) throw auditRuns();
+  const { breaches, checkpoint, isComplete } = report;
+  return {
+    findings: [...breaches],
+    complete: isComplete,
+    ...(checkpoint.n > 0 && { checkpoint: checkpointMessage(checkpoint) }),
+  };
+}
+
+function checkpointMessage({ n, time, entries, hash, sums }: Checkpoint) {
+  return {
+    number: BigInt(n),
+    createTime: timestampFromDate(new Date(time)),
+    entries: BigInt(entries),
+    balances: money(BigInt(sums["1"] ?? 0)),
+    hash,
+  };
+}
+
+function auditRuns(): GatewayError {
+  const text = "another process is auditing the ledger; try again in a minute";
+  return new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text);
 }
 
 /** One statement reads both, so that a charge is in both or in none. */

@@ -8,7 +8,10 @@ import {
   LedgerKind,
   LedgerKindSchema,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import {
+  BillingService,
+  type LedgerCheckpoint,
+} from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table, everyPage } from "./output.ts";
@@ -30,9 +33,17 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
   const ledger = program.command("ledger").description("read and check the ledger");
   ledger
     .command("audit")
-    .description("audit the ledger; fails and names the broken rules, if any")
-    .action(async () => {
-      print(await withBackend(context, ({ transport }) => audit(transport)));
+    .description("audit what is new in the ledger; fails and names the broken rules, if any")
+    .option("--full", "audit the whole ledger and all its checkpoints again", false)
+    .action(async ({ full }: { full: boolean }) => {
+      print(await withBackend(context, ({ transport }) => audit(transport, full)));
+    });
+  ledger
+    .command("accept")
+    .description("accept the ledger as it is, after a backup was restored")
+    .requiredOption("--reason <reason>", "why this state is meant; kept in the audit log")
+    .action(async ({ reason }: { reason: string }) => {
+      print(await withBackend(context, ({ transport }) => accept(transport, reason)));
     });
   ledger
     .command("list")
@@ -112,11 +123,43 @@ function entryJson(entry: LedgerEntry) {
   };
 }
 
-async function audit(transport: Transport): Promise<Output> {
-  const response = await createClient(BillingService, transport).auditLedger({});
+async function audit(transport: Transport, full: boolean): Promise<Output> {
+  const response = await createClient(BillingService, transport).auditLedger({ full });
   const findings = response.findings.map(({ rule, detail }) => ({ rule, detail }));
+  const { complete } = response;
+  const checkpoint = response.checkpoint ? checkpointJson(response.checkpoint) : null;
   const isRight = findings.length === 0;
   const rows = findings.map(({ rule, detail }) => [rule, detail]);
-  const text = isRight ? "ok: the ledger is consistent" : table(["RULE", "BROKEN BY"], rows);
-  return { json: { ok: isRight, findings }, text, exitCode: isRight ? 0 : 1 };
+  const rest = complete ? "" : "; the audit is not finished, run it again";
+  const right = `ok: the ledger is consistent${checkpointText(checkpoint)}${rest}`;
+  return {
+    json: { ok: isRight, findings, checkpoint, complete },
+    text: isRight ? right : table(["RULE", "BROKEN BY"], rows),
+    exitCode: isRight ? 0 : 1,
+  };
+}
+
+async function accept(transport: Transport, reason: string): Promise<Output> {
+  const response = await createClient(BillingService, transport).acceptLedger({ reason });
+  const checkpoint = response.checkpoint ? checkpointJson(response.checkpoint) : null;
+  return { json: { checkpoint }, text: `accepted${checkpointText(checkpoint)}` };
+}
+
+type CheckpointJson = ReturnType<typeof checkpointJson>;
+
+/** A checkpoint in the words of the command line. */
+function checkpointJson({ number, createTime, entries, balances, hash }: LedgerCheckpoint) {
+  return {
+    number: Number(number),
+    createdAt: timeText(createTime),
+    entries: Number(entries),
+    balances: usdText(balances),
+    hash,
+  };
+}
+
+function checkpointText(checkpoint: CheckpointJson | null): string {
+  if (checkpoint === null) return "";
+  const { number, createdAt, entries, balances } = checkpoint;
+  return `; checkpoint ${number} of ${createdAt}: ${entries} entries, balances of ${balances} USD`;
 }

@@ -1,5 +1,5 @@
 /**
- * Monthly partitions of the large append-only tables.
+ * Monthly partitions of the large tables.
  *
  * Their key is a UUIDv7, whose first 48 bits are the time in milliseconds: a range of ids is a range
  * of time, and the primary key can stay the id alone. A default partition takes what no month covers,
@@ -13,6 +13,10 @@ export interface PartitionedTable {
   readonly table: string;
   /** The column of UUIDv7s that it is partitioned by. */
   readonly column: string;
+  /** Storage parameters of each partition, as in `with (…)`. Default: the server's. */
+  readonly storage?: string;
+  /** As in {@link PartitionOptions}, for this table. */
+  readonly monthsAhead?: number;
 }
 
 /** What {@link ensurePartitions} may be told. */
@@ -65,7 +69,7 @@ export async function ensurePartitions(
   const { monthsAhead = 3, now = new Date() } = options;
   const made: string[] = [];
   for (const table of tables) {
-    for (let ahead = 0; ahead <= monthsAhead; ahead++) {
+    for (let ahead = 0; ahead <= (table.monthsAhead ?? monthsAhead); ahead++) {
       const month = addMonths(now, ahead);
       if (await ensurePartition(pool, table, month)) made.push(partitionName(table.table, month));
     }
@@ -87,7 +91,10 @@ export function partitionName(table: string, month: Date): string {
  * The statements that make one month's partition and move the month's rows out of the default one.
  * To be run in one transaction.
  */
-export function createPartitionSql({ table, column }: PartitionedTable, month: Date): string {
+export function createPartitionSql(
+  { table, column, storage }: PartitionedTable,
+  month: Date,
+): string {
   const { from, to } = partitionBounds(month);
   const [parent, part, rest, key] = [
     table,
@@ -103,7 +110,7 @@ export function createPartitionSql({ table, column }: PartitionedTable, month: D
   return `
     lock table only ${parent} in access exclusive mode;
     lock table ${rest} in access exclusive mode;
-    create table ${part} (like ${parent} including all);
+    create table ${part} (like ${parent} including all)${storage ? ` with (${storage})` : ""};
     alter table ${rest} disable trigger user;
     with moved as (delete from ${rest} where ${key} >= ${low} and ${key} < ${high} returning *)
       insert into ${part} select * from moved;

@@ -70,7 +70,10 @@ describe("the command line on the real services", () => {
       modelKey: "demo-chat",
       versions: [{ state: "current", price: { units: { input: "0.25", output: "2" } } }],
     });
-    expect((await uas("ledger", "audit")).json).toEqual({ ok: true, findings: [] });
+    expect((await uas("ledger", "audit")).json).toMatchObject({
+      ...{ ok: true, findings: [], complete: true },
+      checkpoint: { number: 1 },
+    });
   });
 
   it("warns when what it moves takes an account below its alert", async () => {

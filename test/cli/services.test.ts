@@ -120,6 +120,8 @@ describe("R-MON-6: ledger audit", () => {
     const ran = await run(["ledger", "audit"], world);
     expect(ran).toMatchObject({ code: 1, out: "RULE  BROKEN BY\nI1    account a\n" });
     expect((await runJson(["ledger", "audit"], world)).json).toEqual({
+      checkpoint: null,
+      complete: false,
       ok: false,
       findings: [{ rule: "I1", detail: "account a" }],
     });

@@ -39,6 +39,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "billing.v1.BillingService/TopUp": "OPERATOR",
   "billing.v1.BillingService/Refund": "OPERATOR",
   "billing.v1.BillingService/AdjustBalance": "OPERATOR",
+  "billing.v1.BillingService/AcceptLedger": "OPERATOR",
   "billing.v1.BillingService/ListLedgerEntries": "SESSION",
   "billing.v1.BillingService/GetPrice": "SESSION",
   "billing.v1.BillingService/ListPrices": "SESSION",

@@ -1,16 +1,21 @@
-/** Audits the ledger: its invariants in one SQL statement, which sees one snapshot while calls run. */
-import type { Pool } from "pg";
+/**
+ * The invariants of the whole ledger in one SQL statement, which sees one snapshot while calls run. It reads every row:
+ * for operators and tests. The hourly audit checks the same rules of what is new: audit-step.ts.
+ */
 import type { Queryable } from "../../db/queryable.ts";
+
+/** The lowest id. */
+const nilId = "00000000-0000-0000-0000-000000000000";
 
 /** A broken invariant, and the row that breaks it. */
 export interface AuditBreach {
-  /** I1 to I12, see {@link auditSql}. */
+  /** I1 to I12, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
   readonly rule: string;
   readonly detail: string;
 }
 
 /** The most breaches that one audit reports. */
-const breachesMax = 100;
+export const breachesMax = 100;
 
 /**
  * - I1 the entries of every transaction add up to 0
@@ -26,10 +31,15 @@ const breachesMax = 100;
  * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
  * - I12 what an account used in an hour is what its calls say
  *
- * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere.
+ * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Holds and calls that
+ * retention has removed (retention_floor) are not missed; what keys spent with them must then be at least what is kept.
  */
 export const auditSql = `
-with txn as (
+with floor as (
+  select coalesce(max(first_id::text) filter (where name = 'hold'), '${nilId}')::uuid as hold_id,
+      coalesce(max(first_id::text) filter (where name = 'call'), '${nilId}')::uuid as call_id
+    from retention_floor
+), txn as (
   select txn_id, sum(amount) as total from ledger_entry group by txn_id
 ), event as (
   select coalesce(call_id, txn_id) as id,
@@ -51,14 +61,14 @@ with txn as (
   select account_id, hour, key_id, model,
       (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
         reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
-    from usage_hour where calls > 0
+    from usage_hour, floor where calls > 0 and hour >= uuid_hour(floor.call_id)
 ), call_hour as (
   select account_id, uuid_hour(id) as hour, key_id, model,
       (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
         sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
         coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
         coalesce(sum(vendor_cost), 0))::text as used
-    from call group by account_id, uuid_hour(id), key_id, model
+    from call, floor where id >= floor.call_id group by account_id, uuid_hour(id), key_id, model
 )
 select 'I1' as rule, format('transaction %s adds up to %s', txn_id, total) as detail
   from txn where total <> 0
@@ -86,8 +96,8 @@ select 'I5', format('hold %s (state %s) was settled with %s but its entries say 
     or (h.state = 2) <> (h.settled > 0) and h.state <> 4)
 union all
 select 'I5', format('charge %s has no ended hold', e.id)
-  from event e left join hold h on h.id = e.id and h.state <> 1
-  where h.id is null
+  from event e cross join floor left join hold h on h.id = e.id and h.state <> 1
+  where h.id is null and e.id >= floor.hold_id
 union all
 select 'I6', format('hold %s of account %s expired at %s and is still open', id, account_id, expires_at)
   from hold where state = 1 and expires_at < now() - interval '60 s'
@@ -99,12 +109,12 @@ select 'I6', format('hold %s of account %s is open but process %s has been silen
 union all
 select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
     case h.state when 1 then 'open' else 'missing' end)
-  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.held > 0 and (h.id is null or h.state = 1)
+  from call c cross join floor left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.id >= floor.hold_id and c.held > 0 and (h.id is null or h.state = 1)
 union all
 select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
-  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.cost <> coalesce(h.settled, 0)
+  from call c cross join floor left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.id >= floor.hold_id and c.cost <> coalesce(h.settled, 0)
 union all
 select 'I8', format('call %s says its vendor took %s but its entries say %s',
     c.id, c.vendor_cost, coalesce(e.vendor, 0))
@@ -118,8 +128,9 @@ select 'I9', format('refunds of charge %s are %s of %s', k.call_id, sum(k.amount
 union all
 select 'I10', format('key %s has spent %s and holds %s but its holds say %s and %s',
     key_id, k.spent, k.held, k.carried + coalesce(h.spent, 0), coalesce(h.held, 0))
-  from key_spend k full join key_hold h using (key_id)
+  from key_spend k full join key_hold h using (key_id) cross join floor
   where k.spent is distinct from k.carried + coalesce(h.spent, 0)
+      and (floor.hold_id = '${nilId}' or k.spent is null or k.spent < k.carried + h.spent)
     or k.held is distinct from coalesce(h.held, 0)
 union all
 select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
@@ -138,38 +149,11 @@ select 'I12', format('account %s used %s in the hour %s with key %s and model %s
 limit ${breachesMax}`;
 
 /**
- * Audits the ledger. An empty list: no invariant is broken. Reads every row: for operators and for an hourly job.
+ * Checks the invariants of the whole ledger. An empty list: none is broken.
  *
  * @throws the driver's error where the database is away.
  */
 export async function auditLedger(pool: Queryable): Promise<AuditBreach[]> {
   const { rows } = await pool.query<{ rule: string; detail: string }>(auditSql);
   return rows;
-}
-
-/** The advisory lock of an audit: any fixed number. */
-const auditLock = 0x7561_6175;
-
-/**
- * As {@link auditLedger}, unless another process is auditing: for the job that every process has.
- *
- * @returns `undefined` where another one is.
- */
-export async function auditExclusively(pool: Pool): Promise<AuditBreach[] | undefined> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const { rows } = await client.query<{ locked: boolean }>(
-      "select pg_try_advisory_xact_lock($1) as locked",
-      [auditLock],
-    );
-    const breaches = rows[0]?.locked ? await auditLedger(client) : undefined;
-    await client.query("commit");
-    client.release();
-    return breaches;
-  } catch (error) {
-    // Closes the connection, and with it the transaction.
-    client.release(true);
-    throw error;
-  }
 }

@@ -43,6 +43,8 @@ export interface Booked {
   readonly balance: BalanceRow;
   /** Whether it had been booked before; then nothing changed. */
   readonly replayed: boolean;
+  /** The id of the transaction; only where it was booked now. */
+  readonly txnId: string;
 }
 
 /** Called with an account that has fallen below its threshold, and its balance: available plus held. */
@@ -73,14 +75,15 @@ export async function book(
   audit?: unknown[],
 ): Promise<Booked> {
   const { kind, accountId, amountNanos, reference, callId = null, reason = null } = booking;
-  const values = [accountId, kind, newId(), amountNanos.toString(), reference, callId, reason];
+  const txnId = newId();
+  const values = [accountId, kind, txnId, amountNanos.toString(), reference, callId, reason];
   const { text, parameters } = withAction(bookSql, { parameters: values, values: audit });
   const { rows } = await pool.query<BookRow>(text, parameters);
   const row = rows[0];
   if (!row) throw new Error("ledger_book returned no row");
   if (row.low_balance !== null) onLowBalance?.(accountId, BigInt(row.low_balance));
-  if (row.verdict === "booked") return { balance: row, replayed: false };
-  if (row.verdict === "replayed") return { balance: row, replayed: true };
+  if (row.verdict === "booked") return { balance: row, replayed: false, txnId };
+  if (row.verdict === "replayed") return { balance: row, replayed: true, txnId };
   throw refusal(row.verdict, booking, row.remaining ?? "0");
 }
 

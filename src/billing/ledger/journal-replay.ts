@@ -286,8 +286,8 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   };
 }
 
-/** Which of these holds the database has. Holds are never deleted, so an unknown one belongs to another database. On a
- * connection of its own, for it is rarely needed. */
+/** Which of these holds the database has or had: of old ones, the charge or the record is left. An unknown one belongs to
+ * another database. On a connection of its own, for it is rarely needed. */
 async function knownHolds(url: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const client = new Client({
     connectionString: url,
@@ -298,7 +298,10 @@ async function knownHolds(url: string, ids: readonly string[]): Promise<Readonly
   client.on("error", () => {});
   try {
     await client.connect();
-    const text = "select id from hold where id = any($1::uuid[])";
+    const text =
+      "select id from hold where id = any($1::uuid[]) " +
+      "union select txn_id from ledger_entry where txn_id = any($1::uuid[]) " +
+      "union select id from call where id = any($1::uuid[])";
     const { rows } = await client.query<{ id: string }>(text, [ids]);
     return new Set(rows.map(({ id }) => id));
   } finally {

@@ -25,6 +25,7 @@ import { isUuid, newId } from "../../core/uuid.ts";
 import { invalid, present } from "../../core/validation.ts";
 import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { RedeemCodeEntity } from "../entity.ts";
+import type { Anchor } from "../ledger/anchor.ts";
 import { kindOf, sourceOf } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
 import { parseAccount } from "../scope.ts";
@@ -35,6 +36,8 @@ interface RedeemServiceOptions {
   readonly pool: Queryable;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
+  /** Keeps the newest booking outside the database. Default: nowhere. */
+  readonly anchor?: Anchor;
 }
 
 type Rpcs = ServiceImpl<typeof RedeemService>;
@@ -130,7 +133,7 @@ interface RedeemedRow {
   readonly held: string;
 }
 
-function redeemRpc({ pool, accountExists }: RedeemServiceOptions): Rpcs["redeem"] {
+function redeemRpc({ pool, accountExists, anchor }: RedeemServiceOptions): Rpcs["redeem"] {
   const answered = withLossMapping(pool);
   return async (request, context) => {
     const accountId = parseAccount(request.accountId, context);
@@ -139,12 +142,13 @@ function redeemRpc({ pool, accountExists }: RedeemServiceOptions): Rpcs["redeem"
       throw invalid("code", "code has 20 letters and digits: check that none is missing");
     }
     if (!(await accountExists(accountId))) throw noSuchAccount();
+    const txnId = newId();
     const hint = redeemCodeHint(code);
     const action = { action: "redeem.use", accountId, subject: accountId, after: { hint } };
     const { text, parameters } = withAction(
       "select verdict, amount, available, held from ledger_redeem($1, $2, $3)",
       {
-        parameters: [accountId, redeemCodeHash(code), newId()],
+        parameters: [accountId, redeemCodeHash(code), txnId],
         values: actionValues(context.values, action),
       },
     );
@@ -153,6 +157,7 @@ function redeemRpc({ pool, accountExists }: RedeemServiceOptions): Rpcs["redeem"
       throw invalid("code", "the balance would exceed what an account can hold");
     }
     if (row?.verdict !== "booked" && row?.verdict !== "replayed") throw noSuchCode("code");
+    if (row.verdict === "booked") await anchor?.keepBooking(txnId);
     const balance = balanceMessage(accountId, row);
     return { amount: money(BigInt(row.amount)), balance, replayed: row.verdict === "replayed" };
   };

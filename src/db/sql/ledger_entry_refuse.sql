@@ -1,10 +1,10 @@
--- Trigger on ledger_entry: refuses UPDATE, DELETE and TRUNCATE.
+-- Trigger on ledger_entry and ledger_checkpoint: refuses UPDATE, DELETE and TRUNCATE.
 --
--- Entries are append-only, whatever a program or a person at a prompt tries. Locks: none.
+-- Both are append-only, whatever a program or a person at a prompt tries. Locks: none.
 create or replace function ledger_entry_refuse() returns trigger
 language plpgsql
 as $$
 begin
-  raise exception 'ledger entries are append-only: book a correction instead'
+  raise exception 'ledger entries and checkpoints are append-only: book a correction instead'
     using errcode = 'restrict_violation';
 end $$;

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIhMKEUdldENyZWRpdHNSZXF1ZXN0ImgKEkdldENyZWRpdHNSZXNwb25zZRIpCg10b3RhbF9jcmVkaXRzGAEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJwoLdG90YWxfdXNhZ2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leSI9ChNMaXN0QmFsYW5jZXNSZXF1ZXN0EiYKC2FjY291bnRfaWRzGAEgAygJQhHKwRgNMgsI6AcSBggBGgIYASJBChRMaXN0QmFsYW5jZXNSZXNwb25zZRIpCghiYWxhbmNlcxgBIAMoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2UivgEKDFRvcFVwUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgDIAEoCUILysEYBwgBGgMQyAESNQoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2VCCMrBGAQqAggBIksKDVRvcFVwUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiowEKDVJlZnVuZFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIKysEYBggBGgIYARI3CgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leUITysEYDwgBOgsIARCAgJqm6q/jARIeCglyZWZlcmVuY2UYBCABKAlCC8rBGAcIARoDEMgBIkwKDlJlZnVuZFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIrkBChRBZGp1c3RCYWxhbmNlUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEkIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Qh7KwRgaCAE6FgiAgObZldCc/v8BEICAmqbqr+MBGAESHQoGcmVhc29uGAMgASgJQg3KwRgJCAEaBRD0AxgDEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiUwoVQWRqdXN0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIq8CChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSHgoKYWNjb3VudF9pZBgBIAEoCUIKysEYBggBGgIYARIbCglwYWdlX3NpemUYAiABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAyABKAkSVgoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kQivKwRgnEhtsZWF2ZSBpdCBvdXQgZm9yIGV2ZXJ5IGtpbmQyCBIGCAEqAggBEjUKCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAImIKGUxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLkxlZGdlckVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiRAoRTGlzdFByaWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiFAoSQXVkaXRMZWRnZXJSZXF1ZXN0IkUKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcy2gcKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJ0CgpHZXRDcmVkaXRzEiEudWFzLmJpbGxpbmcudjEuR2V0Q3JlZGl0c1JlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRDcmVkaXRzUmVzcG9uc2UiH5ACAaq7GBQKA0dFVBILL3YxL2NyZWRpdHMYArC7GAISYgoMTGlzdEJhbGFuY2VzEiMudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlIgeQAgGwuxgEEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIhMKEUdldENyZWRpdHNSZXF1ZXN0ImgKEkdldENyZWRpdHNSZXNwb25zZRIpCg10b3RhbF9jcmVkaXRzGAEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJwoLdG90YWxfdXNhZ2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leSI9ChNMaXN0QmFsYW5jZXNSZXF1ZXN0EiYKC2FjY291bnRfaWRzGAEgAygJQhHKwRgNMgsI6AcSBggBGgIYASJBChRMaXN0QmFsYW5jZXNSZXNwb25zZRIpCghiYWxhbmNlcxgBIAMoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2UivgEKDFRvcFVwUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgDIAEoCUILysEYBwgBGgMQyAESNQoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2VCCMrBGAQqAggBIksKDVRvcFVwUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiowEKDVJlZnVuZFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIKysEYBggBGgIYARI3CgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leUITysEYDwgBOgsIARCAgJqm6q/jARIeCglyZWZlcmVuY2UYBCABKAlCC8rBGAcIARoDEMgBIkwKDlJlZnVuZFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIrkBChRBZGp1c3RCYWxhbmNlUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEkIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Qh7KwRgaCAE6FgiAgObZldCc/v8BEICAmqbqr+MBGAESHQoGcmVhc29uGAMgASgJQg3KwRgJCAEaBRD0AxgDEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiUwoVQWRqdXN0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIq8CChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSHgoKYWNjb3VudF9pZBgBIAEoCUIKysEYBggBGgIYARIbCglwYWdlX3NpemUYAiABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAyABKAkSVgoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kQivKwRgnEhtsZWF2ZSBpdCBvdXQgZm9yIGV2ZXJ5IGtpbmQyCBIGCAEqAggBEjUKCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAImIKGUxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLkxlZGdlckVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiRAoRTGlzdFByaWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIgoSQXVkaXRMZWRnZXJSZXF1ZXN0EgwKBGZ1bGwYASABKAgijQEKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcSNAoKY2hlY2twb2ludBgCIAEoCzIgLnVhcy5iaWxsaW5nLnYxLkxlZGdlckNoZWNrcG9pbnQSEAoIY29tcGxldGUYAyABKAgiMgoTQWNjZXB0TGVkZ2VyUmVxdWVzdBIbCgZyZWFzb24YASABKAlCC8rBGAcIARoDEPQDIkwKFEFjY2VwdExlZGdlclJlc3BvbnNlEjQKCmNoZWNrcG9pbnQYASABKAsyIC51YXMuYmlsbGluZy52MS5MZWRnZXJDaGVja3BvaW50IpgBChBMZWRnZXJDaGVja3BvaW50Eg4KBm51bWJlchgBIAEoAxIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHZW50cmllcxgDIAEoAxIkCghiYWxhbmNlcxgEIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EgwKBGhhc2gYBSABKAkyuwgKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJ0CgpHZXRDcmVkaXRzEiEudWFzLmJpbGxpbmcudjEuR2V0Q3JlZGl0c1JlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRDcmVkaXRzUmVzcG9uc2UiH5ACAaq7GBQKA0dFVBILL3YxL2NyZWRpdHMYArC7GAISYgoMTGlzdEJhbGFuY2VzEiMudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlIgeQAgGwuxgEEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAICsLsYBBJfCgxBY2NlcHRMZWRnZXISIy51YXMuYmlsbGluZy52MS5BY2NlcHRMZWRnZXJSZXF1ZXN0GiQudWFzLmJpbGxpbmcudjEuQWNjZXB0TGVkZ2VyUmVzcG9uc2UiBLC7GARiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -548,6 +548,12 @@ export const ListPricesResponseSchema: GenMessage<ListPricesResponse> = /*@__PUR
  * @generated from message uas.billing.v1.AuditLedgerRequest
  */
 export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & {
+  /**
+   * Whether to check the whole ledger and all checkpoints again. Reads every row.
+   *
+   * @generated from field: bool full = 1;
+   */
+  full: boolean;
 };
 
 /**
@@ -569,6 +575,20 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
    * @generated from field: repeated uas.billing.v1.AuditFinding findings = 1;
    */
   findings: AuditFinding[];
+
+  /**
+   * The newest checkpoint. Absent: the ledger is empty or was never audited.
+   *
+   * @generated from field: uas.billing.v1.LedgerCheckpoint checkpoint = 2;
+   */
+  checkpoint?: LedgerCheckpoint | undefined;
+
+  /**
+   * Whether everything was audited that had happened before the request. False: the next audit goes on.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
 };
 
 /**
@@ -577,6 +597,97 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing_service, 19);
+
+/**
+ * Request of [BillingService.AcceptLedger][].
+ *
+ * @generated from message uas.billing.v1.AcceptLedgerRequest
+ */
+export type AcceptLedgerRequest = Message<"uas.billing.v1.AcceptLedgerRequest"> & {
+  /**
+   * Why this state is meant, such as "restored the backup of 09:00".
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.AcceptLedgerRequest.
+ * Use `create(AcceptLedgerRequestSchema)` to create a new message.
+ */
+export const AcceptLedgerRequestSchema: GenMessage<AcceptLedgerRequest> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 20);
+
+/**
+ * Response of [BillingService.AcceptLedger][].
+ *
+ * @generated from message uas.billing.v1.AcceptLedgerResponse
+ */
+export type AcceptLedgerResponse = Message<"uas.billing.v1.AcceptLedgerResponse"> & {
+  /**
+   * The checkpoint that says what was accepted.
+   *
+   * @generated from field: uas.billing.v1.LedgerCheckpoint checkpoint = 1;
+   */
+  checkpoint?: LedgerCheckpoint | undefined;
+};
+
+/**
+ * Describes the message uas.billing.v1.AcceptLedgerResponse.
+ * Use `create(AcceptLedgerResponseSchema)` to create a new message.
+ */
+export const AcceptLedgerResponseSchema: GenMessage<AcceptLedgerResponse> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 21);
+
+/**
+ * A link in the chain of audits.
+ *
+ * @generated from message uas.billing.v1.LedgerCheckpoint
+ */
+export type LedgerCheckpoint = Message<"uas.billing.v1.LedgerCheckpoint"> & {
+  /**
+   * Its number, from 1.
+   *
+   * @generated from field: int64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * When it was made.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * How many ledger entries it covers, all earlier ones included. At least 0.
+   *
+   * @generated from field: int64 entries = 3;
+   */
+  entries: bigint;
+
+  /**
+   * What all accounts had together.
+   *
+   * @generated from field: uas.type.v1.Money balances = 4;
+   */
+  balances?: Money | undefined;
+
+  /**
+   * SHA-256 of its contents, which contain the hash before it. 64 hexadecimal digits.
+   *
+   * @generated from field: string hash = 5;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.LedgerCheckpoint.
+ * Use `create(LedgerCheckpointSchema)` to create a new message.
+ */
+export const LedgerCheckpointSchema: GenMessage<LedgerCheckpoint> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 22);
 
 /**
  * Keeps the money: balances, bookings, the ledger and the prices that calls are charged by.
@@ -681,7 +792,8 @@ export const BillingService: GenService<{
     output: typeof ListPricesResponseSchema;
   },
   /**
-   * Checks the invariants of the ledger. No findings: all of them hold.
+   * Audits what is new in the ledger since its last checkpoint, and compares the newest checkpoint with the copies outside the
+   * database. No findings: all invariants hold, and no booking was lost.
    *
    * @generated from rpc uas.billing.v1.BillingService.AuditLedger
    */
@@ -689,6 +801,17 @@ export const BillingService: GenService<{
     methodKind: "unary";
     input: typeof AuditLedgerRequestSchema;
     output: typeof AuditLedgerResponseSchema;
+  },
+  /**
+   * Accepts the ledger as it is, after a backup was restored: the chain of checkpoints goes on from there. Fails with
+   * `invalid_request` where the audit finds nothing to accept.
+   *
+   * @generated from rpc uas.billing.v1.BillingService.AcceptLedger
+   */
+  acceptLedger: {
+    methodKind: "unary";
+    input: typeof AcceptLedgerRequestSchema;
+    output: typeof AcceptLedgerResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_uas_billing_v1_billing_service, 0);

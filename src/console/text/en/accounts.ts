@@ -118,6 +118,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "money.grant": "Granted a credit",
   "money.adjust": "Adjusted the balance",
   "money.refund": "Refunded a call",
+  "ledger.accept": "Accepted the ledger after a restore",
   "redeem.create": "Created redeem codes",
   "redeem.revoke": "Revoked a redeem code",
   "redeem.use": "Redeemed a code",

@@ -116,6 +116,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "money.grant": "赠送余额",
   "money.adjust": "调账",
   "money.refund": "退款",
+  "ledger.accept": "接受恢复后的账本",
   "redeem.create": "生成兑换码",
   "redeem.revoke": "作废兑换码",
   "redeem.use": "兑换",

@@ -30,6 +30,8 @@ create trigger ledger_entry_append_only before update or delete on ledger_entry
 create trigger ledger_entry_no_truncate before truncate on ledger_entry
   for each statement execute function ledger_entry_refuse();
 select ledger_guard_partitions();
+create trigger ledger_checkpoint_append_only before update or delete or truncate on ledger_checkpoint
+  for each statement execute function ledger_entry_refuse();
 
 -- ledger_apply counts and announces its records itself, and sets uas.call_counted meanwhile.
 create trigger call_insert_usage after insert on call

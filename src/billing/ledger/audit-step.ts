@@ -1,0 +1,281 @@
+/**
+ * The invariants of what is new in the ledger, as prepared SQL over sets of rows. Each statement reads a bounded number
+ * of rows, so that no snapshot lives long: the rows that every call updates could not be vacuumed meanwhile.
+ *
+ * The rules are those of audit.ts, under the same names.
+ */
+import { firstId } from "../../db/partition.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import { type AuditBreach, breachesMax } from "./audit.ts";
+
+/** What an audit step covers: the entries after `fromSeq` up to `toSeq`, the holds and calls from `fromId` to below `toId`. */
+export interface AuditWindow {
+  readonly fromSeq: string;
+  readonly toSeq: string;
+  readonly fromId: string;
+  readonly toId: string;
+}
+
+const floorId = (name: "hold" | "call"): string =>
+  `coalesce((select first_id from retention_floor where name = '${name}'), ` +
+  "'00000000-0000-0000-0000-000000000000')";
+
+const newEntries = "ledger_entry where seq > $1 and seq <= $2";
+
+/** I1, I5, I8 and I9 of the new entries: what a call was charged in all, corrections included, is read with them. */
+const entriesSql = `
+with entry as materialized (
+  select txn_id, account, account_id, kind, amount, reference, call_id from ${newEntries}
+), event as (
+  select t.id, sum(e.amount) filter (where e.account = 2) as charged,
+      -sum(e.amount) filter (where e.account = 1) as paid,
+      sum(e.amount) filter (where e.account = 8) as vendor
+    from (select distinct coalesce(call_id, txn_id) as id from entry where kind in (2, 6)) t
+      cross join lateral (
+        select account, amount from ledger_entry
+          where txn_id = t.id and call_id is null and kind in (2, 6)
+        union all select account, amount from ledger_entry where call_id = t.id and kind in (2, 6)
+      ) e group by t.id
+), refunded as (
+  select distinct b.call_id from entry e
+    join booking b on b.account_id = e.account_id and b.reference = e.reference
+    where e.kind = 3 and e.account = 1 and b.call_id is not null
+)
+select 'I1' as rule, format('transaction %s adds up to %s', txn_id, sum(amount)) as detail
+  from entry group by txn_id having sum(amount) <> 0
+union all
+select 'I5', format('charge %s has no ended hold', e.id)
+  from event e left join hold h on h.id = e.id and h.state <> 1
+  where h.id is null and e.id >= ${floorId("hold")}
+union all
+select 'I5', format('hold %s (state %s) was settled with %s but its entries say %s',
+    h.id, h.state, h.settled, e.charged)
+  from event e join hold h on h.id = e.id
+  where h.state <> 1 and coalesce(h.settled, 0) <> coalesce(e.charged, 0)
+union all
+select 'I8', format('call %s says its vendor took %s but its entries say %s',
+    c.id, c.vendor_cost, coalesce(e.vendor, 0))
+  from event e join call c on c.id = e.id where c.vendor_cost <> coalesce(e.vendor, 0)
+union all
+select 'I9', format('refunds of charge %s are %s of %s', r.call_id, k.refunded, coalesce(p.paid, 0))
+  from refunded r
+    cross join lateral (select sum(amount) as refunded from booking where call_id = r.call_id) k
+    cross join lateral (select -sum(amount) as paid from (
+      select amount from ledger_entry where txn_id = r.call_id and account = 1 and kind in (2, 6)
+      union all select amount from ledger_entry where call_id = r.call_id and account = 1 and kind in (2, 6)
+    ) e) p
+  where k.refunded > coalesce(p.paid, 0)
+limit ${breachesMax}`;
+
+/** I5, I7, I8 and I11 of holds and calls whose ids are in the window: all of these holds have ended. */
+const holdsSql = `
+with ended as materialized (
+  select h.id, h.account_id, h.state, h.amount, h.settled, h.steps,
+      coalesce((select sum(amount) from ledger_entry
+        where txn_id = h.id and account = 2 and call_id is null and kind in (2, 6)), 0)
+      + coalesce((select sum(amount) from ledger_entry
+        where call_id = h.id and account = 2 and kind in (2, 6)), 0) as charged
+    from hold h where h.id >= $1 and h.id < $2 and h.state <> 1
+), step as (
+  select hold_id, count(*) as count, sum(amount) as total from hold_step
+    where hold_id >= $1 and hold_id < $2 group by hold_id
+)
+select 'I5' as rule, format('hold %s (state %s) was settled with %s but its entries say %s',
+    id, state, settled, charged) as detail
+  from ended
+  where coalesce(settled, 0) <> charged or (state = 2) <> (settled > 0) and state <> 4
+union all
+select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
+    case h.state when 1 then 'open' else 'missing' end)
+  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.id >= $1 and c.id < $2 and c.id >= ${floorId("hold")}
+    and c.held > 0 and (h.id is null or h.state = 1)
+union all
+select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
+  from call c left join ended h on h.id = c.id and h.account_id = c.account_id
+  where c.id >= $1 and c.id < $2 and c.id >= ${floorId("hold")} and c.cost <> coalesce(h.settled, 0)
+union all
+select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
+    coalesce(h.id, s.hold_id), h.amount, h.steps, coalesce(s.count, 0), coalesce(s.total, 0))
+  from (select id, amount, steps from ended where steps > 0) h full join step s on s.hold_id = h.id
+  where h.steps is distinct from s.count or s.total > h.amount
+limit ${breachesMax}`;
+
+/** I12 of one hour: $1 is its begin, $2 and $3 bound the ids of its calls. */
+const hourSql = `
+with used_hour as (
+  select account_id, key_id, model,
+      (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+        reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
+    from usage_hour where hour = $1 and calls > 0
+), call_hour as (
+  select account_id, key_id, model,
+      (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
+        sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
+        coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
+        coalesce(sum(vendor_cost), 0))::text as used
+    from call where id >= $2 and id < $3 group by account_id, key_id, model
+)
+select 'I12' as rule,
+    format('account %s used %s in the hour %s with key %s and model %s but its calls say %s',
+      account_id, u.used, $1::timestamptz, key_id, model, c.used) as detail
+  from used_hour u full join call_hour c using (account_id, key_id, model)
+  where u.used is distinct from c.used
+    and $1 >= uuid_hour(${floorId("call")})
+limit ${breachesMax}`;
+
+/** I6 and I11 of open holds. There are as many as calls that run. */
+const openSql = `
+select 'I6' as rule,
+    format('hold %s of account %s expired at %s and is still open', id, account_id, expires_at) as detail
+  from hold where state = 1 and expires_at < now() - interval '60 s'
+union all
+select 'I6', format('hold %s of account %s is open but process %s has been silent since %s',
+    h.id, h.account_id, n.name, n.seen_time)
+  from hold h join node n on n.id = h.node_id
+  where h.state = 1 and n.seen_time < now() - interval '60 s'
+union all
+select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
+  from hold_checkpoint c left join hold h on h.id = c.hold_id and h.state = 1
+  where h.id is null
+limit ${breachesMax}`;
+
+/** How many accounts or keys one statement compares. */
+const ownersMax = 20_000;
+
+/** I2, I3 and I4 of the accounts after $2 up to $3 (null: all), with the entries that are newer than the audited ones. */
+const accountsSql = `
+with audited as (
+  select account_id, sum(amount) as total from (
+    select account_id, amount from audited_account
+    union all select account_id, amount from ledger_entry where seq > $1 and account = 1
+  ) e where account_id > $2 and ($3::uuid is null or account_id <= $3) group by account_id
+), open_hold as (
+  select account_id, sum(amount) as total from hold
+    where state = 1 and account_id > $2 and ($3::uuid is null or account_id <= $3) group by account_id
+), had as (
+  select account_id, available, held from balance
+    where account_id > $2 and ($3::uuid is null or account_id <= $3)
+)
+select 'I2' as rule, format('account %s has %s but its entries say %s',
+    account_id, coalesce(b.available + b.held, 0), coalesce(c.total, 0)) as detail
+  from had b full join audited c using (account_id)
+  where coalesce(b.available + b.held, 0) <> coalesce(c.total, 0)
+union all
+select 'I3', format('account %s has %s held but its open holds say %s',
+    account_id, coalesce(b.held, 0), coalesce(o.total, 0))
+  from had b full join open_hold o using (account_id)
+  where coalesce(b.held, 0) <> coalesce(o.total, 0)
+union all
+select 'I4', format('account %s has %s available and %s held', account_id, available, held)
+  from had where available < 0 or held < 0
+limit ${breachesMax}`;
+
+/** I10 of the keys after $2 up to $3 (null: all). */
+const keysSql = `
+with audited as (
+  select key_id, sum(spent) as spent from (
+    select key_id, spent from audited_key
+    union all
+    select h.key_id, e.amount from ledger_entry e join hold h on h.id = coalesce(e.call_id, e.txn_id)
+      where e.seq > $1 and e.account = 2 and e.kind in (2, 6) and h.key_id is not null
+  ) s where key_id > $2 and ($3::uuid is null or key_id <= $3) group by key_id
+), open_hold as (
+  select key_id, sum(amount) as held from hold
+    where state = 1 and key_id > $2 and ($3::uuid is null or key_id <= $3) group by key_id
+), had as (
+  select key_id, spent, held, carried from key_spend
+    where key_id > $2 and ($3::uuid is null or key_id <= $3)
+)
+select 'I10' as rule, format('key %s has spent %s and holds %s but its entries say %s and its holds %s',
+    key_id, k.spent, k.held, k.carried + coalesce(a.spent, 0), coalesce(h.held, 0)) as detail
+  from had k full join audited a using (key_id) full join open_hold h using (key_id)
+  where coalesce(k.spent, 0) <> coalesce(k.carried, 0) + coalesce(a.spent, 0)
+    or coalesce(k.held, 0) <> coalesce(h.held, 0)
+limit ${breachesMax}`;
+
+const hourMs = 60 * 60 * 1_000;
+
+/** Checks the new entries, and the holds and calls of a window. All statements see the caller's snapshot. */
+export async function auditWindow(
+  client: Queryable,
+  { fromSeq, toSeq, fromId, toId }: AuditWindow,
+): Promise<AuditBreach[]> {
+  return [
+    ...(await breaches(client, entriesSql, [fromSeq, toSeq])),
+    ...(await breaches(client, holdsSql, [fromId, toId])),
+  ];
+}
+
+/** Checks the sums of the full hours from the one of `fromId` to the one before that of `toId`, hour by hour. */
+export async function auditHours(
+  client: Queryable,
+  { fromId, toId }: Pick<AuditWindow, "fromId" | "toId">,
+): Promise<AuditBreach[]> {
+  const { rows } = await client.query<{ id: string | null }>(
+    "select (select id from call where id >= $1 and id < $2 order by id limit 1) as id",
+    [fromId, toId],
+  );
+  const found: AuditBreach[] = [];
+  const first = rows[0]?.id;
+  if (first === null || first === undefined) return found;
+  const endMs = hourOf(toId);
+  for (let beginMs = hourOf(first); beginMs < endMs; beginMs += hourMs) {
+    const bounds = [new Date(beginMs), idAt(beginMs), idAt(beginMs + hourMs)];
+    found.push(...(await breaches(client, hourSql, bounds)));
+  }
+  return found;
+}
+
+/**
+ * Checks what is true at any moment: balances, what keys have spent and hold, open holds.
+ *
+ * @param seq the entries up to it are in `audited_account` and `audited_key`
+ */
+export async function auditNow(client: Queryable, seq: string): Promise<AuditBreach[]> {
+  return [
+    ...(await breaches(client, openSql, [])),
+    ...(await byOwner(client, "balance", "account_id", accountsSql, seq)),
+    ...(await byOwner(client, "key_spend", "key_id", keysSql, seq)),
+  ];
+}
+
+/** Runs a statement for one range of owners after the other, so that none sees an old snapshot. */
+async function byOwner(
+  client: Queryable,
+  table: string,
+  column: string,
+  text: string,
+  seq: string,
+): Promise<AuditBreach[]> {
+  const found: AuditBreach[] = [];
+  let after: string | null = "00000000-0000-0000-0000-000000000000";
+  while (after !== null) {
+    const { rows }: { rows: { id: string }[] } = await client.query<{ id: string }>(
+      `select ${column} as id from ${table} where ${column} > $1 order by 1 offset $2 limit 1`,
+      [after, ownersMax - 1],
+    );
+    const last: string | null = rows[0]?.id ?? null;
+    found.push(...(await breaches(client, text, [seq, after, last])));
+    after = last;
+  }
+  return found;
+}
+
+async function breaches(
+  client: Queryable,
+  text: string,
+  values: unknown[],
+): Promise<AuditBreach[]> {
+  return (await client.query<{ rule: string; detail: string }>(text, values)).rows;
+}
+
+/** The hour in which a UUIDv7 was made, in milliseconds. */
+function hourOf(id: string): number {
+  const ms = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  return Math.floor(ms / hourMs) * hourMs;
+}
+
+function idAt(ms: number): string {
+  return firstId(new Date(ms));
+}
