@@ -175,7 +175,7 @@ function decodeKind(part: JsonReader): Part {
     case "text":
       return textPart(part.text("text"));
     case "refusal":
-      return refusalPart(part.text("refusal"));
+      return refusalPart(part.text(part.has("refusal") ? "refusal" : "text"));
     case "image_url":
       return media(decodeImage(part));
     case "input_audio":

@@ -103,6 +103,8 @@ function decodeMetadata(reader: JsonReader, generation: Generation, extras: Extr
 /** How much to think, and in what form to answer. */
 function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[]): void {
   const config = reader.object("output_config");
+  // The older name of the beta; where both are there, the newer one counts.
+  const format = config?.object("format") ?? reader.object("output_format");
   const effort = config?.text("effort") ?? "";
   const thinking = decodeThinking(reader, extras);
   if (thinking !== undefined || effort !== "") {
@@ -110,8 +112,6 @@ function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[
       reasoning: { ...thinking, effort },
     }).reasoning;
   }
-  if (config === undefined) return;
-  const format = config.object("format");
   if (format?.text("type") === "json_schema") {
     const schemaJson = format.requiredObject("schema").toJson();
     const type = ResponseFormatType.JSON_SCHEMA;
@@ -121,7 +121,7 @@ function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[
   } else if (format !== undefined) {
     throw format.invalid('must be "json_schema"', "type");
   }
-  extras.push(...nested("output_config", config));
+  if (config !== undefined) extras.push(...nested("output_config", config));
 }
 
 function decodeThinking(

@@ -1,4 +1,5 @@
 /** Images and documents, both ways: blocks of a request into parts, and parts into blocks for a vendor. */
+import { isUtf8 } from "node:buffer";
 import { create } from "@bufbuild/protobuf";
 import {
   type MediaPart,
@@ -145,10 +146,14 @@ function encodeDocument(media: MediaPart): JsonBranch {
   };
 }
 
-function documentSource({ source }: MediaPart, mimeType: string): JsonBranch {
+function documentSource({ source, filename }: MediaPart, mimeType: string): JsonBranch {
   switch (source.case) {
     case "base64":
       if (isText(mimeType)) return textSource(Buffer.from(source.value, "base64").toString());
+      if (isUnnamed(mimeType) && textNames.test(filename)) {
+        const bytes = Buffer.from(source.value, "base64");
+        if (isUtf8(bytes) && !bytes.includes(0)) return textSource(bytes.toString());
+      }
       if (mimeType === "application/pdf") {
         return { type: "base64", media_type: mimeType, data: source.value };
       }
@@ -170,6 +175,15 @@ function documentSource({ source }: MediaPart, mimeType: string): JsonBranch {
 
 function textSource(data: string): JsonBranch {
   return { type: "text", media_type: "text/plain", data };
+}
+
+/** Names of text files. Clients without a table of types send them as octet streams. */
+const textNames =
+  /\.(?:txt|text|md|markdown|rst|csv|tsv|log|json|jsonl|ya?ml|toml|ini|xml|html?|css|sql|sh|py|js|mjs|ts|tsx|jsx|java|kt|go|rs|rb|php|c|h|cc|cpp|hpp|cs|swift|lua|r)$/i;
+
+/** Whether the type says nothing about the content. */
+function isUnnamed(mimeType: string): boolean {
+  return mimeType === "" || mimeType === "application/octet-stream";
 }
 
 function isText(mimeType: string): boolean {

@@ -88,7 +88,8 @@ function partKind(part: JsonReader): Part["kind"] {
       return { case: "text", value: newText(requiredString(part, "text"), citations) };
     }
     case "refusal": {
-      const text = requiredString(part, "refusal");
+      // Some clients spell its text as that of every other part.
+      const text = requiredString(part, part.has("text") ? "text" : "refusal");
       return { case: "refusal", value: { $typeName: "uas.inference.v1.RefusalPart", text } };
     }
     default: {

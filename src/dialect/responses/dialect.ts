@@ -39,6 +39,7 @@ export const responses: TextDialect = {
   },
   memberNames: {
     turns: "input",
+    messages: "input",
     response_format: "text.format",
     "response_format.strict": "text.format.strict",
     "response_format.description": "text.format.description",
