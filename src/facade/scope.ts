@@ -161,15 +161,19 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
   if (allowed.has("GET")) allowed.add("HEAD");
   const others = scope.supportedMethods.filter((method) => !allowed.has(method));
   const allow = [...allowed].join(", ");
+  const [{ url }] = routes;
   const omitId = routes.every((each) => each.route.omitRequestId);
   scope.route({
     method: others,
-    url: routes[0].url,
+    url,
     constraints: constraintsOf(routes[0]),
     onRequest: async (request, reply) => {
       if (!omitId) echoRequestId(request, reply, idHeaders);
       const [path = ""] = request.url.split("?");
-      if (adviceFor(path) !== undefined) throw noSuchPath(request.method, path);
+      // A name that only looks like an id, as in /v1/responses/compact.
+      if (url.includes(":") && adviceFor(path) !== undefined) {
+        throw noSuchPath(request.method, path);
+      }
       reply.header("allow", allow);
       if (!isWebSocket(request)) throw notAllowed(request.method, allow);
       // Further bytes on this connection are unlikely to be HTTP.

@@ -11,7 +11,10 @@ interface Unserved {
 const tasks = (params: string): string => `submit a task to POST /api/ai/tasks with ${params}`;
 
 const unserved: readonly Unserved[] = [
-  { path: /^\/v1\/images(?:\/|$)/, advice: tasks("imageParams") },
+  {
+    path: /^\/v1\/images\/(?:edits|variations)$/,
+    advice: `use POST /v1/images/generations, or ${tasks("imageParams")}`,
+  },
   { path: /^\/v1\/videos(?:\/|$)/, advice: tasks("videoParams") },
   { path: /^\/v1\/audio\/(?:speech|voices)(?:\/|$)/, advice: tasks("audioParams") },
   {

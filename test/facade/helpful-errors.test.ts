@@ -12,7 +12,6 @@ const fixture = useGateway(() => ({ models: { text: {}, other: {} } }));
 
 describe("a path of another API that is not served", () => {
   it.each([
-    ["POST", "/v1/images/generations", "imageParams"],
     ["POST", "/v1/v1/images/edits", "imageParams"],
     ["POST", "/v1/audio/speech", "audioParams"],
     ["POST", "/v1/audio/transcriptions", "input_audio"],
