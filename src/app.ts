@@ -12,7 +12,6 @@ import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
 import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPricing } from "./billing/prices/pricing.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
-import type { Config, VendorConfig } from "./config/config.ts";
 import { drainMs } from "./config/limits.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
@@ -38,8 +37,7 @@ import {
   type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
-import { vendorKinds } from "./vendor/index.ts";
-import type { Vendor } from "./vendor/vendor.ts";
+import { openVendors } from "./app/vendors.ts";
 import { WarmUp } from "./app/warm-up.ts";
 import { createWebhookSending } from "./webhook/module.ts";
 
@@ -111,11 +109,11 @@ async function assemble(built: Parts): Promise<App> {
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
-  const vendors = createVendors(config);
-  const upstream = openUpstream(built, vendors);
+  const { vendors, storing, clients, targets } = openVendors({ ...built, shared: { pool, url } });
+  const upstream = createUpstream({ targets, metrics, log });
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
-  const state = createInferenceState({ pool: database.pool, masterKey, vendors, metrics, log });
+  const state = createInferenceState({ pool, masterKey, vendors: storing, metrics, log });
   const counter = createTokenCounter({ warn });
   const pricing = createPricing(prices);
   const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
@@ -139,11 +137,11 @@ async function assemble(built: Parts): Promise<App> {
   });
   await authenticator.start();
   await prepareLedger(database, log);
-  const roomJobs = [jobs, state.jobs, signIn.jobs, native.jobs];
+  const roomJobs = [jobs, targets, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, tasks, working];
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
-  const open = [counter, authenticator, ...vendors.values()];
+  const open = [counter, authenticator, ...clients];
   const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
   return {
@@ -218,29 +216,4 @@ function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
   );
-}
-
-/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
-function openUpstream(
-  { settings: { workers }, config, metrics, log }: Parts,
-  vendors: ReadonlyMap<string, Vendor>,
-): ReturnType<typeof createUpstream> {
-  const share = ([name, vendor]: [string, VendorConfig]): [string, VendorConfig] => {
-    const { maxInFlight } = vendor;
-    return [name, { ...vendor, maxInFlight: maxInFlight && Math.ceil(maxInFlight / workers) }];
-  };
-  const configs = new Map([...config.vendors].map(share));
-  return createUpstream({ vendors, configs, metrics, log });
-}
-
-function createVendors(config: Config): Map<string, Vendor> {
-  const used = new Set(
-    [...config.models.values()].flatMap((model) => model.routes.map((route) => route.vendor)),
-  );
-  const vendors = new Map<string, Vendor>();
-  for (const [name, vendor] of config.vendors) {
-    const kind = used.has(name) ? vendorKinds[vendor.kind] : undefined;
-    if (kind !== undefined) vendors.set(name, kind.create(vendor));
-  }
-  return vendors;
 }

@@ -18,9 +18,9 @@ import { createHandlers, type HandlerOptions } from "../inference/handlers.ts";
 import { DetachedReplies } from "../inference/pipeline/disconnect.ts";
 import { MonitoredStreams } from "../inference/pipeline/hold-monitor.ts";
 import { RunningCalls } from "../inference/running-calls.ts";
+import { Targets } from "../inference/routing/targets.ts";
 import { createUpstream } from "../inference/upstream.ts";
 import { createMetrics } from "../core/metrics.ts";
-import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { vendorKinds } from "../vendor/index.ts";
 
@@ -144,14 +144,13 @@ async function openGateway(
   if (vendor === undefined) throw new TypeError("no kind openai-compatible");
   const route = { vendor: config.name, model: model.key };
   const models = new Map([[model.key, { ...model, routes: [route] }]]);
-  const vendors = new Map([[config.name, vendor]]);
-  const configs = new Map([[config.name, config]]);
+  const vendors = new Map([[config.name, { config, clients: [vendor] as const }]]);
   const notServed = () => Promise.reject(new TypeError("the warm-up runs no tasks"));
   const handlers = createHandlers(
     {
       ...{ pricing, state, counter, log, metrics, ledger: noBooks },
       catalogue: createCatalogue(models),
-      upstream: createUpstream({ vendors, configs, metrics, log }),
+      upstream: createUpstream({ targets: new Targets({ vendors, metrics, log }), metrics, log }),
       calls: new RunningCalls(),
       streams: new MonitoredStreams(),
       unlimitedRoutes: { has: () => false, add() {} },
@@ -172,7 +171,6 @@ async function openGateway(
     stopping: new AbortController().signal,
     isReady: () => Promise.resolve(true),
     findFile: () => Promise.resolve(undefined),
-    bodies: new UnfinishedBodies(),
     ...{ metrics, log, natives: [], trustProxy: [] },
   });
   const url = await facade.listen(ownPort);

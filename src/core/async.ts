@@ -1,3 +1,4 @@
+import type { CancelSignal } from "./cancel-signal.ts";
 import { databaseUnavailable } from "./database-lost.ts";
 
 /** A job that never runs twice at once. */
@@ -42,6 +43,20 @@ export async function withTimeout<T>(waitMs: number, work: Promise<T>): Promise<
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Resolves after `ms` milliseconds, or when the signal is cancelled. */
+export function pause(ms: number, signal: CancelSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
 }
 
 /** The longest delay that Node.js timers accept, in milliseconds. */

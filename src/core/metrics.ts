@@ -59,7 +59,7 @@ function edgeMetrics(registry: Registry) {
     limitRefusals: new Counter({
       registry,
       name: "uas_limit_refusals_total",
-      help: "Calls refused by a limit: concurrent_calls of the process, unfinished_bodies.",
+      help: "Calls refused by a limit: concurrent_calls, of the process.",
       labelNames: ["limit"],
     }),
     requests: new Counter({
@@ -241,6 +241,13 @@ function upstreamMetrics(registry: Registry) {
       labelNames: ["vendor", "reason"],
     }),
   };
+  const breakerState = new Gauge({
+    registry,
+    name: "uas_breaker_state",
+    help: "Circuit breakers: 0 closed, 1 half-open, 2 open. A route has an empty credential, a credential an empty model.",
+    labelNames: ["vendor", "model", "credential"],
+    aggregator: "max",
+  });
   const known = new SeriesTree((vendor: string, outcome: string) =>
     metrics.upstreamAttempts.labels({ vendor, outcome }),
   );
@@ -248,7 +255,7 @@ function upstreamMetrics(registry: Registry) {
   const countAttempt = (vendor: string, outcome: string): void => {
     known.get(vendor, outcome).value++;
   };
-  return { ...metrics, countAttempt };
+  return { ...metrics, breakerState, countAttempt };
 }
 
 /**

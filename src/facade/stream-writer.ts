@@ -1,5 +1,4 @@
 import type { ServerResponse } from "node:http";
-import { halfClosed } from "./http-server.ts";
 
 /**
  * Interval of the silence check in milliseconds, and the number of silent intervals after which filler is sent: 15
@@ -40,9 +39,7 @@ export class StreamWriter {
     this.#filler = filler;
     this.#isChunked = response.chunkedEncoding;
     response.chunkedEncoding = false;
-    if (filler === undefined) return;
-    this.#timer = setInterval(this.#look, lookMs).unref();
-    response.on(halfClosed, this.#fill);
+    if (filler !== undefined) this.#timer = setInterval(this.#look, lookMs).unref();
   }
 
   /**
@@ -107,10 +104,6 @@ export class StreamWriter {
     this.#looks++;
     if (this.#looks < silentLooks) return;
     this.#looks = 0;
-    this.#fill();
-  };
-
-  readonly #fill = (): void => {
     const response = this.#response;
     if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
       this.#send(this.#filler);

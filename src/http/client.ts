@@ -22,7 +22,7 @@ interface HttpRequest {
   readonly isPatient?: boolean | undefined;
   /** The time until the head of the reply, in milliseconds. Default: that of the client. */
   readonly firstByteMs?: number | undefined;
-  /** Cancels the request and its reply. */
+  /** Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the failure. */
   readonly signal: CancelSignal;
 }
 
@@ -239,7 +239,8 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   }
 
   readonly #onAbort = (): void => {
-    const failure = new HttpFailure("aborted", "aborted");
+    const { reason } = this.#signal;
+    const failure = reason instanceof HttpFailure ? reason : new HttpFailure("aborted", "aborted");
     if (this.#controller === undefined) this.#refuse(failure);
     else this.#controller.abort(failure);
   };

@@ -23,7 +23,8 @@ import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
+import { tryRoutes } from "./try-routes.ts";
+import type { OpenReply, Upstream } from "./upstream.ts";
 
 /** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
@@ -95,8 +96,9 @@ async function countByVendor(
   const signal = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(countMs)]);
   let open: OpenReply | undefined;
   try {
-    open = await tryRoutes(upstream, routes, {
+    open = await tryRoutes(upstream, upstream.attempts(routes, { retry: model.retry }), {
       operation: "countTokens",
+      signal,
       callFor: ({ route }) => ({
         dialect,
         model: route.model,
@@ -106,6 +108,7 @@ async function countByVendor(
         stream: false,
         signal,
       }),
+      begin: (answered) => answered,
     });
     return await readCount(open);
   } catch (error) {

@@ -97,10 +97,29 @@ export const UnlimitedRouteEntity = defineEntity({
   },
 });
 
+/**
+ * An open circuit breaker, of all processes. `model` or `credential` is empty: the breaker is of the other. `failure`: why
+ * it opened. `cooldownMs`: the last pause; `probeTime`: when one call may go there again.
+ */
+export const BreakerEntity = defineEntity({
+  name: "BreakerEntity",
+  tableName: "breaker",
+  properties: {
+    vendor: p.text().primary(),
+    model: p.text().primary(),
+    credential: p.text().primary(),
+    failure: p.text(),
+    cooldownMs: p.integer(),
+    probeTime: p.datetime().columnType("timestamptz"),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+  },
+});
+
 /** The tables of inference. */
 export const inferenceEntities = [
   StoredResponseEntity,
   KeptReasoningEntity,
   ResponseEventEntity,
   UnlimitedRouteEntity,
+  BreakerEntity,
 ] as const;

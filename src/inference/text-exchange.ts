@@ -32,7 +32,8 @@ import type {
 import { readCompleteBody } from "./pipeline/reply.ts";
 import { measureRequest } from "./tokens/request-size.ts";
 import { toVendorError } from "./translation.ts";
-import { tryRoutes, type OpenReply, type Upstream } from "./upstream.ts";
+import { tryRoutes } from "./try-routes.ts";
+import type { OpenReply, Upstream } from "./upstream.ts";
 
 /** The request of one exchange. */
 interface TextExchange<Out extends Chunk> {
@@ -79,7 +80,13 @@ export async function exchangeText<Out extends Chunk>(
       isPatient: true,
       signal,
     };
-    open = await tryRoutes(upstream, [planned], { callFor: () => call });
+    // The task decides about further attempts.
+    const plan = upstream.attempts([planned], { retry: onlyOnce, isRepeatable: false });
+    open = await tryRoutes(upstream, plan, {
+      callFor: () => call,
+      begin: (answered) => answered,
+      signal,
+    });
   } catch (error) {
     throw openFailure(error);
   }
@@ -94,6 +101,8 @@ export async function exchangeText<Out extends Chunk>(
     open.close();
   }
 }
+
+const onlyOnce = { attempts: 1, withinMs: 0 };
 
 /** The stream so far, for the cost of a stopped exchange. */
 interface Progress {

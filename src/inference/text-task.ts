@@ -56,7 +56,9 @@ export function plannedRoute(
   }: Pick<TextTaskRequest, "model" | "route"> & { dialect: Dialect | undefined },
 ): PlannedRoute {
   const [planned] = upstream.plan({ ...model, routes: [route] }, dialect);
-  if (planned?.dialect !== undefined) return planned;
+  // A task stays with the first credential: what the vendor stores for it belongs to that one.
+  const credential = upstream.targets.vendor(route.vendor)?.credentials[0].credential;
+  if (planned?.dialect !== undefined) return { ...planned, credential };
   throw new TaskRefused("upstream_error", `vendor ${route.vendor} generates no text`, true);
 }
 

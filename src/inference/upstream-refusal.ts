@@ -1,6 +1,7 @@
 /** Converts vendors' refusals to the customer's errors, by status (R-ERR-3, R-ERR-4). */
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { FailureKind } from "../http/failure.ts";
+import type { AttemptFailure } from "./routing/breaker.ts";
 
 /** The handling of a refusal. */
 export interface Refusal {
@@ -12,6 +13,30 @@ export interface Refusal {
   readonly canRetry: boolean;
   /** The cause that the operator must act on; `undefined`: none. */
   readonly alarm: "credential" | "money" | "model" | undefined;
+}
+
+/** What a refusal means for routing. */
+export function attemptFailureOf(
+  status: number,
+  { alarm }: Pick<Refusal, "alarm">,
+): AttemptFailure {
+  if (alarm === "credential" || alarm === "money") return "credential";
+  if (alarm === "model") return "model";
+  return status === 429 ? "rate_limit" : "server";
+}
+
+/** What a failure without a reply means for routing. */
+export function attemptFailureOfKind(kind: FailureKind): AttemptFailure {
+  if (kind === "connect" || kind === "connect_timeout") return "connect";
+  return kind === "timeout" ? "silence" : "server";
+}
+
+/** Whether a vendor refused a request because it is longer than the model's context. */
+export function isContextRefusal({ body }: { readonly body: Buffer }): boolean {
+  const text = body.toString("latin1", 0, 4_096);
+  return /context_length_exceeded|maximum context length|prompt is too long|context window|input token count.{0,40}exceeds/i.test(
+    text,
+  );
 }
 
 /** A refusal as received. */
@@ -116,10 +141,15 @@ function isQuotaExhausted(body: Buffer): boolean {
 
 /** `retry-after-ms` or `retry-after` (seconds or a date) as whole seconds from 1 to one day. */
 export function retryAfterSeconds(headers: Readonly<Record<string, string>>): number | undefined {
-  const ms = readNumber(headers["retry-after-ms"]);
+  const ms = retryAfterMs(headers);
+  return ms === undefined ? undefined : Math.min(Math.max(Math.ceil(ms / 1_000), 1), 86_400);
+}
+
+/** As {@link retryAfterSeconds}, in milliseconds of at least 0. */
+export function retryAfterMs(headers: Readonly<Record<string, string>>): number | undefined {
   const text = headers["retry-after"] ?? "";
-  const seconds = ms === undefined ? (readNumber(text) ?? untilDate(text)) : ms / 1000;
-  return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), 86_400) : undefined;
+  const ms = readNumber(headers["retry-after-ms"]) ?? (readNumber(text) ?? untilDate(text)) * 1_000;
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }
 
 function readNumber(text = ""): number | undefined {

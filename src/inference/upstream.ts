@@ -1,39 +1,58 @@
 /** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
 import type { Logger } from "pino";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { ModelConfig, RouteConfig, VendorConfig } from "../config/config.ts";
+import type { ModelConfig, VendorConfig } from "../config/config.ts";
 import { disconnectGraceMs, refusalBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Metrics } from "../core/metrics.ts";
+import { UnreadableReplyError } from "../dialect/json/value.ts";
+import { EventTooLongError } from "../dialect/sse/event-stream.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { unusableReply } from "./pipeline/failures.ts";
 import type { OperationName, Vendor, VendorCall } from "../vendor/vendor.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
-import { failureError, readRefusal, retryAfterSeconds, type Refusal } from "./upstream-refusal.ts";
+import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./routing/attempt-plan.ts";
+import type { AttemptFailure } from "./routing/breaker.ts";
+import { routePriorities } from "./routing/choice.ts";
+import type { Targets } from "./routing/targets.ts";
+import {
+  attemptFailureOf,
+  attemptFailureOfKind,
+  failureError,
+  readRefusal,
+  retryAfterMs,
+  retryAfterSeconds,
+  type Refusal,
+} from "./upstream-refusal.ts";
 
 /** Sends requests to vendors. */
 export interface Upstream {
-  /** The model's routes in order, each with its dialect: the caller's where the vendor speaks it, else the vendor's
-   * preferred one. For an operation other than text generation only the routes whose vendors offer it in the caller's
-   * dialect, possibly none.
+  /** The model's routes, each with its dialect: the caller's where the vendor speaks it, else the vendor's preferred
+   * one. For an operation other than text generation only the routes whose vendors offer it in the caller's dialect,
+   * possibly none.
    * @param dialect the caller's; `undefined`: it has none */
   plan(
     model: ModelConfig,
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[];
+  /** Plans the attempts of one call. */
+  attempts(
+    routes: readonly PlannedRoute[],
+    options: Omit<AttemptPlanOptions, "targets">,
+  ): AttemptPlan;
   /** Makes one attempt. Resolves to the vendor's answer, or to the error. */
-  attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult>;
-  /** The error for a model without a usable route. */
-  unserved(): GatewayError;
-  /** The health of a vendor, as this process sees it. */
-  vendorHealth(vendor: string): VendorHealth;
+  attempt(destination: Destination, options: AttemptOptions): Promise<AttemptResult>;
+  /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
+  unserved(pausedMs?: number): GatewayError;
   /** Records a failure of a vendor outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
+  readonly targets: Targets;
 }
 
 /** Options of one attempt. */
-interface AttemptOptions {
+export interface AttemptOptions {
   /** The operation. Default: text generation. */
   readonly operation?: OperationName | undefined;
   /** Builds the request, once the vendor has a free slot. */
@@ -41,7 +60,7 @@ interface AttemptOptions {
 }
 
 /** A request for a vendor. */
-interface AttemptRequest extends VendorCall {
+export interface AttemptRequest extends VendorCall {
   /** Sends the request. Absent: it is sent in the planned dialect, for the operation. @throws HttpFailure */
   readonly send?: PreparedCall["send"];
 }
@@ -50,26 +69,39 @@ interface AttemptRequest extends VendorCall {
 type AttemptResult = OpenReply | FailedAttempt;
 
 /** An attempt without an answer for the customer. */
-interface FailedAttempt {
+export interface FailedAttempt {
   readonly error: GatewayError;
-  /** Whether no other route is tried: the request may be running, or would fail there too. */
-  readonly isFinal: boolean;
+  /** What it means for routing; `undefined`: the customer's request is at fault, or may be running: no other route is
+   * tried. */
+  readonly failure: AttemptFailure | undefined;
+  /** The pause that the vendor asked for, in milliseconds; `undefined`: none. */
+  readonly retryAfterMs?: number | undefined;
+  /** Whether the vendor may have worked for it, and may charge for it. */
+  readonly isSent: boolean;
 }
 
 /** A vendor's answer for the customer. */
 export interface OpenReply {
-  readonly planned: PlannedRoute;
+  readonly destination: Destination;
   readonly reply: VendorReply;
   /** The vendor's whole answer, where it refused the request as invalid; `undefined`: it accepted. */
-  readonly refusal: { readonly error: GatewayError; readonly body: Buffer } | undefined;
+  readonly refusal: VendorRefusalBody | undefined;
   readonly error?: undefined;
+  /** Records that the answer is usable: its first content, or its whole body, has come. */
+  succeeded(): void;
+  /** Records that the answer broke before its first content. @throws the error itself where it is no vendor's failure */
+  failed(error: unknown): FailedAttempt;
   /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
   close(): void;
 }
 
+interface VendorRefusalBody {
+  readonly error: GatewayError;
+  readonly body: Buffer;
+}
+
 interface UpstreamOptions {
-  readonly vendors: ReadonlyMap<string, Vendor>;
-  readonly configs: ReadonlyMap<string, VendorConfig>;
+  readonly targets: Targets;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -79,12 +111,13 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 class RoutedUpstream implements Upstream {
+  readonly targets: Targets;
   readonly #options: UpstreamOptions;
-  readonly #inFlight = new Map<string, number>();
-  readonly #health = new VendorHealthLog();
+  readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.targets = options.targets;
   }
 
   plan(
@@ -92,125 +125,212 @@ class RoutedUpstream implements Upstream {
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[] {
-    if (operation !== undefined) {
-      const canServe = ({ vendor }: RouteConfig): boolean =>
-        dialect !== undefined &&
-        this.#options.vendors.get(vendor)?.[operation]?.dialects.has(dialect) === true;
-      return model.routes.filter(canServe).map((route) => this.#planned(model, route, dialect));
-    }
-    return model.routes.map((route) => {
-      const spoken = this.#options.vendors.get(route.vendor)?.dialects;
+    let plans = this.#plans.get(model);
+    if (plans === undefined) this.#plans.set(model, (plans = new Map()));
+    const key = `${dialect} ${operation}`;
+    let plan = plans.get(key);
+    if (plan === undefined) plans.set(key, (plan = this.#plan(model, dialect, operation)));
+    return plan;
+  }
+
+  #plan(
+    model: ModelConfig,
+    dialect: Dialect | undefined,
+    operation?: OperationName,
+  ): readonly PlannedRoute[] {
+    const priorities = routePriorities(model.routes);
+    return model.routes.flatMap((route, index) => {
+      const vendor = this.targets.vendor(route.vendor);
+      const [client] = vendor?.credentials.map((credential) => credential.client) ?? [];
+      const shares = { priority: priorities[index] ?? 0, weight: route.weight ?? 1 };
+      const details = vendor && plannedOf(vendor.config, model);
+      const planned = { route, detachedReadMs: 0, ...details, ...shares };
+      if (operation !== undefined) {
+        const canServe = dialect !== undefined && client?.[operation]?.dialects.has(dialect);
+        return canServe ? [{ ...planned, dialect }] : [];
+      }
+      const spoken = client?.dialects;
       const speaksIt = dialect !== undefined && spoken?.has(dialect);
       const [best] = spoken ?? [];
-      return this.#planned(model, route, speaksIt ? dialect : best);
+      return [{ ...planned, dialect: speaksIt ? dialect : best }];
     });
   }
 
-  #planned(model: ModelConfig, route: RouteConfig, dialect: Dialect | undefined): PlannedRoute {
-    const config = this.#options.configs.get(route.vendor);
-    if (config === undefined) return { route, dialect, detachedReadMs: 0 };
-    return {
-      route,
-      dialect,
-      vendorUrl: config.baseUrl,
-      detachedReadMs: detachedReadMs(config, model),
-    };
-  }
-
-  vendorHealth(vendor: string): VendorHealth {
-    return { ...this.#health.of(vendor), inFlight: this.#inFlight.get(vendor) ?? 0 };
+  attempts(
+    routes: readonly PlannedRoute[],
+    options: Omit<AttemptPlanOptions, "targets">,
+  ): AttemptPlan {
+    return new AttemptPlan(routes, { ...options, targets: this.targets });
   }
 
   reportFailure(vendor: string, what: string): void {
-    this.#health.failed(vendor, what);
+    this.targets.vendor(vendor)?.credentials[0].health.failed(what);
   }
 
-  async attempt(planned: PlannedRoute, options: AttemptOptions): Promise<AttemptResult> {
-    const vendor = this.#options.vendors.get(planned.route.vendor);
-    if (vendor === undefined || planned.dialect === undefined) {
-      return { error: unserved(planned.route), isFinal: false };
+  async attempt(destination: Destination, options: AttemptOptions): Promise<AttemptResult> {
+    const { route, credential } = destination;
+    const { owner } = route;
+    if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY)) {
+      this.#count(owner.config.name, "overloaded");
+      return { error: overloaded(), failure: "overloaded", isSent: false };
     }
-    if (!this.#enter(vendor.name)) {
-      this.#count(vendor.name, "overloaded");
-      return { error: overloaded(), isFinal: false };
-    }
-    let isOpen = false;
-    const startMs = performance.now();
+    const attempt = new Attempt(this, destination);
     try {
-      const call = options.prepare();
-      const reply = await send(vendor, options.operation, call);
+      const vendor = credential.client;
+      const reply = await send(vendor, options.operation, options.prepare());
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const read = isAccepted ? undefined : await readRefused(reply, vendor).catch(refusedAlready);
-      if (read !== undefined && !read.refusal.isRelayed) {
-        return this.#refused(read.refusal, { vendor: vendor.name, status: reply.status });
+      if (read === undefined) return attempt.answered(reply);
+      if (read.refusal.isRelayed) {
+        return attempt.answered(reply, { error: read.refusal.error, body: read.body });
       }
-      this.#health.answered(vendor.name, performance.now() - startMs);
-      this.#count(vendor.name, read ? "refused" : "ok");
-      isOpen = true;
-      const refusal = read && { error: read.refusal.error, body: read.body };
-      const close = (): void => {
-        reply.body.cancel();
-        this.#leave(vendor.name);
-      };
-      return { planned, reply, refusal, close };
+      attempt.close();
+      return this.#refused(read.refusal, { destination, reply });
     } catch (error) {
-      return this.#failed(error, vendor.name);
-    } finally {
-      if (!isOpen) this.#leave(vendor.name);
+      attempt.close();
+      return this.failed(error, destination);
     }
   }
 
-  unserved(): GatewayError {
-    return unserved(undefined);
+  unserved(pausedMs?: number): GatewayError {
+    return pausedMs === undefined ? unserved() : paused(pausedMs);
   }
 
-  #refused(refusal: Refusal, at: { vendor: string; status: number }): FailedAttempt {
+  /** Records a usable answer of an attempt that began at `startMs`. */
+  succeeded(destination: Destination, startMs: number, isRefusal: boolean): void {
+    const { route, credential } = destination;
+    const durationMs = performance.now() - startMs;
+    this.#count(route.vendor, isRefusal ? "refused" : "ok");
+    for (const target of [route, credential]) {
+      target.health.answered(durationMs);
+      this.targets.succeeded(target, startMs);
+    }
+  }
+
+  #refused(
+    refusal: Refusal,
+    { destination, reply }: { readonly destination: Destination; readonly reply: VendorReply },
+  ): FailedAttempt {
     const { error, alarm, canRetry } = refusal;
-    this.#health.failed(at.vendor, `status ${at.status}`);
+    const { status } = reply;
+    const { route, credential } = destination;
+    const { vendor } = route;
     const isLimit = error.code === ErrorCode.RATE_LIMIT_EXCEEDED;
-    this.#count(at.vendor, isLimit ? "rate_limited" : "failed");
+    this.#count(vendor, isLimit ? "rate_limited" : "failed");
     if (alarm !== undefined) {
       const { metrics, log } = this.#options;
-      metrics.upstreamAlarms.inc({ vendor: at.vendor, reason: alarm });
-      log.error(
-        { ...at, alarm },
-        "a vendor refuses the gateway itself: act on its account or route",
-      );
+      metrics.upstreamAlarms.inc({ vendor, reason: alarm });
+      const fields = { vendor, credential: credential.credential, status, alarm };
+      log.error(fields, "a vendor refuses the gateway itself: act on its account or route");
     }
-    return { error, isFinal: !canRetry };
+    const failure = canRetry ? attemptFailureOf(status, refusal) : undefined;
+    this.#record(destination, failure, `status ${status}`);
+    return { error, failure, retryAfterMs: retryAfterMs(reply.headers), isSent: false };
   }
 
   /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
-  #failed(error: unknown, vendor: string): FailedAttempt {
-    const failure = error instanceof GatewayError ? error.cause : error;
-    if (!(failure instanceof HttpFailure)) throw error;
-    const { kind } = failure;
+  failed(error: unknown, destination: Destination): FailedAttempt {
+    const { vendor } = destination.route;
+    const cause = error instanceof GatewayError ? error.cause : error;
+    if (!(cause instanceof HttpFailure)) return this.#unusable(error, destination);
+    const { kind } = cause;
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    this.#health.failed(vendor, kind);
-    const fields = { vendor, failure: kind, cause: failure.message };
+    const fields = { vendor, failure: kind, cause: cause.message };
     this.#options.log.warn(fields, "a vendor gave no reply");
-    const reported = error instanceof GatewayError ? error : failureError(kind, failure);
-    // A request that was sent may be running: another route would run it twice.
-    return { error: reported, isFinal: !isConnect || failure.isSent };
+    const failure = attemptFailureOfKind(kind);
+    this.#record(destination, failure, kind);
+    // A job may be running: another route would run it twice.
+    const isJob = error instanceof GatewayError;
+    const reported = isJob ? error : failureError(kind, cause);
+    return { error: reported, failure: isJob ? undefined : failure, isSent: cause.isSent };
   }
 
-  #enter(name: string): boolean {
-    const running = this.#inFlight.get(name) ?? 0;
-    const max = this.#options.configs.get(name)?.maxInFlight ?? Number.POSITIVE_INFINITY;
-    if (running >= max) return false;
-    this.#inFlight.set(name, running + 1);
-    return true;
+  /** A reply came, but not one that can be passed on. @throws the error itself where it is another's fault */
+  #unusable(error: unknown, destination: Destination): FailedAttempt {
+    const reported = unusableError(error);
+    if (reported === undefined) throw error;
+    this.#count(destination.route.vendor, "failed");
+    this.#record(destination, "server", "unusable reply");
+    const { internal } = reported;
+    const fields = { vendor: destination.route.vendor, internal };
+    this.#options.log.warn(fields, "a vendor sent a reply that cannot be used");
+    return { error: reported, failure: "server", isSent: true };
   }
 
-  #leave(name: string): void {
-    this.#inFlight.set(name, (this.#inFlight.get(name) ?? 1) - 1);
+  #record(
+    { route, credential }: Destination,
+    failure: AttemptFailure | undefined,
+    what: string,
+  ): void {
+    route.health.failed(what);
+    credential.health.failed(what);
+    if (failure === "credential") this.targets.failed(credential, failure);
+    else if (failure !== undefined && failure !== "rate_limit") this.targets.failed(route, failure);
   }
 
   #count(vendor: string, outcome: string): void {
     this.#options.metrics.countAttempt(vendor, outcome);
   }
+}
+
+/** An attempt under way, then the vendor's answer: one object, because every call has one. */
+class Attempt implements OpenReply {
+  readonly destination: Destination;
+  readonly error?: undefined;
+  reply!: VendorReply;
+  refusal: VendorRefusalBody | undefined;
+  readonly #upstream: RoutedUpstream;
+  readonly #startMs = performance.now();
+  #isClosed = false;
+
+  constructor(upstream: RoutedUpstream, destination: Destination) {
+    this.#upstream = upstream;
+    this.destination = destination;
+    const { route, credential } = destination;
+    route.owner.inFlight++;
+    route.inFlight++;
+    credential.inFlight++;
+  }
+
+  answered(reply: VendorReply, refusal?: VendorRefusalBody): this {
+    this.reply = reply;
+    this.refusal = refusal;
+    return this;
+  }
+
+  succeeded(): void {
+    this.#upstream.succeeded(this.destination, this.#startMs, this.refusal !== undefined);
+  }
+
+  failed(error: unknown): FailedAttempt {
+    return this.#upstream.failed(error, this.destination);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.reply?.body.cancel();
+    const { route, credential } = this.destination;
+    route.owner.inFlight--;
+    route.inFlight--;
+    credential.inFlight--;
+  }
+}
+
+/** What is known of a route before a call. */
+function plannedOf(config: VendorConfig, model: ModelConfig) {
+  return { vendorUrl: config.baseUrl, detachedReadMs: detachedReadMs(config, model) };
+}
+
+/** The customer's error for a reply that cannot be read; `undefined`: the error is another. */
+function unusableError(error: unknown): GatewayError | undefined {
+  if (error instanceof GatewayError) {
+    return error.code === ErrorCode.UPSTREAM_ERROR ? error : undefined;
+  }
+  const isUnreadable = error instanceof UnreadableReplyError || error instanceof EventTooLongError;
+  return isUnreadable ? unusableReply(error.message) : undefined;
 }
 
 function send(
@@ -241,29 +361,6 @@ async function readRefused(
   return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
 
-/** Tries the routes in order until one answers. @throws GatewayError of the last attempt */
-export async function tryRoutes(
-  upstream: Upstream,
-  routes: readonly PlannedRoute[],
-  options: Omit<AttemptOptions, "prepare"> & {
-    callFor(planned: PlannedRoute): AttemptRequest;
-    /** Called with each failed attempt that is not final. Default: nothing. */
-    onFailed?(planned: PlannedRoute, error: GatewayError): void;
-  },
-): Promise<OpenReply> {
-  let last: GatewayError | undefined;
-  for (const planned of routes) {
-    const { operation } = options;
-    const prepare = (): AttemptRequest => options.callFor(planned);
-    const attempted = await upstream.attempt(planned, { operation, prepare });
-    if (attempted.error === undefined) return attempted;
-    if (attempted.isFinal) throw attempted.error;
-    options.onFailed?.(planned, attempted.error);
-    last = attempted.error;
-  }
-  throw last ?? upstream.unserved();
-}
-
 /** How long a reply is read after its client disconnected, in milliseconds; Infinity: to its end. */
 export function detachedReadMs(
   { onDisconnect, disconnectGraceMs: graceMs = disconnectGraceMs }: VendorConfig,
@@ -280,44 +377,19 @@ function overloaded(): GatewayError {
   );
 }
 
-function unserved(route: RouteConfig | undefined): GatewayError {
+function unserved(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_ERROR,
     "The model does not support this API style; use another model",
-    { internal: `no vendor for route ${route?.vendor ?? "(none)"}` },
+    { internal: "no vendor of the model's routes speaks it" },
   );
 }
 
-/** The health of a vendor since the process started. Times in milliseconds since 1970. */
-interface VendorHealth {
-  /** The number of calls in flight. */
-  readonly inFlight: number;
-  /** The last failure. */
-  readonly failure: { readonly atMs: number; readonly what: string } | undefined;
-  /** The last answer, and the time until the head of its reply. */
-  readonly success: { readonly atMs: number; readonly durationMs: number } | undefined;
-}
-
-type LastOutcomes = Omit<VendorHealth, "inFlight">;
-
-const nothing: LastOutcomes = { failure: undefined, success: undefined };
-
-/** Records the last outcomes of each vendor. */
-class VendorHealthLog {
-  readonly #byVendor = new Map<string, LastOutcomes>();
-
-  /** The last outcomes of a vendor. */
-  of(vendor: string): LastOutcomes {
-    return this.#byVendor.get(vendor) ?? nothing;
-  }
-
-  /** Records an answer: a reply, or a refusal of the request as invalid. */
-  answered(vendor: string, durationMs: number): void {
-    this.#byVendor.set(vendor, { ...this.of(vendor), success: { atMs: Date.now(), durationMs } });
-  }
-
-  /** Records a failure. @param what the label of the metrics, without any text of the vendor */
-  failed(vendor: string, what: string): void {
-    this.#byVendor.set(vendor, { ...this.of(vendor), failure: { atMs: Date.now(), what } });
-  }
+/** All routes are paused by their circuit breakers. */
+function paused(pausedMs: number): GatewayError {
+  return new GatewayError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    "All vendors of the model are failing; retry after the time in the retry-after header",
+    { retryAfterSeconds: Math.max(1, Math.ceil(pausedMs / 1_000)) },
+  );
 }

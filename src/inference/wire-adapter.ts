@@ -149,7 +149,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     return recalled?.then(() => ({ request: this, routes }));
   }
 
-  override keep(last: Buffer, { route, dialect }: PlannedRoute): Promise<void> | undefined {
+  override keep(last: Buffer, planned: PlannedRoute): Promise<void> | undefined {
+    const { dialect } = planned;
     const { state, accountId, request } = this.#options;
     if (this.dialect === Dialect.RESPONSES) {
       return storeResponse(state.responses, {
@@ -158,7 +159,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         request: request.body,
         outline: this.#read.sent ?? this.text.outline,
         last,
-        vendor: dialect === this.dialect ? route.vendor : undefined,
+        vendor: dialect === this.dialect ? storageOf(planned) : undefined,
       });
     }
     const stored = this.#collector?.sealed();
@@ -331,9 +332,10 @@ export class WireRequest extends ReadRequest<Buffer> {
     const sent = this.text.outline;
     const request = new WireRequest(this.#options, { body, sent, previous, storedBytes });
     if (vendor === undefined) return { request, routes };
-    const sameVendor = routes.filter(
-      (planned) => planned.route.vendor === vendor && planned.dialect === this.dialect,
-    );
+    const [name, credential] = vendor.split("#");
+    const sameVendor = routes
+      .filter((planned) => planned.route.vendor === name && planned.dialect === this.dialect)
+      .map((planned) => ({ ...planned, credential }));
     if (sameVendor.length === 0) throw storedElsewhere(vendor);
     return { request, routes: sameVendor };
   }
@@ -341,6 +343,11 @@ export class WireRequest extends ReadRequest<Buffer> {
 
 function secondsSince1970(): number {
   return Math.floor(Date.now() / 1000);
+}
+
+/** Where a vendor has stored a response: `vendor`, or `vendor#credential` where the vendor has several. */
+function storageOf({ route, credential }: PlannedRoute): string {
+  return credential === undefined ? route.vendor : `${route.vendor}#${credential}`;
 }
 
 function styleOf(dialect: Dialect): TextDialect {

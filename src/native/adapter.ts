@@ -83,6 +83,7 @@ interface Found {
 /** A native request that has been read. */
 class NativeRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
+  override readonly isRepeatable: boolean;
   readonly text: RequestSummary;
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
@@ -96,6 +97,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     this.#context = context;
     this.#model = model;
     const { route, request } = exchange;
+    this.isRepeatable = route.isJob !== true;
     const { bytes } = request;
     const stream = route.reply(request) !== "whole";
     const { named, found } = model;
@@ -115,7 +117,10 @@ class NativeRequest extends ReadRequest<Buffer> {
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#exchange.mount;
     const { route, model } = this.#found;
-    return [{ route, dialect: this.dialect, detachedReadMs: detachedReadMs(config, model) }];
+    // Objects at the vendor belong to one credential: the first.
+    const credential = config.credentials?.[0]?.name;
+    const readMs = detachedReadMs(config, model);
+    return [{ route, dialect: this.dialect, detachedReadMs: readMs, credential }];
   }
 
   /** Checks that referenced objects are the caller's; nothing is inserted in their place. */

@@ -4,9 +4,10 @@ import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.t
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../inference/text-task.ts";
+import type { VendorTarget } from "../inference/routing/targets.ts";
 import type { Upstream } from "../inference/upstream.ts";
 import { createOperatorService } from "./service.ts";
-import type { VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
+import type { VendorHealth, VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
 import { type Service, serve } from "../core/service.ts";
 
 /** Options of {@link createOperatorRoom}. */
@@ -26,12 +27,29 @@ const testParams = { prompt: "Reply with the single word OK.", maxTokens: 64 };
 export function createOperatorRoom({ database, config, upstream }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const { version } = packageFacts;
-  const vendorHealth = (vendor: string) => upstream.vendorHealth(vendor);
+  const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor));
   const test = createTest(upstream);
   return serve(
     OperatorService,
     createOperatorService({ pool, orm, config, version, vendorHealth, test }),
   );
+}
+
+/** The last outcomes of a vendor in this process, with any of its credentials. */
+function lastOutcomes(target: VendorTarget | undefined): VendorHealth {
+  const all = (target?.credentials ?? []).map(({ health }) => health);
+  return {
+    inFlight: target?.inFlight ?? 0,
+    failure: latest(all.map(({ lastFailure }) => lastFailure)),
+    success: latest(all.map(({ lastSuccess }) => lastSuccess)),
+  };
+}
+
+function latest<Outcome extends { readonly atMs: number }>(
+  outcomes: readonly (Outcome | undefined)[],
+): Outcome | undefined {
+  const known = outcomes.filter((each) => each !== undefined);
+  return known.toSorted((a, b) => b.atMs - a.atMs)[0];
 }
 
 function createTest(upstream: Upstream): VendorRpcOptions["test"] {

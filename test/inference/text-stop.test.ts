@@ -6,6 +6,7 @@ import type { ModelConfig, VendorConfig } from "../../src/config/config.ts";
 import { exchangeText } from "../../src/inference/text-exchange.ts";
 import { plannedRoute, textGeneration } from "../../src/inference/text-task.ts";
 import { TypedRequest } from "../../src/inference/typed-adapter.ts";
+import { Targets } from "../../src/inference/routing/targets.ts";
 import { createUpstream } from "../../src/inference/upstream.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { vendorKinds } from "../../src/vendor/index.ts";
@@ -48,12 +49,10 @@ async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Prom
     holdOutputTokens: 100,
     prices: always(priceDefault),
   };
-  const upstream = createUpstream({
-    vendors: new Map([["v", vendor]]),
-    configs: new Map([["v", configOf(kind, sim)]]),
-    metrics: createMetrics(),
-    log: pino({ level: "silent" }),
-  });
+  const [metrics, log] = [createMetrics(), pino({ level: "silent" })];
+  const vendors = new Map([["v", { config: configOf(kind, sim), clients: [vendor] as const }]]);
+  const targets = new Targets({ vendors, metrics, log });
+  const upstream = createUpstream({ targets, metrics, log });
   const stop = new AbortController();
   sim.clear();
   sim.script(behaviour);

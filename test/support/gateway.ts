@@ -317,6 +317,8 @@ function modelOf(
     maxOutputTokens: 4_096,
     holdOutputTokens: Math.min(2_048, model.maxOutputTokens ?? 4_096),
     prices: always(price),
+    // A test of one vendor's failures sees each of them.
+    ...((model.routes?.length ?? 1) === 1 && { retry: { attempts: 1, withinMs: 1 } }),
     ...model,
   };
 }

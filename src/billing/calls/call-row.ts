@@ -26,10 +26,16 @@ export type CallRow = Omit<
   readonly units?: Readonly<Record<string, number>> | null;
 };
 
-/** An attempt that failed before another vendor was asked. */
+/** An attempt that failed. */
 export interface AttemptRow {
   readonly vendor: string;
+  /** The vendor's name of the model. Absent in records of older versions. */
+  readonly model?: string;
+  /** The name of the vendor's credential. Absent in records of older versions. */
+  readonly credential?: string;
   /** The documented word. */
   readonly error_code: string;
   readonly duration_ms: number;
+  /** What the vendor may charge for it, in nano-USD. Absent: nothing, or it is not known. */
+  readonly vendor_cost?: string;
 }

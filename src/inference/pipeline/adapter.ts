@@ -38,6 +38,12 @@ export interface PlannedRoute {
   readonly detachedReadMs: number;
   /** The vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
+  /** Lower numbers are used first. Default 0. */
+  readonly priority?: number;
+  /** Its share of calls among routes of the same priority. Default 1. */
+  readonly weight?: number;
+  /** The only credential to use. Default: any of the vendor's. */
+  readonly credential?: string | undefined;
 }
 
 /** A request as it is sent to a vendor. */
@@ -158,6 +164,8 @@ export abstract class ReadRequest<Out extends Chunk> {
   readonly isReadToEnd: boolean = false;
   /** Members of the reply that the caller's style could not carry. */
   readonly droppedOfReply: readonly string[] = [];
+  /** Whether the request may be sent again after a failure: not where a job may be running (R-ERR-5). Default true. */
+  readonly isRepeatable: boolean = true;
 
   /** Checks that the model is of the right kind. @throws GatewayError INVALID_REQUEST */
   checkModel(_model: ModelConfig): void {}

@@ -4,6 +4,8 @@ import type { CallFacts } from "../../billing/calls/call-record.ts";
 import type { AttemptRow } from "../../billing/calls/call-row.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
+import type { Destination } from "../routing/attempt-plan.ts";
+import type { FailedFacts } from "../try-routes.ts";
 
 /** The facts of a call that are known when it starts. */
 export interface CallStart {
@@ -66,17 +68,29 @@ export class Call implements CallFacts {
     this.#attemptMs = performance.now();
   }
 
-  /** Records a failed attempt, whether a request was sent or not. */
-  failed(vendor: string, error: GatewayError): void {
+  /**
+   * Records a failed attempt, whether a request was sent or not.
+   *
+   * @param possibleCostNanos what its vendor may charge for it; `undefined`: nothing, or it is not known
+   */
+  failed(
+    { route, credential }: Destination,
+    { error }: FailedFacts,
+    possibleCostNanos: bigint | undefined,
+  ): void {
     const nowMs = performance.now();
     const wasSent = this.#attemptMs > this.#failedMs;
     this.#attempts ??= [];
     this.#attempts.push({
-      vendor,
-      error_code: error.meaning.word,
+      vendor: route.vendor,
+      model: route.model,
+      credential: credential.credential,
+      error_code: error?.meaning.word ?? "upstream_error",
       duration_ms: wasSent ? Math.max(1, Math.round(nowMs - this.#attemptMs)) : 0,
+      ...(possibleCostNanos !== undefined && { vendor_cost: possibleCostNanos.toString() }),
     });
     this.#failedMs = nowMs;
+    this.#firstByteMs = 0;
   }
 
   /** Records the arrival of the first content. */

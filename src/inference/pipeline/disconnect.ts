@@ -17,6 +17,7 @@ import { CancelSource, type CancelSignal } from "../../core/cancel-signal.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { detachedRepliesMax, detachedReplyMs } from "../../config/limits.ts";
 import { GatewayError } from "../../core/errors.ts";
+import type { HttpFailure } from "../../http/failure.ts";
 import type { Call } from "./call.ts";
 
 /** Options of {@link DisconnectHandler}. */
@@ -34,6 +35,7 @@ export class DisconnectHandler {
   #vendor: CancelSource | undefined;
   #detachedReadMs = 0;
   #isDetached = false;
+  #isListening = false;
 
   constructor(options: DisconnectHandlerOptions) {
     this.#options = options;
@@ -54,24 +56,30 @@ export class DisconnectHandler {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** Returns the signal that stops a vendor. @param detachedReadMs see {@link PlannedRoute} */
+  /** Returns the signal that stops the vendor of an attempt. @param detachedReadMs see {@link PlannedRoute} */
   signalFor(detachedReadMs: number): CancelSignal {
     const { client } = this.#options;
     // Without a client no further attempt is made.
-    if (client.aborted || detachedReadMs === 0) return client;
+    if (client.aborted) return client;
     this.#detachedReadMs = detachedReadMs;
-    if (this.#vendor === undefined) {
-      this.#vendor = new CancelSource();
-      client.addEventListener("abort", this.#onDisconnect);
-    }
+    this.#vendor ??= new CancelSource();
+    if (!this.#isListening) client.addEventListener("abort", this.#onDisconnect);
+    this.#isListening = true;
     return this.#vendor;
+  }
+
+  /** Stops the vendor of the attempt under way. A further attempt has a signal of its own. */
+  stopAttempt(reason: HttpFailure): void {
+    const vendor = this.#vendor;
+    this.#vendor = undefined;
+    vendor?.cancel(reason);
   }
 
   /** Releases the listener and the timer. Call it when the vendor's reply has ended. */
   end(): void {
-    if (this.#vendor === undefined) return;
+    if (!this.#isListening) return;
     this.#options.client.removeEventListener("abort", this.#onDisconnect);
-    this.#options.detached.end(this.#vendor);
+    if (this.#vendor !== undefined) this.#options.detached.end(this.#vendor);
   }
 
   /** Names the ending of a failed call. @param isDone whether the client has the whole reply */
@@ -103,7 +111,9 @@ export class DisconnectHandler {
     const { client, detached, call } = this.#options;
     const vendor = this.#vendor;
     if (vendor === undefined) return;
-    const isRead = this.#detachedReadMs === Number.POSITIVE_INFINITY || call.firstByteMs > 0;
+    const isRead =
+      this.#detachedReadMs === Number.POSITIVE_INFINITY ||
+      (this.#detachedReadMs > 0 && call.firstByteMs > 0);
     if (this.isStopping || !isRead || !detached.begin(vendor, this.#detachedReadMs)) {
       vendor.cancel(client.reason);
       return;

@@ -1,11 +1,15 @@
-/** Tries the routes of a call until one vendor answers, and records every attempt. */
+/** Makes the attempts of a call until one vendor answers with content, and records every attempt. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { upstreamRequestId } from "../headers.ts";
-import { tryRoutes, type OpenReply } from "../upstream.ts";
+import { firstContentMs as firstContentDefaultMs } from "../../config/limits.ts";
+import type { ModelConfig, VendorConfig } from "../../config/config.ts";
+import type { Destination } from "../routing/attempt-plan.ts";
+import { tryRoutes, type FailedFacts } from "../try-routes.ts";
+import type { OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
@@ -30,6 +34,8 @@ export class Connection {
   readonly client: DisconnectHandler;
   /** Request members that the style of the last attempt could not carry. */
   dropped: readonly string[] = [];
+  /** A stream of which nothing was delivered yet: what a client that disconnects then is charged for. */
+  unfinished: object | undefined;
   #open: OpenReply | undefined;
   #isSent = false;
 
@@ -39,7 +45,7 @@ export class Connection {
 
   /** The route that answered; `undefined`: none did. */
   get planned(): PlannedRoute | undefined {
-    return this.#open?.planned;
+    return this.#open?.destination.planned;
   }
 
   /** Whether a vendor received the whole request and did not refuse it: it then reads the input, and charges for it. */
@@ -50,6 +56,12 @@ export class Connection {
   /** Records a vendor's answer. */
   answered(reply: OpenReply): void {
     this.#open = reply;
+  }
+
+  /** Records that the last answer is not used. */
+  abandoned(): void {
+    this.#open = undefined;
+    this.unfinished = undefined;
   }
 
   /** Records the error of the last attempt. */
@@ -65,22 +77,60 @@ export class Connection {
   }
 }
 
-/** Tries the routes in order; the next one only where the last cannot have done any work. @throws GatewayError */
+/** Makes attempts until a vendor answers with content. @throws GatewayError */
 export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
-  const { call, request, routes, deps } = held;
-  const opened = await tryRoutes(deps.upstream, routes, {
-    operation: request.operation,
-    callFor(planned) {
-      call.attempting(planned.route.vendor);
-      return requestFor(held, planned, connection);
-    },
-    onFailed: ({ route }, error) => call.failed(route.vendor, error),
+  const { call, context, request, routes, model, deps } = held;
+  const { upstream } = deps;
+  const plan = upstream.attempts(routes, {
+    retry: model.retry,
+    contextTokens: () => contextTokens(held),
+    isRepeatable: request.isRepeatable,
   });
-  connection.answered(opened);
-  const { planned, reply: answer, refusal } = opened;
+  const silence = request.text.stream && request.isRepeatable ? new Silence(connection) : undefined;
+  try {
+    return await tryRoutes(upstream, plan, {
+      operation: request.operation,
+      signal: context.signal,
+      callFor({ planned, route }) {
+        call.attempting(route.vendor);
+        silence?.start(firstContentMs(model, route.owner.config));
+        return requestFor(held, planned, connection);
+      },
+      begin: (answered) =>
+        begin(held, answered, {
+          ...{ connection, silence },
+          hasAlternatives: plan.hasAlternatives,
+        }),
+      hasFailed: ({ reply }) => reply.kind === "stream" && reply.stream.hasFailedEarly,
+      onFailed(destination, failed) {
+        connection.abandoned();
+        call.failed(destination, failed, possibleCost(held, destination, failed));
+      },
+    });
+  } finally {
+    silence?.stop();
+  }
+}
+
+interface BeginContext {
+  readonly connection: Connection;
+  readonly silence: Silence | undefined;
+  readonly hasAlternatives: boolean;
+}
+
+/** Reads an answer up to its first content, or to its end where it is not streamed. */
+async function begin<Out extends Chunk>(
+  held: Held<Out>,
+  answered: OpenReply,
+  { connection, silence, hasAlternatives }: BeginContext,
+): Promise<Opened<Out>> {
+  const { call, request, model } = held;
+  const { reply: answer, refusal } = answered;
+  const { planned } = answered.destination;
+  connection.answered(answered);
   call.upstreamRequestId = upstreamRequestId(answer.headers);
   if (refusal !== undefined) {
     call.status = answer.status;
@@ -90,15 +140,77 @@ export async function open<Out extends Chunk>(
     return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
   }
   const body = await readCompleteBody(answer, request.isStreamed(answer));
-  if (body === undefined) {
-    // An adapter without streams throws here.
-    const source = request.stream(planned, answer);
-    const stream = new StreamReply({ call, stream: source, body: answer.body });
-    return { ...held, planned, answer, reply: { kind: "stream", stream } };
+  if (body !== undefined) {
+    call.answered();
+    const whole = request.whole(body, planned, answer);
+    return { ...held, planned, answer, reply: { kind: "whole", whole, body } };
   }
-  call.answered();
-  const whole = request.whole(body, planned, answer);
-  return { ...held, planned, answer, reply: { kind: "whole", whole, body } };
+  // An adapter without streams throws here.
+  const source = request.stream(planned, answer);
+  const stream = new StreamReply({ call, stream: source, body: answer.body });
+  const opened: Opened<Out> = { ...held, planned, answer, reply: { kind: "stream", stream } };
+  connection.unfinished = opened;
+  // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there
+  // on the client gets keep-alives.
+  const endsAtEvent = model.isReasoning === true || !hasAlternatives;
+  if (silence !== undefined && !connection.client.isDetached) {
+    await stream.readToContent(endsAtEvent, () => silence.restart());
+  }
+  silence?.stop();
+  return opened;
+}
+
+/** How long a stream may be silent before its first content, in milliseconds. */
+function firstContentMs({ isReasoning }: ModelConfig, { timeouts }: VendorConfig): number {
+  return timeouts.firstContentMs ?? (isReasoning ? timeouts.firstByteMs : firstContentDefaultMs);
+}
+
+/** The tokens that the request needs at its vendor: its own, and those of the reply that it asks for. */
+function contextTokens<Out extends Chunk>({ tokens, request }: Held<Out>): number {
+  return tokens.typical + (request.text.maxOutputTokens ?? 0);
+}
+
+/** What the vendor may charge for an attempt that was abandoned, in nano-USD; `undefined`: nothing, or it is not known. */
+function possibleCost<Out extends Chunk>(
+  { tokens, call, deps }: Held<Out>,
+  { planned }: Destination,
+  { isSent }: FailedFacts,
+): bigint | undefined {
+  if (!isSent || planned.route.costs === undefined) return undefined;
+  const usage = { ...noUsage, inputTokens: tokens.typical };
+  return deps.pricing.vendorCost(planned.route, usage, call.startMs);
+}
+
+const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
+
+/** Ends an attempt whose vendor sends no content in time. Keep-alives do not restart it. */
+class Silence {
+  readonly #connection: Connection;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  start(afterMs: number): void {
+    this.stop();
+    this.#timer = setTimeout(endSilent, afterMs, this.#connection.client);
+  }
+
+  /** An event has come that is no keep-alive. */
+  restart(): void {
+    this.#timer?.refresh();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+function endSilent(client: DisconnectHandler): void {
+  // Whoever has left waits for the usage only.
+  if (client.isDetached) return;
+  client.stopAttempt(new HttpFailure("timeout", "no content within timeouts.first_byte"));
 }
 
 function requestFor<Out extends Chunk>(
@@ -106,7 +218,7 @@ function requestFor<Out extends Chunk>(
   planned: PlannedRoute,
   connection: Connection,
 ) {
-  const isFirst = planned === routes[0];
+  const isFirst = planned.route === routes[0]?.route;
   const prepared: PreparedCall = (isFirst && first) || request.prepare(model, planned);
   connection.dropped = prepared.dropped;
   const { headers, body, send } = prepared;

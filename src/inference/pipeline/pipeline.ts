@@ -54,6 +54,7 @@ export async function runCall<Out extends Chunk>(
     const opened = (reached = await open(held, ended.connection));
     await deliver(opened, sink, ended);
   } catch (error) {
+    reached = { ...reached, ...ended.connection.unfinished };
     const reported = failed(reached, error, ended);
     await withinSettleWait(settled(reached, ended));
     throw reported;

@@ -31,6 +31,10 @@ export class StreamReply<Out extends Chunk> {
   readonly #body: VendorBody;
   #cut: Cut | undefined;
   #isStopSent = false;
+  /** Pieces that came before the first content, for {@link take}. */
+  #early: Out[] | undefined;
+  #earlySize = 0;
+  #isEnded = false;
 
   constructor({ call, stream, body }: StreamReplyOptions<Out>) {
     this.#call = call;
@@ -93,8 +97,55 @@ export class StreamReply<Out extends Chunk> {
     this.#end({ failure });
   }
 
+  /**
+   * Reads up to the first content, while another vendor could still take the call; {@link take} then returns what came.
+   * Ends early where the vendor reports a failure, or events have come for {@link preludeMs} without content.
+   *
+   * @param endsAtEvent whether to read up to the first event only, content or not
+   * @param onEvent called with each event that is no keep-alive
+   * @throws HttpFailure where the stream broke, or ended without content
+   */
+  async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
+    let firstMs: number | undefined;
+    while (!this.#hasContent() && (await this.#body.ready())) {
+      const out = this.#stream.push(this.#body.take());
+      if (out.length === 0) continue;
+      this.#keepEarly(out);
+      if (isKeepAlive(out)) continue;
+      onEvent();
+      if (endsAtEvent) return;
+      const nowMs = performance.now();
+      firstMs ??= nowMs;
+      if (nowMs - firstMs > preludeMs) return;
+    }
+    if (this.#hasContent()) return;
+    this.#isEnded = true;
+    const last = this.#stream.end();
+    if (last.length > 0) this.#keepEarly(last);
+    if (!this.#stream.finished) throw new HttpFailure("reset", "the stream was cut");
+  }
+
+  /** Whether the vendor reported a failure before the first content. */
+  get hasFailedEarly(): boolean {
+    return this.#stream.failed && this.#stream.textBytes === 0;
+  }
+
+  #hasContent(): boolean {
+    const { textBytes, finished, done, failed } = this.#stream;
+    return textBytes > 0 || finished || done || failed || this.#earlySize > preludeSizeMax;
+  }
+
+  #keepEarly(out: Out): void {
+    this.#call.answered();
+    this.#early ??= [];
+    this.#early.push(out);
+    this.#earlySize += out.length;
+  }
+
   /** Resolves to true when there is something to {@link take}, to false at the end. */
   ready(): Promise<boolean> {
+    if (this.#early !== undefined) return Promise.resolve(true);
+    if (this.#isEnded) return Promise.resolve(false);
     if (this.#cut !== undefined) {
       return this.failure ? Promise.reject(this.failure) : Promise.resolve(false);
     }
@@ -107,6 +158,11 @@ export class StreamReply<Out extends Chunk> {
 
   /** Returns the received piece for the client; empty where no event is complete yet. */
   take(): Out {
+    const early = this.#early?.shift();
+    if (early !== undefined) {
+      if (this.#early?.length === 0) this.#early = undefined;
+      return early;
+    }
     const chunk = this.#stream.push(this.#body.take());
     if (chunk.length > 0) this.#call.answered();
     return chunk;
@@ -122,6 +178,7 @@ export class StreamReply<Out extends Chunk> {
       return stream.stop(this.#cut.usage);
     }
     if (stream.failed) return undefined;
+    if (this.#isEnded) return undefined;
     const last = stream.end();
     if (last.length > 0) return last;
     // The connection closed cleanly, but without a terminal event the reply is incomplete.
@@ -140,6 +197,21 @@ export class StreamReply<Out extends Chunk> {
     // Wakes the pending read.
     this.#body.cancel();
   }
+}
+
+/** How long events without content are held back, in milliseconds: a vendor that goes on sending them works. */
+const preludeMs = 5_000;
+
+/** How much without content is held back: bytes, or events of the contract. */
+const preludeSizeMax = 16_384;
+
+const colon = 0x3a;
+const pingEvent = Buffer.from("event: ping");
+
+/** Whether a piece holds a comment or a ping, which say nothing about the reply. */
+function isKeepAlive(out: Chunk): boolean {
+  if (!Buffer.isBuffer(out)) return false;
+  return out[0] === colon || out.subarray(0, pingEvent.length).equals(pingEvent);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Several routes to one model, and a vendor's limit of calls in flight. */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { startUpstream, type Upstream } from "../../support/upstream/upstream.ts";
-import { answer, failure, hang, reset } from "../../support/upstream/behaviour.ts";
+import { answer, failure, hang, html, reset } from "../../support/upstream/behaviour.ts";
 import type { Behaviour } from "../../support/upstream/exchange.ts";
 import { ask, errorOf, expectFree, newRequestId, publicModel, useGateway } from "../harness.ts";
 
@@ -15,14 +15,49 @@ afterAll(async () => {
   expect(second.upstream?.violations).toEqual([]);
 });
 
+/** Failures of the first vendor, each with the number of requests that it gets: it is asked once more after a single
+ * 5xx or reset. The breakers of the cases do not share state. */
+const cases: ReadonlyArray<[string, readonly Behaviour[], string]> = [
+  ["429", [failure(429)], "rate_limit_exceeded"],
+  ["408", [failure(408), failure(408)], "upstream_error"],
+  ["500 twice", [failure(500), failure(500)], "upstream_error"],
+  ["503 twice", [failure(503), failure(503)], "upstream_overloaded"],
+  [
+    "529 with a long retry-after",
+    [failure(529, {}, { "retry-after": "60" })],
+    "upstream_overloaded",
+  ],
+  ["401 about us", [failure(401)], "service_unavailable"],
+  ["404 about our model", [failure(404)], "upstream_error"],
+  ["a reset twice", [reset, reset], "upstream_error"],
+  ["a page of a proxy twice", [html(), html()], "upstream_error"],
+];
+
 const fixture = useGateway((upstream) => ({
   vendors: {
+    ...Object.fromEntries(
+      cases.map((_case, index) => [
+        `case-${index}`,
+        { baseUrl: upstream.baseUrl, apiKey: upstream.secret },
+      ]),
+    ),
     first: { baseUrl: upstream.baseUrl, apiKey: upstream.secret },
     second: { baseUrl: second.upstream?.baseUrl ?? "", apiKey: "sk-second-vendor" },
     away: { baseUrl: "http://127.0.0.1:1/v1", apiKey: "sk-away" },
     small: { baseUrl: upstream.baseUrl, apiKey: upstream.secret, maxInFlight: 1 },
   },
   models: {
+    ...Object.fromEntries(
+      cases.map((_case, index) => [
+        `case-${index}`,
+        {
+          routes: [
+            { vendor: `case-${index}`, model: "vendor-model" },
+            { vendor: "second", model: "second-model" },
+          ],
+        },
+      ]),
+    ),
     [publicModel]: {
       routes: [
         { vendor: "first", model: "vendor-model" },
@@ -46,23 +81,21 @@ const fixture = useGateway((upstream) => ({
   },
 }));
 
-it.each([
-  ["429", failure(429), "rate_limit_exceeded"],
-  ["500", failure(500), "upstream_error"],
-  ["503", failure(503), "upstream_overloaded"],
-  ["401 about us", failure(401), "service_unavailable"],
-] as ReadonlyArray<[string, Behaviour, string]>)(
-  "goes on to the next route after %s, and the record says so",
-  async (_name, behaviour, errorCode) => {
-    fixture.upstream.script(behaviour);
+it.each(cases.map(([name, ...rest], index) => [name, index, ...rest] as const))(
+  "after %s the next route takes the call, and the record has every attempt (R-RTE-2, R-RTE-3)",
+  async (_name, index, behaviours, errorCode) => {
+    fixture.upstream.script(...behaviours);
     const id = newRequestId();
-    const reply = await fixture.chat(ask, { "x-request-id": id });
+    const body = { ...ask, model: `case-${index}` };
+    const reply = await fixture.chat(body, { "x-request-id": id });
     expect(reply.status).toBe(200);
     expect(second.upstream?.last().json?.model).toBe("second-model");
     const call = await fixture.gateway.call(id);
     expect(call).toMatchObject({ vendor: "second", status: 200, errorCode: "" });
     expect(call.cost?.amountNanos).toBe(16_750n);
-    expect(call.attempts).toMatchObject([{ vendor: "first", errorCode }]);
+    expect(call.attempts).toMatchObject(
+      behaviours.map(() => ({ vendor: `case-${index}`, errorCode })),
+    );
     expect(call.attempts[0]?.duration?.nanos).toBeGreaterThan(0);
   },
 );
@@ -74,24 +107,18 @@ it("a call that its first vendor took names no others", async () => {
   expect([call.vendor, call.attempts]).toEqual(["first", []]);
 });
 
-it("goes on where the first vendor cannot be reached", async () => {
+it("a vendor that cannot be reached is passed over", async () => {
   const reply = await fixture.chat({ ...ask, model: "away-first" });
   expect(reply.status).toBe(200);
 });
 
-it.each([
-  ["the vendor judged the request", failure(400), 400],
-  ["the request may have been done", reset, 502],
-] as ReadonlyArray<[string, Behaviour, number]>)(
-  "stays where %s",
-  async (_name, behaviour, status) => {
-    fixture.upstream.script(behaviour);
-    expect((await fixture.chat(ask)).status).toBe(status);
-    expect(second.upstream?.requests).toHaveLength(0);
-  },
-);
+it("a request that the vendor refuses as invalid goes to no other route", async () => {
+  fixture.upstream.script(failure(400));
+  expect((await fixture.chat(ask)).status).toBe(400);
+  expect(second.upstream?.requests).toHaveLength(0);
+});
 
-it("does not change the route once a stream has begun", async () => {
+it("a stream that has begun does not change its route (R-RTE-2)", async () => {
   fixture.upstream.script(answer({ cutAfter: 2, ending: "destroy" }));
   const reply = await fixture.chat({ ...ask, stream: true });
   expect(reply.body.toString()).toContain("upstream_error");

@@ -61,3 +61,16 @@ create table unlimited_route (
   create_time timestamptz not null default now(),
   constraint unlimited_route_pkey primary key (vendor, model)
 );
+
+-- Open circuit breakers: of a route (credential is empty) or of a credential (model is empty). One probe per pause is
+-- claimed by moving probe_time.
+create table breaker (
+  vendor text not null,
+  model text not null,
+  credential text not null,
+  failure text not null,
+  cooldown_ms int not null,
+  probe_time timestamptz not null,
+  create_time timestamptz not null default now(),
+  constraint breaker_pkey primary key (vendor, model, credential)
+);

@@ -1,0 +1,74 @@
+/** Opens the vendors of the configuration, once for each of their credentials. */
+import type { Logger } from "pino";
+import type { Config, Settings } from "../config/config.ts";
+import type { Metrics } from "../core/metrics.ts";
+import { type OpenVendor, Targets, type TargetsOptions } from "../inference/routing/targets.ts";
+import { vendorKinds } from "../vendor/index.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+
+/** Options of {@link openVendors}. */
+export interface OpenVendorsOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly shared: TargetsOptions["shared"];
+}
+
+/** The vendors of a process. */
+export interface Vendors {
+  /** By name, with the first credential: what a vendor stores belongs to one of them. */
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  /** Those that store responses: by name, and also by `vendor#credential` where there are several. */
+  readonly storing: ReadonlyMap<string, Vendor>;
+  /** All, to be closed. */
+  readonly clients: readonly Vendor[];
+  readonly targets: Targets;
+}
+
+/** Opens the vendors that a route uses. */
+export function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
+  const opened = openUsed(config);
+  const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
+  return {
+    vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
+    storing: storingVendors(opened),
+    clients: [...opened.values()].flatMap(({ clients }) => clients),
+    targets: new Targets({ ...options, vendors: shared }),
+  };
+}
+
+/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+function shareOf({ config, clients }: OpenVendor, { workers }: Settings): OpenVendor {
+  const { maxInFlight } = config;
+  return {
+    config: { ...config, maxInFlight: maxInFlight && Math.ceil(maxInFlight / workers) },
+    clients,
+  };
+}
+
+function storingVendors(opened: ReadonlyMap<string, OpenVendor>): ReadonlyMap<string, Vendor> {
+  const entries = [...opened].flatMap(([name, { config, clients }]): [string, Vendor][] => [
+    [name, clients[0]],
+    ...clients.map((client, index): [string, Vendor] => [
+      `${name}#${config.credentials?.[index]?.name ?? ""}`,
+      client,
+    ]),
+  ]);
+  return new Map(entries);
+}
+
+function openUsed(config: Config): ReadonlyMap<string, OpenVendor> {
+  const used = new Set(
+    [...config.models.values()].flatMap((model) => model.routes.map((route) => route.vendor)),
+  );
+  const opened = new Map<string, OpenVendor>();
+  for (const [name, vendor] of config.vendors) {
+    const kind = used.has(name) ? vendorKinds[vendor.kind] : undefined;
+    if (kind === undefined) continue;
+    const [, ...others] = vendor.credentials ?? [];
+    const more = others.map(({ apiKey }) => kind.create({ ...vendor, apiKey }));
+    opened.set(name, { config: vendor, clients: [kind.create(vendor), ...more] });
+  }
+  return opened;
+}

@@ -1,0 +1,77 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type AttemptFailure, Breaker } from "../../../src/inference/routing/breaker.ts";
+import { breakerDefault } from "../../../src/config/routing.ts";
+
+const second = 1_000;
+
+/** A breaker after these failures, one each second from second 1 on. */
+function after(...failures: readonly AttemptFailure[]): Breaker {
+  const breaker = new Breaker(breakerDefault);
+  for (const [index, failure] of failures.entries()) breaker.failed(failure, (index + 1) * second);
+  return breaker;
+}
+
+describe("a circuit breaker (R-RTE-1)", () => {
+  it.each([
+    ["one refused credential", ["credential"]],
+    ["one missing model", ["model"]],
+    ["three silences", ["silence", "silence", "silence"]],
+    ["five server errors", ["server", "server", "server", "server", "server"]],
+    ["five connection errors", ["connect", "connect", "connect", "connect", "connect"]],
+    ["two silences and two server errors", ["silence", "silence", "server", "server"]],
+  ] as const)("opens after %s, and not before", (_name, failures) => {
+    expect(after(...failures.slice(0, -1)).open).toBeUndefined();
+    expect(after(...failures).open).toBeDefined();
+  });
+
+  it("forgets failures after the window, and with each success", () => {
+    const breaker = after("server", "server", "server", "server");
+    breaker.failed("server", 31.5 * second);
+    expect(breaker.open).toBeUndefined();
+    breaker.succeeded(32 * second);
+    for (let at = 33; at < 37; at++) breaker.failed("server", at * second);
+    expect(breaker.open).toBeUndefined();
+    breaker.failed("server", 37 * second);
+    expect(breaker.open).toBeDefined();
+  });
+
+  it("is half-open after its cooldown, and closes with the success of a later attempt only", () => {
+    const breaker = after("credential");
+    expect(breaker.state(10.9 * second)).toBe("open");
+    expect(breaker.state(11 * second)).toBe("half_open");
+    expect(breaker.succeeded(0.5 * second)).toBe(false);
+    expect(breaker.succeeded(11 * second)).toBe(true);
+    expect(breaker.state(11 * second)).toBe("closed");
+  });
+
+  it("is open exactly while a model of it says so, for any sequence of outcomes", () => {
+    const step = fc.record({
+      what: fc.constantFrom("success", "server", "silence", "credential" as const),
+      afterMs: fc.integer({ min: 0, max: 20 * second }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const breaker = new Breaker(breakerDefault);
+        let nowMs = 0;
+        let row: { readonly atMs: number; readonly what: string }[] = [];
+        let isOpen = false;
+        for (const { what, afterMs } of steps) {
+          nowMs += afterMs;
+          if (what === "success") {
+            breaker.succeeded(nowMs);
+            row = [];
+            isOpen = false;
+          } else if (!isOpen) {
+            breaker.failed(what, nowMs);
+            row = [...row.filter(({ atMs }) => atMs > nowMs - 30 * second), { atMs: nowMs, what }];
+            const points = { server: 3, silence: 5, credential: 15 };
+            isOpen = row.reduce((sum, each) => sum + points[each.what as "server"], 0) >= 15;
+            if (isOpen) row = [];
+          }
+          expect(breaker.open !== undefined).toBe(isOpen);
+        }
+      }),
+    );
+  });
+});
