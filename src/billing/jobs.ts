@@ -6,6 +6,7 @@ import { Anchor } from "./ledger/anchor.ts";
 import type { AuditBreach } from "./ledger/audit.ts";
 import { Auditor, type AuditReport } from "./ledger/auditor.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
+import { removeOldMonths } from "./retention.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 
 type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -25,6 +26,8 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly info?: LogEvent;
   /** Where checkpoints and the newest charge are kept outside the database. Default: nowhere. */
   readonly anchor?: Anchor;
+  /** How many days the call log keeps calls. Default: for ever. */
+  readonly callDays?: number | undefined;
   /** Called when a recovery has taken an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called at each {@link Failpoint} of a recovery, where tests kill the process. Default: nothing. */
@@ -65,6 +68,9 @@ const partitionMs = 60 * 60 * 1_000;
 const auditMs = 60 * 60 * 1_000;
 const firstAuditMs = 5 * 60 * 1_000;
 
+/** How soon after the start old months are removed, in milliseconds: after an audit. */
+const firstRemovalMs = 10 * 60 * 1_000;
+
 /** How often the newest charge is kept outside the database, in milliseconds. */
 const anchorMs = 10 * 1_000;
 
@@ -77,10 +83,9 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { recoveryMs, silentMs } = ledgerTimings(options);
   const recovery = { pool, nodeId, silentMs, warn, onLowBalance, failpoint };
   const anchor = options.anchor ?? new Anchor({ pool });
-  const audit = createAudit(new Auditor(pool, anchor), {
-    alarm: options.alarm ?? warn,
-    info: options.info ?? (() => {}),
-  });
+  const auditor = new Auditor(pool, anchor);
+  const { info = () => {} } = options;
+  const audit = createAudit(auditor, { alarm: options.alarm ?? warn, info });
   const failed = (message: string) => (error: unknown) => warn(message, { err: error });
   const jobs = periodic([
     {
@@ -99,6 +104,12 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       everyMs: auditMs,
       firstMs: firstAuditMs,
       onError: failed("the ledger could not be audited: tried again in an hour"),
+    },
+    {
+      run: () => removeMonths(auditor, options.callDays, info),
+      everyMs: auditMs,
+      firstMs: firstRemovalMs,
+      onError: failed("old months could not be removed: tried again in an hour"),
     },
     {
       run: () => anchor.flush(),
@@ -144,6 +155,15 @@ function createAudit(
 function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent): void {
   const { n, hash, time, entries, sums } = checkpoint;
   info("ledger checkpoint", { checkpoint: n, hash, time, entries, sums, isComplete });
+}
+
+async function removeMonths(
+  auditor: Auditor,
+  callDays: number | undefined,
+  info: LogEvent,
+): Promise<void> {
+  const partitions = await removeOldMonths({ auditor, callDays });
+  if (partitions.length > 0) info("old months were removed", { partitions });
 }
 
 async function makePartitions(pool: Pool): Promise<void> {

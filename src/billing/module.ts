@@ -81,6 +81,7 @@ export async function spentOfKeys(
 export interface OpenLedgerOptions {
   readonly database: Database;
   readonly settings: Pick<Settings, "dataDir">;
+  readonly config: Pick<Config, "retention">;
   readonly log: Logger;
   /** Keeps the newest checkpoint and charge outside the database. */
   readonly anchor: Anchor;
@@ -100,7 +101,7 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
-  const { database, settings, log, anchor, onLowBalance, timings, failpoint } = options;
+  const { database, settings, config, log, anchor, onLowBalance, timings, failpoint } = options;
   const common = {
     ...timings,
     ...(failpoint && { failpoint }),
@@ -113,7 +114,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   const ledger = createLedger({ ...common, url: database.url, journal, onCharged });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
-  const jobs = createBillingJobs({ ...common, pool: database.pool, nodeId, anchor, info });
+  const callDays = config.retention?.calls;
+  const jobs = createBillingJobs({
+    ...{ ...common, pool: database.pool, nodeId, anchor },
+    ...{ callDays, info },
+  });
   return { ledger, jobs };
 }
 

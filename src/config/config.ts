@@ -7,6 +7,7 @@
  */
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { RetentionConfig } from "./retention.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
 import type { CorsConfig } from "./cors.ts";
 import type { StorageConfig } from "./storage.ts";
@@ -34,6 +35,8 @@ export interface Config {
   readonly models: ReadonlyMap<string, ModelConfig>;
   /** Absent: no page of another origin may call. */
   readonly cors?: CorsConfig;
+  /** Absent: everything is kept. */
+  readonly retention?: RetentionConfig;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
   readonly console: ConsoleConfig;

@@ -74,6 +74,9 @@ export const holdTtlMs = 15 * minute;
 export const holdRenewMs = minute;
 /** Recovery interval of the holds of dead processes and of expired holds. */
 export const holdRecoveryMs = 5 * second;
+/** How long the month of a closed hold is kept after its end, in days: a settlement from a journal may be days late, and
+ * the budget of a month counts its holds. */
+export const holdKeptDays = 31;
 /** How long a call waits for its hold before it gets 503. */
 export const holdWaitMs = 900;
 /** How long the shutdown of a process waits for a lost database, where a journal keeps all settlements. */

@@ -12,6 +12,7 @@ import { type ReferenceSource, readProblem } from "./references.ts";
 import { scalar } from "./scalars.ts";
 import { readDocument, section } from "./schema.ts";
 import { consoleSchema, smsSchema } from "./sign-in.ts";
+import { retentionSchema } from "./retention.ts";
 import { storageSchema } from "./storage.ts";
 import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
 import { corsSchema } from "./cors.ts";
@@ -69,6 +70,7 @@ export function loadConfig(options: LoadOptions): Config {
     vendors: configsOf(vendors),
     models,
     cors: file.cors,
+    retention: file.retention,
     webhooks: file.webhooks,
     storage: file.storage,
     console: file.console,
@@ -91,6 +93,7 @@ function fileSchema(
     vendors: vendorsSchema(references, kinds),
     models: modelsSchema(references, vendorNames),
     cors: corsSchema(references).default({ origins: [] }),
+    retention: retentionSchema.default({ calls: undefined }),
     webhooks: webhooksSchema(references).default({ allowHosts: [], caFile: undefined }),
     storage: storageSchema(references).default({ kind: "local" }),
     console: consoleSchema.default({ signUp: true, copyAgain: true }),

@@ -140,6 +140,18 @@ export function duration() {
   });
 }
 
+/** The longest retention: a hundred years. */
+const daysMax = 36_500;
+
+/** A number of days such as `90d`. */
+export function days() {
+  const what = `a whole number of days, such as 90d; from 1d to ${daysMax}d`;
+  return scalar(what, (written): Parsed<number> => {
+    const value = Number(/^(\d{1,5})d$/.exec(written)?.[1] ?? 0);
+    return value >= 1 && value <= daysMax ? { value } : { problem: `must be ${what}` };
+  });
+}
+
 /** A price in USD, quoted or not, in nano-USD: exact, as it is read from the text. */
 export function usd(fix = "") {
   return scalar(

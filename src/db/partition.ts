@@ -15,7 +15,7 @@ export interface PartitionedTable {
   readonly column: string;
   /** Storage parameters of each partition, as in `with (…)`. Default: the server's. */
   readonly storage?: string;
-  /** As in {@link PartitionOptions}, for this table. */
+  /** At most so many months after the current one have a partition. Default: as in {@link PartitionOptions}. */
   readonly monthsAhead?: number;
 }
 
@@ -69,7 +69,7 @@ export async function ensurePartitions(
   const { monthsAhead = 3, now = new Date() } = options;
   const made: string[] = [];
   for (const table of tables) {
-    for (let ahead = 0; ahead <= (table.monthsAhead ?? monthsAhead); ahead++) {
+    for (let ahead = 0; ahead <= Math.min(monthsAhead, table.monthsAhead ?? monthsAhead); ahead++) {
       const month = addMonths(now, ahead);
       if (await ensurePartition(pool, table, month)) made.push(partitionName(table.table, month));
     }
@@ -170,7 +170,7 @@ async function exists(client: Pool | PoolClient, table: string, name: string): P
 }
 
 /** The first moment of the month `months` after the one that `date` lies in. */
-function addMonths(date: Date, months: number): Date {
+export function addMonths(date: Date, months: number): Date {
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months));
 }
 

@@ -3,7 +3,7 @@
 -- - Late: the hold was ended for a process that was taken for dead: see ledger_settle_late.
 -- - Never made: charges nothing. The record is written with cost 0, and a closed hold of 0 is left
 --   behind, so that neither a repetition nor a late hold can do harm.
--- - Settled before: nothing.
+-- - Settled before: nothing. So are those whose hold was removed with its month (retention_floor).
 --
 -- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch.
 -- Returns one verdict for each settlement (see ledger_apply) and what is available then.
@@ -26,6 +26,7 @@ declare
   v_row record;
   v_late uuid[];
   v_unknown uuid[];
+  v_floor uuid := (select f.first_id from retention_floor f where f.name = 'hold');
 begin
   available := p_available;
   for v_row in
@@ -41,6 +42,7 @@ begin
     insert into hold (id, account_id, amount, settled, expires_at, state)
       select distinct s.id, p_account, 0, 0, now(), 3 from unnest(p_ids) as s(id)
         where not exists (select from hold h where h.id = s.id)
+          and (v_floor is null or s.id >= v_floor)
       on conflict (id) do nothing
       returning id
   ) select array_agg(id) into v_unknown from tombs;
@@ -56,7 +58,7 @@ begin
 
   select string_agg(case
         when s.id = any(p_done) or s.id = any(v_late) then 's' when s.id = any(v_unknown) then 'u'
-        when h.account_id = p_account then 'a' else 'u' end, ',' order by s.n)
+        when h.account_id = p_account or s.id < v_floor then 'a' else 'u' end, ',' order by s.n)
     into verdicts
     from unnest(p_ids) with ordinality as s(id, n) left join hold h on h.id = s.id;
 end $$;

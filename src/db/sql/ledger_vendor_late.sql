@@ -21,7 +21,9 @@ declare
 begin
   perform from balance b where b.account_id = p_account for update;
   perform from hold h where h.id = p_call and h.account_id = p_account and h.state in (2, 3);
-  if not found then
+  if not found and not exists (select from call c, retention_floor f
+    where c.id = p_call and c.account_id = p_account and f.name = 'hold' and c.id < f.first_id)
+  then
     verdict := 'unknown';
     return;
   end if;

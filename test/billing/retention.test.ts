@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Anchor } from "../../src/billing/ledger/anchor.ts";
+import { Auditor } from "../../src/billing/ledger/auditor.ts";
+import { billingPartitions } from "../../src/billing/jobs.ts";
+import { removeOldMonths } from "../../src/billing/retention.ts";
+import { holdKeptDays } from "../../src/config/limits.ts";
+import { newId } from "../../src/core/uuid.ts";
+import { ensurePartitions } from "../../src/db/partition.ts";
+import { callRow } from "./calls/call-row.ts";
+import { type Billing, openBilling } from "./harness.ts";
+
+let billing: Billing;
+let auditor: Auditor;
+beforeEach(async () => {
+  billing = await openBilling();
+  const { pool } = billing;
+  auditor = new Auditor(pool, new Anchor({ pool }));
+  for (const now of [old, new Date()]) {
+    await ensurePartitions(pool, billingPartitions, { now, monthsAhead: 0 });
+  }
+});
+afterEach(() => billing.close());
+
+/** The middle of a month that is old enough, half a year ago. */
+const thisMonth = new Date();
+const old = new Date(Date.UTC(thisMonth.getUTCFullYear(), thisMonth.getUTCMonth() - 6, 15));
+const [holds, steps, calls] = ["hold", "hold_step", "call"].map(
+  (table) => `${table}_${old.toISOString().slice(0, 7).replace("-", "_")}`,
+);
+
+function idOf(date: Date): string {
+  const hex = date.getTime().toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}${newId().slice(13)}`;
+}
+
+async function call(accountId: string, keyId: string, date: Date): Promise<string> {
+  const id = idOf(date);
+  await billing.send({ accountId, holds: [{ id, amountNanos: 60n, keyId }] });
+  await billing.send({ accountId, extends: [{ id, amountNanos: 70n }] });
+  const record = callRow(id, accountId, { held: "70", key_id: keyId });
+  await billing.apply({ accountId, settles: [{ id, costNanos: 25n, record }] });
+  return id;
+}
+
+const find = async (names: readonly (string | undefined)[]) =>
+  (
+    await billing.pool.query<{ relname: string }>(
+      "select relname from pg_class where relname = any($1) order by 1",
+      [names],
+    )
+  ).rows.map(({ relname }) => relname);
+
+test("closed holds are removed by month, entries stay, and every audit stays right", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  const id = await call(account, keyId, old);
+  await call(account, keyId, new Date());
+  expect(await removeOldMonths({ auditor })).toEqual([]);
+  expect(await auditor.run()).toMatchObject({ breaches: [] });
+  expect(await removeOldMonths({ auditor })).toEqual([holds, steps]);
+  expect(await find([holds, steps, calls])).toEqual([calls]);
+  expect(await billing.count("ledger_entry", `txn_id = '${id}'`)).toBe(2);
+  await call(account, keyId, new Date());
+  expect(await auditor.runFull()).toMatchObject({ breaches: [], isComplete: true });
+  expect(await billing.balance(account)).toEqual({ available: 925n, held: 0n });
+});
+
+test("a month stays for a month after its end, and while one of its holds is open", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  await call(account, keyId, old);
+  await auditor.run();
+  const end = Date.UTC(old.getUTCFullYear(), old.getUTCMonth() + 1);
+  const dayMs = 86_400_000;
+  const now = (days: number): Date => new Date(end + days * dayMs - 1);
+  expect(await removeOldMonths({ auditor, now: now(holdKeptDays) })).toEqual([]);
+  const open = idOf(old);
+  await billing.send({ accountId: account, holds: [{ id: open, amountNanos: 60n, keyId }] });
+  expect(await removeOldMonths({ auditor })).toEqual([]);
+  await billing.send({ accountId: account, settles: [[open, 0n]] });
+  expect(await removeOldMonths({ auditor, now: now(holdKeptDays + 1) })).toEqual([holds, steps]);
+});
+
+test("a settlement that comes after its hold was removed changes nothing (R-MON-2)", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  const id = await call(account, keyId, old);
+  await auditor.run();
+  await removeOldMonths({ auditor });
+  const before = await billing.balance(account);
+  const late = await billing.send({ accountId: account, settles: [[id, 40n, { held: "70" }]] });
+  expect(late.settles).toEqual(["already"]);
+  expect(await billing.balance(account)).toEqual(before);
+  const { rows } = await billing.pool.query("select cost, held from call where id = $1", [id]);
+  expect(rows).toEqual([{ cost: "25", held: "70" }]);
+  const vendor = "select verdict from ledger_vendor_late($1, $2, 5)";
+  expect((await billing.pool.query(vendor, [account, id])).rows).toEqual([{ verdict: "booked" }]);
+  expect(await auditor.runFull()).toMatchObject({ breaches: [] });
+});
+
+test("calls are kept for ever, or as long as the configuration says, and their sums stay", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  await call(account, keyId, old);
+  await auditor.run();
+  expect(await removeOldMonths({ auditor })).not.toContain(calls);
+  expect(await removeOldMonths({ auditor, callDays: 365 })).toEqual([]);
+  expect(await removeOldMonths({ auditor, callDays: 90 })).toEqual([calls]);
+  expect(await billing.count("usage_hour", "calls = 1 and cost = 25")).toBe(1);
+  expect(await billing.count("call")).toBe(0);
+  expect(await auditor.runFull()).toMatchObject({ breaches: [] });
+});
+
+test("a table that is in use is left for the next time, and delays nobody for long", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  await call(account, keyId, old);
+  await auditor.run();
+  const client = await billing.pool.connect();
+  await client.query("begin; lock table hold in row exclusive mode");
+  expect(await removeOldMonths({ auditor })).toEqual([]);
+  await client.query("rollback");
+  client.release();
+  expect(await removeOldMonths({ auditor })).toEqual([holds, steps]);
+});
