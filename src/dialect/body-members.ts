@@ -234,6 +234,11 @@ export function readModelBody(body: Uint8Array, required: readonly string[]): Mo
   for (const name of required) {
     if (textOf(bytes, members, name) === undefined) throw invalid(name, `"${name}" is missing`);
   }
+  return withModel(bytes, members, model);
+}
+
+/** Such a body, from its members. @param model the value of `model` */
+export function withModel(bytes: Buffer, members: Members, model: string): ModelBody {
   return {
     model,
     bytes,
@@ -244,4 +249,13 @@ export function readModelBody(body: Uint8Array, required: readonly string[]): Mo
       return applyEdits(bytes, [{ start, end, text: JSON.stringify(vendorModel) }]);
     },
   };
+}
+
+/** A required text. @throws GatewayError INVALID_REQUEST where it is missing, no text, or blank */
+export function readText(bytes: Buffer, members: Members, key: string): string {
+  const json = textOf(bytes, members, key);
+  if (json === undefined) throw invalid(key, `"${key}" is missing`);
+  const value: unknown = JSON.parse(json);
+  if (typeof value === "string" && value.trim() !== "") return value;
+  throw invalid(key, `"${key}" must be a non-empty string`);
 }

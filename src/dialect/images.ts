@@ -1,11 +1,10 @@
 /** Requests for images and their replies in OpenAI's form: read where billing needs it, otherwise the same bytes. */
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import {
-  applyEdits,
   knownMembers,
   type ModelBody,
   pickMembers,
@@ -13,7 +12,8 @@ import {
   readCount,
   readModel,
   readOutline,
-  textOf,
+  readText,
+  withModel,
 } from "./body-members.ts";
 import { errorBody } from "./codec.ts";
 import type { RelayOptions } from "./dialect.ts";
@@ -55,33 +55,17 @@ export function readImagesBody(body: Uint8Array): ImagesBody {
   const outline = readOutline(bytes);
   const members = pickMembers(outline, known);
   const model = readModel(bytes, members, "model");
-  requireText(textOf(bytes, members, "prompt"), "prompt");
+  readText(bytes, members, "prompt");
   const other = outline.members.find(({ key }) => multipliers.has(key));
   if (other !== undefined) {
     throw invalid(other.key, `"${other.key}" is not taken: send the number of images as "n"`);
   }
   return {
-    model,
-    bytes,
+    ...withModel(bytes, members, model),
     images: readCount(bytes, members, "n", { max: imagesMax }) ?? 1,
     stream: readBoolean(bytes, members, "stream"),
     members: () => JSON.parse(bytes.toString("utf8")) as JsonObject,
-    forVendor(vendorModel) {
-      const member = members.get("model");
-      if (member === undefined || vendorModel === model) return [bytes];
-      const { valueStart: start, valueEnd: end } = member;
-      return applyEdits(bytes, [{ start, end, text: JSON.stringify(vendorModel) }]);
-    },
   };
-}
-
-/** @param json the member's JSON text @throws GatewayError INVALID_REQUEST where it is no text, or empty */
-function requireText(json: string | undefined, name: string): void {
-  if (json === undefined) throw invalid(name, `"${name}" is missing`);
-  const value = JSON.parse(json) as JsonValue;
-  if (typeof value !== "string" || value.trim() === "") {
-    throw invalid(name, `"${name}" must be a non-empty string`);
-  }
 }
 
 /** A complete reply with images. */

@@ -79,7 +79,9 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
       return handle({ ...fields, strict, reportCost, mediaOperation }, call);
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
-    keepAlive: () => text.keepAlive,
+    // In any other stream, a comment would be content.
+    keepAlive: ({ headers }) =>
+      headers["content-type"]?.startsWith("text/event-stream") ? text.keepAlive : undefined,
   };
 }
 

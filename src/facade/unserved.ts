@@ -16,9 +16,9 @@ const unserved: readonly Unserved[] = [
     advice: `use POST /v1/images/generations, or ${tasks("imageParams")}`,
   },
   { path: /^\/v1\/videos(?:\/|$)/, advice: tasks("videoParams") },
-  { path: /^\/v1\/audio\/(?:speech|voices)(?:\/|$)/, advice: tasks("audioParams") },
+  { path: /^\/v1\/audio\/voices(?:\/|$)/, advice: tasks("audioParams") },
   {
-    path: /^\/v1\/audio(?:\/|$)/,
+    path: /^\/v1\/audio\/(?!speech$)/,
     advice: "send audio to a model that takes it, as `input_audio` of POST /v1/chat/completions",
   },
   { path: /^\/v1\/(?:completions|edits)$/, advice: "use POST /v1/chat/completions" },

@@ -46,6 +46,8 @@ export interface Vendor {
   readonly embed?: VendorOperation;
   /** Generates images; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
   readonly generateImages?: VendorOperation;
+  /** Speaks texts; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
+  readonly speak?: VendorOperation;
   /**
    * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure. Absent: the status
    * is enough.
@@ -77,7 +79,7 @@ export interface Vendor {
 export type OperationName = "countTokens" | "embed" | MediaOperationName;
 
 /** Operations of models for images and audio. */
-export type MediaOperationName = "generateImages";
+export type MediaOperationName = "generateImages" | "speak";
 
 /** An operation besides text generation. */
 export interface VendorOperation {

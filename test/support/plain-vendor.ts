@@ -16,7 +16,7 @@ export interface PlainAnswer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** `undefined`: none ever comes. */
-  readonly body: string | undefined;
+  readonly body: string | Buffer | undefined;
 }
 
 /** A running vendor. */

@@ -53,6 +53,7 @@ const taskPath = "/api/ai/tasks";
 /** The paths that models answer, by what they produce. Default: tasks only. */
 const endpoints: ReadonlyMap<ModelType, string[]> = new Map([
   [ModelType.TEXT, ["/v1/chat/completions", "/v1/responses", "/v1/messages", taskPath]],
+  [ModelType.IMAGE, ["/v1/images/generations", taskPath]],
   [ModelType.EMBEDDING, ["/v1/embeddings"]],
   [ModelType.RERANK, []],
 ]);

@@ -21,7 +21,8 @@ import { read } from "../pipeline/read.ts";
 import { refuseDropped } from "../translation.ts";
 import { imageParams } from "./image-params.ts";
 import type { ImageTaskEnd, ImageTaskModel, ImageTasks, TaskImage } from "./image-tasks.ts";
-import { ImagesAdapter } from "./images-adapter.ts";
+import { ImagesRequest } from "./images-adapter.ts";
+import { MediaAdapter } from "./media-adapter.ts";
 
 /** Options of {@link createImagesByTask}. */
 export interface ImagesByTaskOptions extends PipelineDeps {
@@ -38,7 +39,7 @@ export type ImagesByTask = (
 /** Creates the handler. */
 export function createImagesByTask(options: ImagesByTaskOptions): ImagesByTask {
   return async function imagesByTask(request, { context, sink }, model) {
-    const admitted = admit(new ImagesAdapter(request), { callId: newId(), context, deps: options });
+    const admitted = admit(imagesAdapter(request), { callId: newId(), context, deps: options });
     try {
       const accepted = await accept(request, { context, options, model, admitted }).catch(
         async (error: unknown) => {
@@ -51,6 +52,10 @@ export function createImagesByTask(options: ImagesByTaskOptions): ImagesByTask {
       options.calls.leave();
     }
   };
+}
+
+function imagesAdapter(request: ExchangeMediaRequest): MediaAdapter<ImagesRequest> {
+  return new MediaAdapter(request, (each) => new ImagesRequest(each));
 }
 
 interface Accepting {
@@ -73,7 +78,7 @@ async function accept(
   request: ExchangeMediaRequest,
   { context, options, model, admitted }: Accepting,
 ): Promise<Accepted> {
-  const { body } = read(admitted).request as ReturnType<ImagesAdapter["read"]>;
+  const { body } = read(admitted).request as ImagesRequest;
   const members = body.members();
   const isBase64 = readResponseFormat(members["response_format"]) || body.stream;
   const { params, dropped } = imageParams(members, model);

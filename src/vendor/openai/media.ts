@@ -4,4 +4,5 @@ import type { MediaOperationName } from "../vendor.ts";
 /** Below the base URL. */
 export const openaiMedia = {
   generateImages: "/images/generations",
+  speak: "/audio/speech",
 } as const satisfies Readonly<Record<MediaOperationName, string>>;

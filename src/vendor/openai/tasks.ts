@@ -16,7 +16,15 @@ import {
   submitTask,
   type TaskHttp,
 } from "../task-http.ts";
-import { imageSchema, imageBody, speechBody, speechFormat, speechSchema } from "./params.ts";
+import {
+  imageSchema,
+  imageBody,
+  speechBody,
+  speechFormat,
+  speechSchema,
+  speechSecondsMax,
+  speechSecondsTypical,
+} from "./params.ts";
 import { numberParam, stringParam } from "../task-params.ts";
 import {
   type OpenTasks,
@@ -106,7 +114,8 @@ async function speak(http: TaskHttp, task: TaskSubmission): Promise<Submitted> {
   if (!isAudio) throw unreadable("no audio");
   const format = speechFormat(params);
   const bound = speechUnits(params).seconds ?? 0;
-  const measured = audioSeconds(body, format) ?? bound / typicalPaceRatio;
+  const typical = speechSecondsTypical(saidOf(params).length, numberParam(params, "speed", 1));
+  const measured = audioSeconds(body, format) ?? typical;
   const contentType = audioTypes[format];
   const seconds = Math.min(bound, Math.max(1, Math.ceil(measured)));
   return { done: { files: [{ bytes: body, contentType }], units: { seconds } } };
@@ -137,19 +146,18 @@ function imageUnits(params: JsonObject, maxOutputTokens: number): TaskUnits {
   };
 }
 
-/** The slowest speech, in characters a second: digits and abbreviations. */
-const slowestPace = 2;
-
-/** Typical speech is this many times faster: about 12 characters a second. */
-const typicalPaceRatio = 6;
-
 function speechUnits(params: JsonObject): TaskUnits {
-  const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
+  const said = saidOf(params);
   const speed = numberParam(params, "speed", 1);
   return {
-    seconds: 2 + Math.ceil(said.length / slowestPace / speed),
+    seconds: speechSecondsMax(said.length, speed),
     inputTokens: Buffer.byteLength(said),
   };
+}
+
+/** The text to speak. */
+function saidOf(params: JsonObject): string {
+  return stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
 }
 
 function usageOf(usage: unknown): TaskTokens | undefined {

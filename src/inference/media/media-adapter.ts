@@ -1,0 +1,112 @@
+/** The parts that requests for images and audio in OpenAI's form share, relayed to vendors that speak it. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
+import { type ModelType, ModelTypeSchema } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
+import { invalid } from "../../core/validation.ts";
+import { chatCompletions } from "../../dialect/chat-completions/dialect.ts";
+import { type ModelBody, namedModel } from "../../dialect/body-members.ts";
+import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
+import { checkRequest, forwarded, replyHeaders } from "../headers.ts";
+import { asJob } from "../job-reply.ts";
+import {
+  CallAdapter,
+  type CostWriter,
+  type PlannedRoute,
+  type PreparedCall,
+  ReadRequest,
+  type ReplyHead,
+  type VendorRefusal,
+} from "../pipeline/adapter.ts";
+
+/** A request before it is read. */
+export class MediaAdapter<Read extends MediaRequest> extends CallAdapter<Buffer> {
+  override readonly acceptsAnyModel = true;
+  readonly #request: ExchangeMediaRequest;
+  readonly #read: (request: ExchangeMediaRequest) => Read;
+
+  /** @param read reads the body @throws GatewayError INVALID_REQUEST */
+  constructor(request: ExchangeMediaRequest, read: (request: ExchangeMediaRequest) => Read) {
+    super();
+    this.#request = request;
+    this.#read = read;
+  }
+
+  get path(): string {
+    return this.#request.path;
+  }
+
+  read(): Read {
+    checkRequest(this.#request);
+    return this.#read(this.#request);
+  }
+
+  modelName(): string {
+    return namedModel(this.#request.body, ["model"]);
+  }
+}
+
+/** A request that has been read. */
+export abstract class MediaRequest extends ReadRequest<Buffer> {
+  override readonly dialect = Dialect.CHAT_COMPLETIONS;
+  abstract override readonly operation: MediaOperationName;
+  override readonly query: string;
+  abstract readonly body: ModelBody;
+  /** The type of models that serve it. */
+  protected abstract readonly modelType: ModelType;
+  /** Whether the vendor may be working and billing without an answer. Default false. */
+  protected readonly isJob: boolean = false;
+  readonly #request: ExchangeMediaRequest;
+
+  constructor(request: ExchangeMediaRequest) {
+    super();
+    this.query = request.query;
+    this.#request = request;
+  }
+
+  override checkModel({ key, type }: ModelConfig): void {
+    if (type === this.modelType) return;
+    const word = ModelTypeSchema.value[this.modelType]?.localName ?? "";
+    throw invalid(
+      "model",
+      `The model \`${key}\` is not of type ${word}: choose one that is, from GET /api/ai/models`,
+    );
+  }
+
+  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
+    const headers = forwarded(this.#request.headers, chatCompletions.forwardedHeaders);
+    const body = this.body.forVendor(route.model);
+    const { dialect, query, operation, isJob } = this;
+    const { stream } = this.text;
+    const call = { dialect, model: route.model, query, headers, body, stream };
+    const send = (vendor: Vendor, signal: CancelSignal): Promise<VendorReply> => {
+      const { [operation]: asked } = vendor;
+      if (asked === undefined) throw new TypeError(`${vendor.name} has no ${operation}`);
+      const sent = asked.send({ ...call, signal });
+      return isJob ? asJob(sent) : sent;
+    };
+    return { headers, body, dropped: [], send };
+  }
+
+  headers({ upstream, length }: ReplyHead): Record<string, string> {
+    return replyHeaders(upstream, length);
+  }
+
+  refusal({ body }: VendorRefusal): Buffer {
+    return body;
+  }
+
+  /** Streams have no place for the cost. */
+  override costWriter(): CostWriter<Buffer> | undefined {
+    return this.#request.reportCost && !this.text.stream ? costInHead : undefined;
+  }
+}
+
+/** The cost stands in the header only. */
+const costInHead: CostWriter<Buffer> = {
+  whole: (body) => body,
+  write: (out) => out,
+  rest: () => Buffer.alloc(0),
+};

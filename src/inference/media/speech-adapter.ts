@@ -1,0 +1,152 @@
+/** Requests for speech in OpenAI's form, charged by character, second or token. */
+import { create } from "@bufbuild/protobuf";
+import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { ModelConfig, PriceConfig } from "../../config/config.ts";
+import { priceAt } from "../../config/price.ts";
+import { joinBuffers } from "../../core/bytes.ts";
+import { UnreadableReplyError } from "../../dialect/json/value.ts";
+import {
+  BytesRelay,
+  readSpeechBody,
+  type SpeechBody,
+  SpeechEventsRelay,
+} from "../../dialect/speech.ts";
+import { type AudioFormat, audioSeconds } from "../../vendor/media-length.ts";
+import { speechSecondsMax, speechSecondsTypical } from "../../vendor/openai/params.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
+import type { Delivered, Metered } from "../metering.ts";
+import type {
+  PlannedRoute,
+  PreparedCall,
+  ReplyStream,
+  RequestSummary,
+  WholeReply,
+} from "../pipeline/adapter.ts";
+import { MediaRequest } from "./media-adapter.ts";
+
+/** Output tokens of a second of speech: OpenAI's models make 1,250 a minute. */
+const tokensPerSecond = 21;
+
+/** A request for speech that has been read. */
+export class SpeechRequest extends MediaRequest {
+  override readonly operation = "speak";
+  readonly text: RequestSummary;
+  readonly body: SpeechBody;
+  protected readonly modelType = ModelType.AUDIO;
+  #price: PriceConfig | undefined;
+
+  /** @throws GatewayError INVALID_REQUEST */
+  constructor(request: ExchangeMediaRequest) {
+    super(request);
+    this.body = readSpeechBody(request.body);
+    const { model, bytes, characters, speed } = this.body;
+    const seconds = speechSecondsMax(characters, speed);
+    this.text = {
+      model,
+      stream: true,
+      maxOutputTokens: seconds * tokensPerSecond,
+      choices: 1,
+      bytes: bytes.length,
+      units: { characters, seconds },
+    };
+  }
+
+  override prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
+    this.#price = priceAt(model.prices, Date.now());
+    return super.prepare(model, planned);
+  }
+
+  /** Anything but JSON is audio. */
+  override isStreamed({ headers }: VendorReply): boolean {
+    return !(headers["content-type"] ?? "").includes("json");
+  }
+
+  whole(): WholeReply<Buffer> {
+    throw new UnreadableReplyError("JSON instead of audio");
+  }
+
+  stream(_planned: PlannedRoute, { headers }: VendorReply): ReplyStream<Buffer> {
+    const { characters, format } = this.body;
+    if ((headers["content-type"] ?? "").startsWith("text/event-stream")) {
+      return new SpeechEvents(characters);
+    }
+    const isMeasured = this.#price?.second !== undefined;
+    return new SpeechAudio(characters, isMeasured ? (format as AudioFormat) : undefined);
+  }
+
+  /** The text is charged once it was sent; seconds and tokens as far as there is audio. */
+  override meter({ reported, units, inputTokens = 0, isInputOwed }: Delivered): Metered {
+    const { characters, speed } = this.body;
+    const { seconds: measured } = units ?? {};
+    if (units === undefined && isInputOwed !== true) return nothing;
+    const { second, input, output } = this.#price ?? {};
+    const typical = units === undefined ? 0 : speechSecondsTypical(characters, speed);
+    const seconds = measured ?? typical;
+    const hasTokens = input !== undefined || output !== undefined;
+    const isEstimated =
+      (hasTokens && reported === undefined) || (second !== undefined && measured === undefined);
+    const estimated = { inputTokens, outputTokens: Math.ceil(seconds * tokensPerSecond) };
+    return {
+      usage: reported ?? create(UsageSchema, hasTokens ? estimated : {}),
+      source: isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM,
+      units: { characters, ...(second !== undefined && { seconds }) },
+      isCharged: true,
+    };
+  }
+}
+
+const nothing: Metered = {
+  usage: undefined,
+  source: UsageSource.UNSPECIFIED,
+  isCharged: false,
+};
+
+/** Longer audio is not kept for its length, which is then estimated. */
+const measuredBytesMax = 32 * 1024 * 1024;
+
+/** Audio, kept for its length where a second has a price. */
+class SpeechAudio extends BytesRelay {
+  readonly #characters: number;
+  readonly #format: AudioFormat | undefined;
+  #kept: Buffer[] = [];
+
+  /** @param format `undefined`: its length does not matter */
+  constructor(characters: number, format: AudioFormat | undefined) {
+    super();
+    this.#characters = characters;
+    this.#format = format;
+  }
+
+  override push(pieces: readonly Buffer[]): Buffer {
+    const piece = super.push(pieces);
+    if (this.#format !== undefined && this.bytes <= measuredBytesMax) this.#kept.push(piece);
+    return piece;
+  }
+
+  get units(): UnitUsage | undefined {
+    if (this.bytes === 0) return undefined;
+    const seconds = this.#seconds();
+    return { characters: this.#characters, ...(seconds !== undefined && { seconds }) };
+  }
+
+  #seconds(): number | undefined {
+    if (this.#format === undefined || this.bytes > measuredBytesMax) return undefined;
+    return audioSeconds(joinBuffers(this.#kept), this.#format);
+  }
+}
+
+class SpeechEvents extends SpeechEventsRelay {
+  readonly #characters: number;
+
+  constructor(characters: number) {
+    super();
+    this.#characters = characters;
+  }
+
+  get units(): UnitUsage | undefined {
+    return this.bytes === 0 ? undefined : { characters: this.#characters };
+  }
+}
