@@ -14,6 +14,7 @@ import { addPriceCommands } from "./price.ts";
 import { addRedeemCommands } from "./redeem.ts";
 import { addTaskCommands } from "./task.ts";
 import { addUsageCommand } from "./usage.ts";
+import { addVendorCommands } from "./vendor.ts";
 import { addWebhookCommands } from "./webhook.ts";
 
 /** 0: done. 1: refused or failed. 2: usage error. */
@@ -60,6 +61,7 @@ export function buildProgram(tools: CliTools): Command {
   addKeyCommands(program, tools);
   addConsoleCommands(program, tools);
   addModelsCommands(program, tools);
+  addVendorCommands(program, tools);
   addPriceCommands(program, tools);
   addRedeemCommands(program, tools);
   addCallsCommands(program, tools);

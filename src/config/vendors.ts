@@ -5,6 +5,7 @@ import type { Parsed } from "./address.ts";
 import type { CredentialConfig, VendorConfig, VendorTimeouts } from "./config.ts";
 import type { ConfigDocument } from "./document.ts";
 import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
+import { type Preset, presets } from "./presets.ts";
 import type { ReferenceSource } from "./references.ts";
 import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
 import {
@@ -37,19 +38,31 @@ export interface VendorEntry {
 export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
   const words = [...new Set([...knownKinds, ...kinds.keys()])];
   const vendor = choose(
-    (input) => `${textAt(input, "kind") ?? ""} ${hasKey(input, "credentials")}`,
+    (input) => JSON.stringify(vendorCase(input)),
     (written) => {
-      const [name = "", hasCredentials] = written.split(" ");
+      const { name, presetName, hasCredentials } = JSON.parse(written) as VendorCase;
       const kind = words.find((known) => known === name);
-      const served = kinds.get(name);
-      return vendorSchema(references, {
-        ...{ words, kind, served },
-        hasCredentials: hasCredentials === "true",
-      });
+      const [served, preset] = [kinds.get(name), presets.get(presetName)];
+      return vendorSchema(references, { words, kind, served, preset, hasCredentials });
     },
   );
   const fix = "add the upstream APIs to use";
   return named(vendor, { what: "vendors by name", fix, checkName });
+}
+
+/** The values of a vendor that decide which others it may have. */
+interface VendorCase {
+  /** The kind: the written one, else that of the preset; empty for neither. */
+  readonly name: string;
+  /** Empty: none. */
+  readonly presetName: string;
+  readonly hasCredentials: boolean;
+}
+
+function vendorCase(input: unknown): VendorCase {
+  const presetName = textAt(input, "preset") ?? "";
+  const name = textAt(input, "kind") ?? presets.get(presetName)?.kind ?? "";
+  return { name, presetName, hasCredentials: hasKey(input, "credentials") };
 }
 
 function hasKey(input: unknown, key: string): boolean {
@@ -68,27 +81,34 @@ function vendorSchema(
     words,
     kind,
     served,
+    preset,
     hasCredentials,
   }: {
     readonly words: readonly string[];
     readonly kind: string | undefined;
     readonly served: ServedKind | undefined;
+    readonly preset: Preset | undefined;
     readonly hasCredentials: boolean;
   },
 ) {
   const addressFix = "add its address, such as base_url: https://api.example.com/v1";
   const apiKey = namedSecret(references, secretFix("api_key"));
   const baseUrl = address(references, addressFix);
+  const known = preset?.baseUrl ?? "";
   return section({
-    kind: word(words, `name one of ${words.join(", ")}`),
-    base_url: served?.needsBaseUrl === true ? baseUrl : baseUrl.default(""),
+    kind:
+      preset === undefined
+        ? word(words, `name one of ${words.join(", ")}, or a preset`)
+        : word([preset.kind]).default(preset.kind),
+    preset: word([...presets.keys()]).optional(),
+    base_url: served?.needsBaseUrl === true && known === "" ? baseUrl : baseUrl.default(known),
     run_base_url:
       kind === undefined || kind === "fal"
         ? address(references).optional()
         : absent("only kind fal has it; remove it"),
     api_key: hasCredentials
       ? absent("credentials: lists them all; remove api_key")
-      : served?.needsApiKey === true
+      : (preset ?? served)?.needsApiKey === true
         ? apiKey
         : apiKey.optional(),
     credentials: credentialsSchema(references).optional(),
@@ -217,7 +237,9 @@ function servedVendor(
   name: string,
   { vendor, served }: { readonly vendor: WrittenVendor; readonly served: ServedKind },
 ): VendorEntry {
-  const { disconnectGrace, ...given } = vendor;
+  const { disconnectGrace, preset: presetName = "", ...given } = vendor;
+  const preset = presets.get(presetName);
+  const limitParameter = preset?.limitParameter ?? served.limitParameter;
   const { kind, baseUrl, nativePrefix } = given;
   if (!served.needsBaseUrl && baseUrl !== "") {
     document.warn(
@@ -245,8 +267,10 @@ function servedVendor(
       ...{ apiKey: credentials[0]?.apiKey, credentials },
     },
     unserved: undefined,
-    ...(served.limitParameter !== undefined && { limitParameter: served.limitParameter }),
-    modelTypes: served.modelTypes.filter((type) => !isMute || type !== ModelType.TEXT),
+    ...(limitParameter !== undefined && { limitParameter }),
+    modelTypes: served.modelTypes.filter(
+      (type) => (!isMute || type !== ModelType.TEXT) && (preset?.modelTypes.includes(type) ?? true),
+    ),
   };
 }
 

@@ -95,3 +95,20 @@ describe("serve", () => {
     expect(await run(["serve"], { files: { "uas.yaml": valid } })).toMatchObject({ code: 1 });
   });
 });
+
+describe("vendor presets", () => {
+  it("lists the known vendors with their sources, without a configuration", async () => {
+    const { json } = await runJson(["vendor", "presets"], { files: { "uas.yaml": "broken" } });
+    expect(json).toContainEqual({
+      preset: "deepseek",
+      kind: "openai-compatible",
+      baseUrl: "https://api.deepseek.com",
+      needsApiKey: true,
+      limitParameter: "max_tokens",
+      modelTypes: ["TEXT"],
+      source: "https://api-docs.deepseek.com/",
+    });
+    const { out } = await run(["vendor", "presets"]);
+    expect(out).toMatch(/^azure-openai +\(yours\) +required +TEXT,IMAGE,AUDIO,EMBEDDING +https:/m);
+  });
+});

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { demoYaml } from "../../src/config/demo.ts";
-import { knownDialects, knownKinds, modelTypes } from "../../src/config/kinds.ts";
+import { knownDialects, knownKinds, modelTypes, modelTypeWord } from "../../src/config/kinds.ts";
+import { presets } from "../../src/config/presets.ts";
 import { knownVariables } from "../../src/config/settings.ts";
 import { problemsOf } from "./support.ts";
 
@@ -12,6 +13,8 @@ const env = {
   OPENAI_API_KEY: "k",
   GEMINI_API_KEY: "k",
   BACKUP_HOST: "backup.example",
+  DEEPSEEK_API_KEY: "k",
+  AZURE_API_KEY: "k",
   S3_ACCESS_KEY_ID: "k",
   S3_SECRET_ACCESS_KEY: "k",
   SMS_ACCESS_KEY_ID: "k",
@@ -34,6 +37,17 @@ describe("docs/configuration.md", () => {
   it("names every kind, dialect and model type", () => {
     for (const word of [...knownKinds, ...knownDialects, ...modelTypes.keys()]) {
       expect(page).toContain(`\`${word}\``);
+    }
+  });
+
+  it("has a row for every preset, with what it sets", () => {
+    for (const [name, { baseUrl, limitParameter, modelTypes: types, needsApiKey }] of presets) {
+      const words = types.map((type) => `\`${modelTypeWord(type)}\``).join(", ");
+      const address = baseUrl === "" ? "yours" : `\`${baseUrl}\``;
+      const key = needsApiKey ? "required" : "optional";
+      expect(page).toContain(
+        `| \`${name}\` | ${address} | \`${limitParameter}\` | ${words} | ${key} |`,
+      );
     }
   });
 
