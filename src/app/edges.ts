@@ -1,8 +1,7 @@
 /** The two listeners: public (REST, Connect, gRPC-web) and internal (gRPC, Connect). */
 import type { DescService, DescMethod } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
-import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
-import type { FastifyInstance } from "fastify";
+import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Health } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
@@ -30,6 +29,7 @@ import {
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
+import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
 import { createFacade } from "../facade/facade.ts";
 import type {
@@ -45,8 +45,13 @@ import type { RunningCalls } from "../inference/running-calls.ts";
 import type { NativeHandlers } from "../native/service.ts";
 import { createAccessCheck, type CheckAccess } from "../rpc/access.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
-import { createHealthService, createReflectionService } from "../rpc/health.ts";
-import { createAuthenticate, createSessionAuthenticate } from "../rpc/interceptor/authenticate.ts";
+import {
+  createHealthService,
+  createReflectionService,
+  ServerReflectionAlpha,
+} from "../rpc/health.ts";
+import { createKeyGate, createSessionGate } from "../rpc/gate.ts";
+import { createAccess } from "../rpc/interceptor/access.ts";
 import { cancelOnDisconnect } from "../rpc/interceptor/disconnect.ts";
 import { createErrorMapping } from "../rpc/interceptor/error.ts";
 import { requestId as requestIdInterceptor } from "../rpc/interceptor/request-id.ts";
@@ -56,7 +61,7 @@ import {
   type InternalListener,
   type PlainAnswer,
 } from "../rpc/internal-listener.ts";
-import { routerOptions } from "../rpc/router.ts";
+import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
 
 /** Dependencies of the edges. */
 export interface EdgeOptions {
@@ -99,39 +104,44 @@ export interface Edges {
 /** Creates the listeners; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
-  const { corsOrigins } = options;
   const stopping = new AbortController();
   const descriptions = services.map(({ service }) => service);
-  const checkAccess = createAccessCheck(descriptions, [Health, ServerReflection]);
-  const interceptors = (operatorToken: string | undefined): Interceptor[] => [
+  const standard = standardServices(descriptions, isReady);
+  const checkAccess = createAccessCheck(
+    descriptions,
+    standard.map(({ service }) => service),
+  );
+  const interceptors: Interceptor[] = [
     requestIdInterceptor,
     createErrorMapping(log),
-    createAuthenticate({ authenticate, onRefusedKey, checkAccess, operatorToken }),
+    createAccess(checkAccess),
   ];
-  const publicInterceptors = interceptors(undefined);
+  const bodies = createBodies(metrics);
   const facade = await createFacade({
+    ...facadeOptions(options),
     services: descriptions,
-    transport: createDirectTransport(services, publicInterceptors),
-    ...{ authenticate, onRefusedKey, metrics, log },
-    isOpen: () => calls.isOpen,
-    requireCapacity: () => calls.requireCapacity(),
-    stopping: stopping.signal,
-    isReady,
-    direct: options.direct,
-    findFile: options.results.find,
-    callbacks: options.tasks.callbacks,
-    natives: options.native.prefixes,
-    trustProxy: settings.trustProxy,
-    corsOrigins,
+    transport: createDirectTransport(services, interceptors),
+    ...{ bodies, stopping: stopping.signal },
   });
   const shutdownSignal = stopping.signal;
-  const publicOnes = [cancelOnDisconnect, ...publicInterceptors];
-  await facade.register(fastifyConnectPlugin, {
-    ...routerOptions({ services, interceptors: publicOnes, shutdownSignal }),
-    grpc: false,
-  });
-  await registerConsole(facade, options, { checkAccess, shutdownSignal });
-  const standard = standardServices(descriptions, isReady);
+  const keyGate = { ...{ authenticate, onRefusedKey, checkAccess, log }, operatorToken: undefined };
+  const network = {
+    interceptors: [cancelOnDisconnect, ...interceptors],
+    ...{ bodies, shutdownSignal },
+  };
+  const requestGate = createKeyGate({ ...keyGate, isCompressionAllowed: false });
+  registerRpcs(facade, { services, ...network, requestGate, grpc: false });
+  await registerConsole(facade, options, { ...network, checkAccess });
+  const internalOptions = {
+    ...network,
+    services: [...services, ...standard],
+    requestGate: createKeyGate({
+      ...keyGate,
+      operatorToken: settings.operatorToken,
+      isCompressionAllowed: true,
+    }),
+    page: pages(options),
+  };
   let internal: InternalListener | undefined;
   return {
     async listen() {
@@ -139,13 +149,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
         facade.listen(address),
       );
       internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
-        openInternalListener({
-          address,
-          services: [...services, ...standard],
-          interceptors: [cancelOnDisconnect, ...interceptors(settings.operatorToken)],
-          shutdownSignal,
-          page: pages(options),
-        }),
+        openInternalListener({ address, ...internalOptions }),
       );
       return { publicUrl, internalUrl: internal.url };
     },
@@ -159,26 +163,69 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   };
 }
 
+/** What the facade takes from the rooms and the settings. */
+function facadeOptions({ calls, direct, settings, corsOrigins, ...options }: EdgeOptions) {
+  const { authenticate, onRefusedKey, metrics, log, isReady, native } = options;
+  const { trustProxy, publicUrl } = settings;
+  return {
+    ...{ authenticate, onRefusedKey, metrics, log, isReady, direct, trustProxy, publicUrl },
+    isOpen: () => calls.isOpen,
+    requireCapacity: () => calls.requireCapacity(),
+    findFile: options.results.find,
+    callbacks: options.tasks.callbacks,
+    ...{ natives: native.prefixes, corsOrigins },
+  };
+}
+
+/** The budgets of request bodies, over all listeners of the process. */
+function createBodies(metrics: Metrics): UnfinishedBodies {
+  const bodies = new UnfinishedBodies(() =>
+    metrics.limitRefusals.inc({ limit: "unfinished_bodies" }),
+  );
+  const help = "Bytes of request bodies that have begun and are not complete.";
+  metrics.gauge("uas_unfinished_body_bytes", help, () => bodies.bytes);
+  return bodies;
+}
+
 /** Longest message from a page, in bytes: pages send forms, and anybody can send one. */
 const consoleMessageBytesMax = 1024 * 1024;
+
+/** Serves RPCs on the public listener. @param contextValues those of a request. Default: none */
+function registerRpcs(
+  scope: FastifyInstance,
+  options: RouterOptions,
+  contextValues: (request: FastifyRequest) => ContextValues | undefined = () => undefined,
+): void {
+  for (const [path, handle] of createRpcHandlers(options)) {
+    scope.all(path, (request, reply) => {
+      reply.hijack();
+      void handle(request.raw, reply.raw, contextValues(request));
+    });
+  }
+}
 
 /** Serves the same services to browsers under a prefix of their own, authenticated by cookie, and the pages. */
 async function registerConsole(
   facade: FastifyInstance,
   { settings, log, calls, services, signIn, pages: built }: EdgeOptions,
-  { checkAccess, shutdownSignal }: { checkAccess: CheckAccess; shutdownSignal: AbortSignal },
+  {
+    checkAccess,
+    ...network
+  }: Omit<RouterOptions, "services" | "requestGate"> & { readonly checkAccess: CheckAccess },
 ): Promise<void> {
   const { identify } = signIn;
-  const session = createSessionAuthenticate({ identify, checkAccess });
-  const interceptors = [cancelOnDisconnect, requestIdInterceptor, createErrorMapping(log), session];
-  const served = {
-    ...routerOptions({ services, interceptors, shutdownSignal }),
-    readMaxBytes: consoleMessageBytesMax,
-  };
+  const requestGate = createSessionGate({
+    identify,
+    checkAccess,
+    log,
+    isCompressionAllowed: false,
+  });
+  const messageBytesMax = consoleMessageBytesMax;
+  const rpcs = { services, ...network, requestGate, messageBytesMax, grpc: false };
   await facade.register(
     async (scope) => {
       const contextValues = prepareConsole(scope, { ...settings, isOpen: () => calls.isOpen });
-      await scope.register(fastifyConnectPlugin, { ...served, contextValues, grpc: false });
+      registerRpcs(scope, rpcs, contextValues);
     },
     { prefix: consoleRpcPrefix },
   );
@@ -203,9 +250,11 @@ function standardServices(
   descriptions: readonly DescService[],
   isReady: () => Promise<boolean>,
 ): Service[] {
+  const reflection = createReflectionService([...descriptions, Health]);
   return [
     serve(Health, createHealthService(descriptions, isReady)),
-    serve(ServerReflection, createReflectionService([...descriptions, Health])),
+    serve(ServerReflection, reflection),
+    { service: ServerReflectionAlpha, implementation: reflection },
   ];
 }
 

@@ -21,6 +21,7 @@ import { RunningCalls } from "../inference/running-calls.ts";
 import { Targets } from "../inference/routing/targets.ts";
 import { createUpstream } from "../inference/upstream.ts";
 import { createMetrics } from "../core/metrics.ts";
+import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { vendorKinds } from "../vendor/index.ts";
 
@@ -171,6 +172,7 @@ async function openGateway(
     stopping: new AbortController().signal,
     isReady: () => Promise.resolve(true),
     findFile: () => Promise.resolve(undefined),
+    bodies: new UnfinishedBodies(),
     ...{ metrics, log, natives: [], trustProxy: [] },
   });
   const url = await facade.listen(ownPort);

@@ -14,9 +14,27 @@ const mib = 1_024 * kib;
 
 /** Maximum request body: room for a few images in base64. */
 export const bodyBytesMax = 20 * mib;
-/** A body above {@link bodyBytesMax} is still read up to here and discarded: otherwise its client would see a broken
- * connection instead of the error. */
-export const discardedBodyBytesMax = 128 * mib;
+/** What is left of a refused body is still read up to here and discarded: many clients read no reply before they have sent
+ * everything, and would see a broken connection instead of the error. */
+export const discardedBodyBytesMax = 1_024 * mib;
+/** Maximum of request bodies that have begun and are not complete: on one connection (HTTP/2 carries many), of one key,
+ * of one account, and of one process. Clients that begin uploads without ending them cannot take more memory. */
+export const unfinishedBodyBytesMax = {
+  connection: 64 * mib,
+  key: 64 * mib,
+  account: 128 * mib,
+  process: 256 * mib,
+} as const;
+/** Maximum message of an RPC whose caller is not identified: room for a sign-in form. */
+export const anonymousMessageBytesMax = 64 * kib;
+/** How long a client may take to send the head of a request. */
+export const headMs = 10 * second;
+/** How fast a body must arrive on average, in bytes per second, after {@link bodyGraceMs}. Apache's default is half of it:
+ * it ends connections that send a byte now and then, and no slow line. */
+export const bodyBytesPerSecondMin = kib;
+export const bodyGraceMs = 10 * second;
+/** How long a client may take to send one request, whatever its rate. */
+export const requestMs = 5 * minute;
 /** Maximum request head. */
 export const headerBytesMax = 16 * kib;
 /** Maximum nesting of a JSON body; the outermost value is level 1. */

@@ -59,7 +59,7 @@ function edgeMetrics(registry: Registry) {
     limitRefusals: new Counter({
       registry,
       name: "uas_limit_refusals_total",
-      help: "Calls refused by a limit: concurrent_calls, of the process.",
+      help: "Calls refused by a limit: concurrent_calls of the process, unfinished_bodies.",
       labelNames: ["limit"],
     }),
     requests: new Counter({

@@ -8,7 +8,7 @@ import { gatewayStopping } from "../core/caller.ts";
 import { dialects } from "../dialect/index.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { FacadeOptions } from "./options.ts";
-import { echoRequestId, notAllowed, prepareScope } from "./scope.ts";
+import { echoRequestId, notAllowed, prepareScope, readWith } from "./scope.ts";
 
 const url = "/callbacks/:token";
 const method = "POST";
@@ -19,9 +19,7 @@ export async function registerCallbacks(
   { callbacks, ...options }: FacadeOptions,
 ): Promise<void> {
   prepareScope(scope, { ...options, dialect: Dialect.PLATFORM });
-  scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) =>
-    done(null, body),
-  );
+  scope.addContentTypeParser("*", readWith(options.bodies));
   const idHeaders = dialects[Dialect.PLATFORM].requestIdHeaders;
   scope.route<{ Params: { token: string } }>({
     method,

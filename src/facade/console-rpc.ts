@@ -19,11 +19,11 @@ export interface ConsoleRpcOptions {
 }
 
 /** Response headers for everything under the prefix. */
-const headersAlways = {
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-} as const;
+const headersAlways = [
+  ["cache-control", "no-store"],
+  ["x-content-type-options", "nosniff"],
+  ["referrer-policy", "no-referrer"],
+] as const;
 
 /**
  * Prepares a scope that refuses, before anything else, requests that do not come from the console's own pages.
@@ -36,7 +36,8 @@ export function prepareConsole(
 ): (request: FastifyRequest) => ContextValues {
   const replies = new WeakMap<FastifyRequest, FastifyReply>();
   scope.addHook("onRequest", async (request, reply) => {
-    reply.headers(headersAlways);
+    // On the response itself: RPCs are answered past Fastify.
+    for (const [name, value] of headersAlways) reply.raw.setHeader(name, value);
     if (!isOwnPage(request, options.publicUrl)) return refuse(reply, 403, notOurs());
     if (options.isOpen()) {
       replies.set(request, reply);
@@ -94,8 +95,8 @@ function browserSessionOf(
     keep(token = "", maxAgeMs = 0) {
       const seconds = Math.floor(maxAgeMs / 1_000);
       const cookie = `${name}=${token}; Max-Age=${seconds}; ${attributes}`;
-      // With several Set-Cookie values, the last one counts.
-      reply?.removeHeader("set-cookie").header("set-cookie", cookie);
+      // A later one replaces it.
+      reply?.raw.setHeader("set-cookie", cookie);
     },
   };
 }

@@ -17,12 +17,22 @@ import { constraintsOf } from "./when-header.ts";
 /** Dependencies shared by the direct routes of a listener. */
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   const { authenticate, onRefusedKey, metrics, log, isOpen, requireCapacity, stopping } = options;
+  const { bodies } = options;
   const running = new Set<RestCall>();
   stopping.addEventListener("abort", () => {
     for (const call of running) call.cancel(stopping.reason);
   });
   const refusedKeyHook = onRefusedKey && { onRefusedKey };
-  return { authenticate, metrics, log, isOpen, requireCapacity, running, ...refusedKeyHook };
+  return {
+    authenticate,
+    metrics,
+    log,
+    isOpen,
+    requireCapacity,
+    bodies,
+    running,
+    ...refusedKeyHook,
+  };
 }
 
 /** Takes over requests before the rest of Fastify runs. */

@@ -31,9 +31,6 @@ export function toGatewayError(error: unknown): GatewayError {
 
 const httpFailures: Readonly<Record<string, () => GatewayError>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
-  FST_ERR_CTP_BODY_TOO_LARGE: () => bodyTooLarge(),
-  FST_ERR_CTP_EMPTY_JSON_BODY: () => emptyBody(),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => wrongLength(),
 };
 
 /** The error for a body with another content type than JSON. */
@@ -129,18 +126,14 @@ export function sendError(
   dialect: DialectId,
   error: GatewayError,
 ): FastifyReply {
-  return sendErrorBody(reply, error, dialects[dialect].errorBody(error, requestIdOf(reply)));
+  const { status, headers, body } = errorReply(reply, dialect, error);
+  return reply.code(status).headers(headers).send(body);
 }
 
-/** Sends an error with a given body. */
-export function sendErrorBody(
-  reply: FastifyReply,
-  error: GatewayError,
-  body: object,
-): FastifyReply {
-  return reply
-    .code(error.status)
-    .headers(errorHeaders(error))
-    .type("application/json; charset=utf-8")
-    .send(JSON.stringify(body));
+/** The reply with an error in a dialect, without the headers that `reply` has. */
+export function errorReply(reply: FastifyReply, dialect: DialectId, error: GatewayError) {
+  const body = JSON.stringify(dialects[dialect].errorBody(error, requestIdOf(reply)));
+  const type = { "content-type": "application/json; charset=utf-8" };
+  const headers = { ...errorHeaders(error), ...type };
+  return { status: error.status, headers, body: Buffer.from(body) };
 }

@@ -2,26 +2,21 @@
  * The REST surface. Each dialect has a Fastify scope, so that malformed JSON, 401, 404, 405, 413 and 415 are
  * reported in that dialect without further branches. Each `route` option of the contract becomes one route.
  */
-import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
-import type { Socket } from "node:net";
+import type { IncomingHttpHeaders } from "node:http";
 import { fastify, type FastifyInstance } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { bodyBytesMax, headerBytesMax } from "../config/limits.ts";
-import { dialects, type DialectId } from "../dialect/index.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { DialectId } from "../dialect/index.ts";
 import { registerCallbacks } from "./callbacks.ts";
 import { registerCors } from "./cors.ts";
 import { createDirectDeps, registerDirect } from "./direct-route.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
+import { clientErrorHandler, createHttpServer } from "./http-server.ts";
 import { registerNative } from "./native-scope.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
 import { sentOf, whenHeaderStrategy } from "./when-header.ts";
-
-/** Longest time to receive one request, in milliseconds. */
-const requestTimeoutMs = 300_000;
 
 /** Creates the server; it does not listen yet. */
 export async function createFacade(options: FacadeOptions): Promise<FastifyInstance> {
@@ -29,9 +24,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   const styleOf = createStyleOf(routes);
   const app = fastify({
     logger: false,
-    bodyLimit: bodyBytesMax,
-    requestTimeout: requestTimeoutMs,
-    http: { maxHeaderSize: headerBytesMax },
+    serverFactory: (listener) => createHttpServer(listener, options.publicUrl),
     return503OnClosing: false,
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     clientErrorHandler,
@@ -39,6 +32,9 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       void sendError(reply, styleOf(request.headers), toGatewayError(error)),
   });
   registerCors(app, options.corsOrigins ?? []);
+  // Bodies are read by routes that know their caller, and by nothing else.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
   app.setNotFoundHandler((request, reply) =>
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),
@@ -85,25 +81,4 @@ function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions
       .type("text/plain")
       .send(ready ? "ready\n" : "not ready\n");
   });
-}
-
-/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
-function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
-  const { _httpMessage: running } = socket as Socket & { _httpMessage?: { headersSent: boolean } };
-  // During a reply, another reply would be read as a part of it.
-  if (error.code === "ECONNRESET" || !socket.writable || running?.headersSent) {
-    socket.destroy();
-    return;
-  }
-  const isHead = error.code === "HPE_HEADER_OVERFLOW";
-  const status = isHead ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
-  const text = isHead
-    ? `The request head is longer than ${headerBytesMax} bytes`
-    : "The HTTP request is malformed or incomplete";
-  const shown = new GatewayError(ErrorCode.INVALID_REQUEST, text);
-  const body = JSON.stringify(dialects[fallbackDialect].errorBody(shown, ""));
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
 }

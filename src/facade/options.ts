@@ -10,6 +10,7 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { SentReply, Sink } from "../core/sink.ts";
+import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import type { RestRoute } from "./route-table.ts";
 
 /** A result file, wherever it is stored. */
@@ -106,6 +107,8 @@ export interface FacadeOptions {
   readonly isOpen: () => boolean;
   /** Refuses model calls at the concurrency limit. @throws GatewayError SERVICE_UNAVAILABLE */
   readonly requireCapacity: () => void;
+  /** The budgets of request bodies. */
+  readonly bodies: UnfinishedBodies;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
   /** Whether calls can be served. Never contacts a vendor. */
@@ -120,6 +123,8 @@ export interface FacadeOptions {
   readonly corsOrigins?: readonly string[] | undefined;
   /** Addresses and ranges of trusted proxies. */
   readonly trustProxy: readonly string[];
+  /** The public origin; https makes browsers use nothing else. Default: unknown. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** Options of one route. */

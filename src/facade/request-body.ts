@@ -1,36 +1,64 @@
 /** Reads and discards request bodies. */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyBytesMax, discardedBodyBytesMax } from "../config/limits.ts";
+import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { bodyTooLarge, wrongLength } from "./errors.ts";
+
+/** Options of {@link readBody}. */
+interface ReadBodyOptions {
+  readonly bodies: UnfinishedBodies;
+  /** Whose budgets the body uses while it is not complete; `undefined`: only those of the process. */
+  readonly caller: Caller | undefined;
+}
 
 /**
  * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
- * memory.
+ * memory. A client that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can
+ * refuse the request.
  *
  * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
- * is cut off
+ * is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
  */
-export function readBody(request: IncomingMessage): Promise<Buffer> {
+export function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { bodies, caller }: ReadBodyOptions,
+): Promise<Buffer> {
   const length = request.headers["content-length"];
   const announced = length === undefined ? undefined : Number(length);
   if (announced !== undefined && announced > bodyBytesMax) return Promise.reject(bodyTooLarge());
+  if (isWaiting(request)) {
+    response.writeContinue();
+    delete request.headers.expect;
+  }
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let size = 0;
     const stop = (): void => {
+      body.close();
       request.off("data", onData);
       request.off("end", onEnd);
       request.off("error", onCut);
       request.off("close", onCut);
     };
+    const refuse = (error: GatewayError): void => {
+      stop();
+      request.pause();
+      reject(error);
+    };
     const onData = (piece: Buffer): void => {
       size += piece.length;
       pieces.push(piece);
-      if (size <= bodyBytesMax) return;
-      stop();
-      request.pause();
-      reject(bodyTooLarge());
+      if (size > bodyBytesMax) return refuse(bodyTooLarge());
+      // Most bodies are complete with their first piece, and never count.
+      if (size === announced) return undefined;
+      try {
+        return body.keep(piece.length);
+      } catch (error) {
+        return refuse(error as GatewayError);
+      }
     };
     const onEnd = (): void => {
       stop();
@@ -42,6 +70,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       const text = "The HTTP request is malformed";
       reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
     };
+    const body = bodies.open({ caller, onSlow: refuse });
     request.on("data", onData);
     request.on("end", onEnd);
     request.on("error", onCut);
@@ -49,20 +78,63 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
   });
 }
 
-/** Whether the rest of a body is short enough to wait for. Its length must be known. */
-export function isDiscardable({ headers }: IncomingMessage): boolean {
-  return Number(headers["content-length"]) <= discardedBodyBytesMax;
+/** A reply whose head, with its length, and body are known. */
+interface KnownReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 }
 
 /**
- * Reads the rest of a body and drops it; resolves at its end, or when the client disconnects. Many clients read no reply
- * before they have sent everything: answered early and disconnected, they would report a broken pipe instead of the 413,
- * and their SDKs would send the whole request again.
+ * Sends a reply while the request's body still arrives, then reads the rest and drops it. Clients that read while they send
+ * stop; the many that read no reply before they have sent everything get it, too. A connection that was closed under
+ * them would be a broken pipe to them, and their SDKs would send the whole request again. Never rejects.
  */
-export async function discardBody(request: IncomingMessage): Promise<void> {
-  if (request.readableEnded || request.destroyed) return;
-  await new Promise<void>((resolve) => {
-    request.once("close", () => resolve());
+export async function replyBeforeBodyEnds(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { reply, bodies }: { readonly reply: KnownReply; readonly bodies: UnfinishedBodies },
+): Promise<void> {
+  const { status, headers, body } = reply;
+  const length = { "content-length": String(body.length) };
+  if (isWaiting(request)) {
+    // Whether its client still sends the body, nobody can tell, nor what comes next on the connection.
+    response.writeHead(status, { ...headers, ...length, connection: "close" });
+    response.end(body);
+    return;
+  }
+  response.writeHead(status, { ...headers, ...length });
+  // The client has all of it by its length. The end follows later, for it may close the connection.
+  response.write(body);
+  if (await discardBody(request, bodies)) response.end();
+  else response.destroy();
+}
+
+/** Whether the client waits for `100 Continue` before it sends the body. */
+function isWaiting({ headers }: IncomingMessage): boolean {
+  return headers.expect !== undefined;
+}
+
+/** Drops the rest of a body. Resolves to whether it ended, and was neither too long nor too slow. */
+function discardBody(request: IncomingMessage, bodies: UnfinishedBodies): Promise<boolean> {
+  if (request.complete) return Promise.resolve(true);
+  if (request.destroyed) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    let size = 0;
+    const stop = (): void => {
+      rest.close();
+      request.off("data", onData);
+      request.off("close", stop);
+      resolve(request.complete);
+    };
+    const onData = (piece: Buffer): void => {
+      size += piece.length;
+      rest.drop(piece.length);
+      if (size > discardedBodyBytesMax) stop();
+    };
+    const rest = bodies.open({ onSlow: stop });
+    request.on("data", onData);
+    request.once("close", stop);
     request.resume();
   });
 }

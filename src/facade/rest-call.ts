@@ -9,7 +9,7 @@ import { type SentReply, type Sink, type SinkHead, withinSettleWait } from "../c
 import { errorHeaders, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
-import { discardBody, isDiscardable, readBody } from "./request-body.ts";
+import { readBody, replyBeforeBodyEnds } from "./request-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
 import { stallMs, StreamWriter } from "./stream-writer.ts";
 
@@ -41,7 +41,7 @@ export interface RestRouteOptions {
 export interface RestCallDeps
   extends Pick<
     FacadeOptions,
-    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireCapacity"
+    "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireCapacity" | "bodies"
   > {
   /** The running calls, which are cancelled when the gateway stops. */
   readonly running: Set<RestCall>;
@@ -112,7 +112,9 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     try {
       this.caller = await this.#identify();
       this.#route.checkHead(this.#request);
-      const body = await readBody(this.#request);
+      const { caller } = this;
+      const { bodies } = this.#deps;
+      const body = await readBody(this.#request, this.#response, { bodies, caller });
       const { settled } = await runInAccountContext(this.caller, () =>
         this.#route.handle(this.#request, body, this),
       );
@@ -194,15 +196,17 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       response.destroy();
       return;
     }
-    if (shown.code === ErrorCode.REQUEST_TOO_LARGE) {
-      if (isDiscardable(this.#request)) await discardBody(this.#request);
-      else this.#headers["connection"] = "close";
-    }
     if (response.destroyed) return;
     const body = Buffer.from(JSON.stringify(this.#route.errorBody(shown, this.#echoedId())));
     const type = { "content-type": "application/json; charset=utf-8" };
-    const headers = { ...errorHeaders(shown), ...type, "content-length": String(body.length) };
-    this.whole({ status: shown.status, headers }, body);
+    const headers = { ...errorHeaders(shown), ...type };
+    const { status } = shown;
+    if (this.#request.complete) {
+      this.whole({ status, headers: { ...headers, "content-length": String(body.length) } }, body);
+      return;
+    }
+    const reply = { status, headers: { ...headers, ...this.#headers }, body };
+    await replyBeforeBodyEnds(this.#request, response, { reply, bodies: this.#deps.bodies });
   }
 
   #echoedId(): string {

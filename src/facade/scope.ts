@@ -1,4 +1,5 @@
 /** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ScopeOptions } from "./options.ts";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
@@ -7,9 +8,9 @@ import { runInAccountContext } from "../core/account-context.ts";
 import { type Caller, gatewayStopping, resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
-import { checkBodyForm, noSuchPath, sendError, toGatewayError } from "./errors.ts";
+import { checkBodyForm, errorReply, noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
-import { discardBody, isDiscardable } from "./request-body.ts";
+import { readBody, replyBeforeBodyEnds } from "./request-body.ts";
 import { headerText, platformKeyOf } from "./request-head.ts";
 import type { RestRoute } from "./route-table.ts";
 import { registerStream } from "./stream-route.ts";
@@ -33,15 +34,15 @@ declare module "fastify" {
     errorCode: string;
     /** Whether a service logs and records the request. */
     isRecorded: boolean;
+    /** For parsers of bodies, which get no reply. */
+    response: ServerResponse;
   }
 }
 
 /** Registers a dialect's routes in their own scope. */
 export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
   prepareScope(scope, options);
-  scope.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) =>
-    done(null, body),
-  );
+  scope.addContentTypeParser("application/json", readWith(options.bodies));
   const idHeaders = dialects[options.dialect].requestIdHeaders;
   for (const route of options.routes) {
     // Direct routes are registered elsewhere; these hooks are not for them.
@@ -56,11 +57,12 @@ export async function registerScope(scope: FastifyInstance, options: ScopeOption
  */
 export function prepareScope(
   scope: FastifyInstance,
-  options: Pick<ScopeOptions, "dialect" | "log" | "metrics">,
+  options: Pick<ScopeOptions, "dialect" | "log" | "metrics" | "bodies">,
 ): void {
   scope.decorateRequest("state", undefined);
   scope.decorateRequest("errorCode", "");
   scope.decorateRequest("isRecorded", false);
+  scope.decorateRequest("response");
   scope.removeAllContentTypeParsers();
   scope.setErrorHandler(async (error, request, reply) => {
     const shown = toGatewayError(error);
@@ -69,16 +71,28 @@ export function prepareScope(
       const { requestId } = request.state ?? {};
       options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
     }
-    if (shown.code === ErrorCode.REQUEST_TOO_LARGE && isDiscardable(request.raw)) {
-      reply.removeHeader("connection");
-      await discardBody(request.raw);
-    }
-    return sendError(reply, options.dialect, shown);
+    if (request.raw.complete) return sendError(reply, options.dialect, shown);
+    const { status, headers, body } = errorReply(reply, options.dialect, shown);
+    reply.hijack();
+    const early = {
+      status,
+      headers: { ...(reply.getHeaders() as typeof headers), ...headers },
+      body,
+    };
+    const { bodies } = options;
+    await replyBeforeBodyEnds(request.raw, reply.raw, { reply: early, bodies });
+    return reply;
   });
   observe(scope, options);
   scope.addHook("preHandler", ({ state }, _reply, done) =>
     runInAccountContext(state?.caller, done),
   );
+}
+
+/** A parser that reads a body, of any content type that it is registered for, as bytes. */
+export function readWith(bodies: ScopeOptions["bodies"]) {
+  return (request: FastifyRequest, raw: IncomingMessage): Promise<Buffer> =>
+    readBody(raw, request.response, { bodies, caller: request.state?.caller });
 }
 
 function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
@@ -197,6 +211,7 @@ function observe(
   scope.addHook("onRequest", (request, reply, done) => {
     const startedMs = performance.now();
     const { raw } = reply;
+    request.response = raw;
     metrics.requestsInFlight.inc();
     // `close` is emitted exactly once, also after a disconnect and for hijacked streams.
     raw.on("close", () => {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { halfClosed } from "./http-server.ts";
 
 /**
  * Interval of the silence check in milliseconds, and the number of silent intervals after which filler is sent: 15
@@ -39,7 +40,9 @@ export class StreamWriter {
     this.#filler = filler;
     this.#isChunked = response.chunkedEncoding;
     response.chunkedEncoding = false;
-    if (filler !== undefined) this.#timer = setInterval(this.#look, lookMs).unref();
+    if (filler === undefined) return;
+    this.#timer = setInterval(this.#look, lookMs).unref();
+    response.on(halfClosed, this.#fill);
   }
 
   /**
@@ -104,6 +107,10 @@ export class StreamWriter {
     this.#looks++;
     if (this.#looks < silentLooks) return;
     this.#looks = 0;
+    this.#fill();
+  };
+
+  readonly #fill = (): void => {
     const response = this.#response;
     if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
       this.#send(this.#filler);

@@ -1,12 +1,19 @@
 /** The two standard gRPC services, health and reflection. connect-es provides neither. */
-import { createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
+import {
+  clone,
+  createFileRegistry,
+  createRegistry,
+  type DescFile,
+  type DescService,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ServiceImpl } from "@connectrpc/connect";
 import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from "../../gen/health/v1/health_pb.ts";
-import { ServerReflection } from "../../gen/reflection_pb.ts";
+import { file_reflection, ServerReflection } from "../../gen/reflection_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /** The health service that gRPC load balancers query. The empty service name means the whole server. */
@@ -57,6 +64,30 @@ function pause(signal: AbortSignal): Promise<void> {
     const timer = setTimeout(finish, watchMs);
     signal.addEventListener("abort", finish);
   });
+}
+
+/**
+ * Server reflection under the name that it had before its release, with the same messages: older clients (grpcurl before 1.9,
+ * Postman) ask for no other.
+ */
+export const ServerReflectionAlpha: DescService = alphaOf(ServerReflection);
+
+function alphaOf({ name }: DescService): DescService {
+  const [released, alpha] = ["grpc.reflection.v1", "grpc.reflection.v1alpha"];
+  const file = clone(FileDescriptorProtoSchema, file_reflection.proto);
+  const rename = (typeName: string): string => typeName.replace(`.${released}.`, `.${alpha}.`);
+  file.name = "grpc/reflection/v1alpha/reflection.proto";
+  file.package = alpha;
+  for (const { field } of file.messageType) {
+    for (const each of field) each.typeName = rename(each.typeName);
+  }
+  for (const method of file.service.flatMap((service) => service.method)) {
+    method.inputType = rename(method.inputType);
+    method.outputType = rename(method.outputType);
+  }
+  const service = createFileRegistry(file, () => undefined).getService(`${alpha}.${name}`);
+  if (service === undefined) throw new TypeError("reflection has no such service");
+  return service;
 }
 
 /** Server reflection, so that `buf curl` and grpcurl need no proto files. */

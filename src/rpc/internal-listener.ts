@@ -3,13 +3,21 @@
  * Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the first bytes of a connection
  * decide.
  */
-import { createServer as createHttpServer } from "node:http";
-import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
+import {
+  createServer as createHttp2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { connectNodeAdapter } from "@connectrpc/connect-node";
 import type { ListenAddress } from "../config/address.ts";
-import { headerBytesMax } from "../config/limits.ts";
-import { routerOptions, type RouterOptions } from "./router.ts";
+import { headerBytesMax, headMs } from "../config/limits.ts";
+import { createRpcHandlers, type RouterOptions } from "./router.ts";
 
 /** Answers a plain path such as `/healthz`; `undefined` means 404. */
 type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
@@ -36,24 +44,15 @@ interface InternalListenerOptions extends RouterOptions {
   readonly page: PlainPage;
 }
 
-/** Longest silence of a new connection, in milliseconds. */
-const prefaceMs = 10_000;
-
 /** Opens the listener. @throws where the port is in use */
 export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
-  const handler = connectNodeAdapter({
-    ...routerOptions(options),
-    fallback: ({ method, url }, response) => {
-      void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
-        response.statusCode = status;
-        response.setHeader("content-type", contentType);
-        response.end(body);
-      });
-    },
-  });
-  const http1 = createHttpServer({ maxHeaderSize: headerBytesMax }, handler);
+  const handler = createHandler(options);
+  const limits = { maxHeaderSize: headerBytesMax, headersTimeout: headMs };
+  const http1 = createHttpServer({ ...limits, connectionsCheckingInterval: 1_000 }, handler);
+  // Who reads the message says "100 Continue", once its caller is known.
+  http1.on("checkContinue", handler);
   const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
@@ -102,11 +101,30 @@ export async function openInternalListener(
   };
 }
 
+/** Serves RPCs, and plain pages on other paths. */
+function createHandler(options: InternalListenerOptions) {
+  const rpcs = createRpcHandlers(options);
+  return (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): void => {
+    const { method, url = "" } = request;
+    const rpc = rpcs.get(url.split("?", 1)[0] ?? "");
+    if (rpc !== undefined) return void rpc(request, response);
+    void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
+      response.statusCode = status;
+      response.setHeader("content-type", contentType);
+      response.end(body);
+    });
+  };
+}
+
 /** Detects the HTTP/2 preface at the start of a connection without consuming bytes. */
 function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
   const preface = "PRI * HTTP/2";
   let seen = Buffer.alloc(0);
-  socket.setTimeout(prefaceMs, () => socket.destroy());
+  const tooSlow = setTimeout(() => socket.destroy(), headMs);
+  socket.once("close", () => clearTimeout(tooSlow));
   const onReadable = (): void => {
     const bytes = socket.read() as Buffer | null;
     if (bytes === null) return;
@@ -114,8 +132,7 @@ function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
     const start = seen.toString("latin1", 0, preface.length);
     if (start.length < preface.length && preface.startsWith(start)) return;
     socket.off("readable", onReadable);
-    socket.setTimeout(0);
-    socket.removeAllListeners("timeout");
+    clearTimeout(tooSlow);
     socket.unshift(seen);
     onKnown(start === preface);
   };

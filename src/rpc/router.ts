@@ -1,27 +1,139 @@
-/** Serves the contract over the network, with the same services and interceptors on every listener. */
-import type { ConnectRouter, Interceptor } from "@connectrpc/connect";
-import { bodyBytesMax } from "../config/limits.ts";
+/** Serves the contract over the network, with the same services on every listener. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import {
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import { anonymousMessageBytesMax, bodyBytesMax } from "../config/limits.ts";
+import { callerKey } from "../core/caller.ts";
+import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
 import type { Service } from "../core/service.ts";
+import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
+import type { RequestGate } from "./gate.ts";
 
 /** The RPC options of a listener. */
 export interface RouterOptions {
   readonly services: readonly Service[];
   readonly interceptors: readonly Interceptor[];
+  /** Identifies callers before their messages are read. */
+  readonly requestGate: RequestGate;
+  /** The budgets of messages that are not complete. */
+  readonly bodies: UnfinishedBodies;
+  /** Whether gRPC itself is served. It needs HTTP/2. Default true. */
+  readonly grpc?: boolean;
+  /** Maximum message in bytes. Default: the largest request body, and what the message has around it. */
+  readonly messageBytesMax?: number;
   /** Aborted when running RPCs must end. */
   readonly shutdownSignal: AbortSignal;
 }
 
-/** The largest request body plus the message around it, in bytes. */
-const messageBytesMax = bodyBytesMax + 1024 * 1024;
+type NodeRequest = IncomingMessage | Http2ServerRequest;
+type NodeResponse = ServerResponse | Http2ServerResponse;
 
-/** Options for Connect's adapters. */
-export function routerOptions({ services, interceptors, shutdownSignal }: RouterOptions) {
-  return {
-    interceptors: [...interceptors],
-    shutdownSignal,
+/** Handles the requests for one RPC. Never rejects. */
+export type HandleRpc = (
+  request: NodeRequest,
+  response: NodeResponse,
+  values?: ContextValues,
+) => Promise<void>;
+
+/** Creates the handlers of a listener, by path. */
+export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, HandleRpc> {
+  const { services, interceptors, requestGate, bodies, shutdownSignal, grpc = true } = options;
+  const messageBytesMax = options.messageBytesMax ?? bodyBytesMax + 1024 * 1024;
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
     readMaxBytes: messageBytesMax,
-    routes(router: ConnectRouter): void {
-      for (const { service, implementation } of services) router.service(service, implementation);
-    },
-  };
+    interceptors: [...interceptors],
+    ...{ requestGate, shutdownSignal, grpc },
+  });
+  for (const { service, implementation } of services) router.service(service, implementation);
+  const handlers = router.handlers.map((handle): [string, HandleRpc] => {
+    // A client's stream has no end to wait for.
+    const isOneMessage = /^(unary|server_streaming)$/.test(handle.method.methodKind);
+    return [
+      handle.requestPath,
+      async (request, response, values = createContextValues()) => {
+        try {
+          const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+          const body = isOneMessage
+            ? readMessage(request, response, { values, bodies })
+            : undefined;
+          const reply = await handle(body === undefined ? universal : { ...universal, body });
+          await universalResponseToNodeResponse(reply, response);
+        } catch {
+          // The connection broke while the reply was written: nobody is left to be told.
+          response.destroy();
+        }
+      },
+    ];
+  });
+  return new Map(handlers);
+}
+
+/** Options of {@link readMessage}. */
+interface ReadMessageOptions {
+  /** With the caller, once the gate has let the request pass. */
+  readonly values: ContextValues;
+  readonly bodies: UnfinishedBodies;
+}
+
+/** The pieces of a request. Nothing is read before the first one is asked for. @throws ConnectError */
+async function* readMessage(
+  request: NodeRequest,
+  response: NodeResponse,
+  { values, bodies }: ReadMessageOptions,
+): AsyncGenerator<Uint8Array> {
+  const caller = values.get(callerKey);
+  const isAnonymous = caller === undefined || caller.kind === "anonymous";
+  if (isAnonymous && Number(request.headers["content-length"]) > anonymousMessageBytesMax) {
+    throw toRpcError(anonymousTooLarge());
+  }
+  // HTTP/2 has said so by itself.
+  if (request.httpVersionMajor === 1 && request.headers.expect !== undefined) {
+    response.writeContinue();
+  }
+  const { promise: slow, reject } = Promise.withResolvers<never>();
+  // Rejected while nobody waits, it must not count as unhandled.
+  slow.catch(() => undefined);
+  const body = bodies.open({ caller, connection: connectionOf(request), onSlow: reject });
+  // A request that is destroyed takes its connection, and so its reply, with it.
+  const pieces = request.iterator({ destroyOnReturn: false });
+  let size = 0;
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([pieces.next(), slow]);
+      if (done) return;
+      const piece = value as Uint8Array;
+      size += piece.length;
+      if (isAnonymous && size > anonymousMessageBytesMax) throw anonymousTooLarge();
+      body.keep(piece.length);
+      yield piece;
+    }
+  } catch (error) {
+    throw error instanceof GatewayError ? toRpcError(error) : error;
+  } finally {
+    body.close();
+  }
+}
+
+/** An HTTP/2 connection carries many requests. */
+function connectionOf(request: NodeRequest): object | undefined {
+  return "stream" in request ? request.stream.session : undefined;
+}
+
+function anonymousTooLarge(): GatewayError {
+  return new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    `Without a key or a session a message has at most ${anonymousMessageBytesMax} bytes`,
+  );
 }

@@ -15,6 +15,7 @@ import { callerKey, type KeyCaller, operator } from "../../src/core/caller.ts";
 import type { Config, ModelConfig, PriceConfig } from "../../src/config/config.ts";
 import { createFacade } from "../../src/facade/facade.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
+import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
 import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
 import { requestId } from "../../src/rpc/interceptor/request-id.ts";
@@ -136,6 +137,7 @@ export async function openTasks() {
     isReady: async () => true,
     findFile: async () => undefined,
     direct: { wire: new Map(), native: notServed, followLink: notServed },
+    bodies: new UnfinishedBodies(),
     natives: [],
     trustProxy: [],
   });

@@ -9,19 +9,30 @@ import {
   toRpcError,
 } from "../../core/errors.ts";
 
-/** Converts every failure to a ConnectError with exactly one ErrorDetail, and logs unexpected ones. */
+/** The RPC that failed. */
+interface FailedRpc {
+  readonly requestId: string;
+  readonly method: string;
+}
+
+/** Converts any failure to a ConnectError with exactly one ErrorDetail, and logs unexpected ones. */
+export function createErrorConversion(log: Logger) {
+  return (error: unknown, { requestId, method }: FailedRpc): ConnectError => {
+    const known = toGatewayError(error);
+    if (known.code === ErrorCode.INTERNAL_ERROR) {
+      log.error({ requestId, method, err: known.cause ?? known }, "an RPC failed");
+    }
+    return toRpcError(known);
+  };
+}
+
+/** Converts every failure of an RPC. */
 export function createErrorMapping(log: Logger): Interceptor {
+  const convertFailure = createErrorConversion(log);
   return (next) => async (request) => {
     const convert = (error: unknown): ConnectError => {
-      const known = toGatewayError(error);
-      if (known.code === ErrorCode.INTERNAL_ERROR) {
-        const id = request.contextValues.get(requestIdKey);
-        log.error(
-          { requestId: id, method: request.method.name, err: known.cause ?? known },
-          "an RPC failed",
-        );
-      }
-      return toRpcError(known);
+      const requestId = request.contextValues.get(requestIdKey);
+      return convertFailure(error, { requestId, method: request.method.name });
     };
     try {
       const response = await next(request);

@@ -1,0 +1,161 @@
+/**
+ * The HTTP server of the public listener: what Node.js leaves open or answers without a body of ours. Limits of time, requests
+ * that violate HTTP, `Expect`, and clients that close their sending side only.
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
+import type { Socket } from "node:net";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { dialects } from "../dialect/index.ts";
+
+/** How long an idle connection is kept for further requests, in milliseconds: longer than balancers and SDKs keep it, so that
+ * they close it, and never send a request to a closing one. */
+const keepAliveMs = 72_000;
+
+/** How often the limits of time are checked, in milliseconds. */
+const checkMs = 1_000;
+
+/** Browsers use https for a year once they have seen it. */
+const onlyHttps = "max-age=31536000";
+
+/**
+ * Creates the server.
+ *
+ * @param listener gets every request that is lawful HTTP
+ * @param publicUrl the public origin; with https, replies say that browsers must use it
+ */
+export function createHttpServer(listener: RequestListener, publicUrl: string | undefined): Server {
+  const isHttps = publicUrl?.startsWith("https:") === true;
+  const options = {
+    maxHeaderSize: headerBytesMax,
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: checkMs,
+    // Node's own check answers without a body.
+    requireHostHeader: false,
+  };
+  const serve: RequestListener = (request, response) => {
+    if (isHttps) response.setHeader("strict-transport-security", onlyHttps);
+    const problem = hostProblem(request);
+    if (problem === undefined) listener(request, response);
+    else sendPlain(response, { status: 400, message: problem });
+  };
+  const server = createServer(options, serve);
+  // Without a listener Node says "100 Continue" before anybody has looked at the head. Who reads the body says it.
+  server.on("checkContinue", serve);
+  server.on("checkExpectation", (_request, response: ServerResponse) => {
+    const message = "The header `expect` may only be 100-continue: leave it out";
+    sendPlain(response, { status: 417, message });
+  });
+  allowHalfOpen(server);
+  return server;
+}
+
+/** The error for a request without exactly one `Host`; `undefined` for others. */
+function hostProblem({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  if (headers.host === undefined) {
+    return httpVersion === "1.0" ? undefined : "The header `host` is missing: HTTP/1.1 needs it";
+  }
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  return count > 1 ? "The header `host` stands twice: send it once" : undefined;
+}
+
+/**
+ * Lets clients close their sending side and still get their reply; by default Node.js ends the connection. A client that
+ * has closed both sides looks the same until something was sent to it twice: its system refuses the first, and the second
+ * reports that. So such connections are probed, and who is gone disconnects as any other client.
+ */
+function allowHalfOpen(server: Server): void {
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+  server.on("connection", (socket: Socket) => socket.on("end", () => probe(socket, probePauses)));
+}
+
+/** The event of a response whose client has closed its sending side; see {@link probe}. */
+export const halfClosed = "halfClosed";
+
+/** Pauses between probes, in milliseconds; the last one is repeated. */
+const probePauses: readonly number[] = [50, 1_000, 10_000];
+
+/** Sends something that the client passes over: an interim reply, or in a stream what fills silence there. */
+function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void {
+  const response = runningOn(socket);
+  if (socket.destroyed || response === undefined) return;
+  const isHead = !response.headersSent && response.req.httpVersion !== "1.0";
+  if (isHead) response.writeProcessing();
+  else if (!response.emit(halfClosed)) {
+    // Nothing can be sent, so nobody could tell whether its client still reads.
+    response.destroy();
+    return;
+  }
+  setTimeout(probe, pauseMs, socket, later.length > 0 ? later : [pauseMs]).unref();
+}
+
+/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
+export function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
+  // During a reply, another reply would be read as a part of it.
+  if (error.code === "ECONNRESET" || !socket.writable || runningOn(socket)?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const { status, message } = parserAnswers[error.code ?? ""] ?? malformed;
+  const body = plainError(message);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${jsonType}\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+interface PlainAnswer {
+  readonly status: number;
+  readonly message: string;
+}
+
+const malformed: PlainAnswer = {
+  status: 400,
+  message: "The HTTP request is malformed or incomplete",
+};
+
+const parserAnswers: Readonly<Record<string, PlainAnswer>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    message: `The request head is longer than ${headerBytesMax} bytes`,
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    message: `The request did not arrive in time: send its head within ${headMs / 1_000} s, and all of it within ${requestMs / 1_000} s`,
+  },
+};
+
+/** The reply that is being sent on a connection. */
+function runningOn(socket: Socket): ServerResponse | undefined {
+  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/** Refuses a request before its style is known, and closes the connection. */
+function sendPlain(response: ServerResponse, { status, message }: PlainAnswer): void {
+  const body = plainError(message);
+  const length = Buffer.byteLength(body);
+  const headers = { "content-type": jsonType, "content-length": length, connection: "close" };
+  response.writeHead(status, headers).end(body);
+}
+
+const jsonType = "application/json; charset=utf-8";
+
+/** An error in the style of requests whose style is unknown. */
+function plainError(message: string): string {
+  const error = new GatewayError(ErrorCode.INVALID_REQUEST, message);
+  return JSON.stringify(dialects[Dialect.CHAT_COMPLETIONS].errorBody(error, ""));
+}
