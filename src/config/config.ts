@@ -162,6 +162,8 @@ export interface ModelConfig {
   /** Whether it reasons before it answers: its replies are read to their end after a disconnect, because only the end
    * reports the reasoning that the vendor charges. Default false. */
   readonly isReasoning?: boolean;
+  /** The most calls of a tool that a vendor runs, where a request sets no limit. Default `toolCallsDefault`. */
+  readonly maxToolCalls?: number | undefined;
   /** The billing of cancelled tasks. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one. `priceAt` selects the current one. */

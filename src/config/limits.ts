@@ -384,3 +384,10 @@ export const signInTracesMs = 2 * day;
 export const signInCleanupMs = 10 * minute;
 /** Timeout of an SMS provider. */
 export const smsAnswerMs = 10 * second;
+
+/** Calls of a tool that a vendor runs, where neither the request nor the model sets a limit: the searches that a coding
+ * agent asks for at most (8), and some more. */
+export const toolCallsDefault = 10;
+
+/** Tokens that the model reads of one call of such a tool, for the hold: results of a search take 2,000 to 10,000. */
+export const toolInputTokens = 10_000;

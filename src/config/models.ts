@@ -68,6 +68,10 @@ function modelSchema(
       type === undefined || type === "TEXT"
         ? flag().optional()
         : absent("only TEXT models reason; remove it"),
+    max_tool_calls:
+      type === undefined || type === "TEXT"
+        ? positive().optional()
+        : absent("only TEXT models have tools; remove it"),
     deadline: duration().optional(),
     min_seconds: hasLength(type)
       ? positive().optional()
@@ -194,6 +198,7 @@ function modelConfig(
     ...(written.retry && { retry: written.retry }),
     ...(written.fallbackModels && { fallbackModels: written.fallbackModels }),
     isReasoning: written.reasoning ?? false,
+    ...(written.maxToolCalls !== undefined && { maxToolCalls: written.maxToolCalls }),
     deadlineMs: written.deadline,
     minSeconds: written.minSeconds,
     cancelBilling: cancelBillings.get(written.cancelBilling ?? ""),

@@ -1,20 +1,147 @@
 /**
- * Refuses what vendors bill beyond a model's token prices (R-TXT-10): tools that they run themselves, audio, and
- * longer caching. Only tools that are known to be free pass, so that a vendor's next tool is refused too. Pure.
+ * What vendors bill beyond a model's token prices (R-TXT-10): tools that they run themselves, audio, and longer caching.
+ * It is served where the model has its price, and refused elsewhere. Only tools that are known to be free pass without a
+ * price, so that a vendor's next tool is refused too. Pure.
  */
+import { toolCallsDefault, toolInputTokens } from "../config/limits.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
+import type { Edit } from "./json/splice.ts";
 import { isRecord, type JsonRecord } from "./json/value.ts";
 
 /** The price unit that a feature needs, as `price` in the configuration spells it. */
-export type FeatureUnit = "cache_write_1h" | "audio_output" | `tools.${string}`;
+export type FeatureUnit = "cache_write_1h" | "audio_input" | "audio_output" | ToolUnit;
+
+/** The price unit of a tool that the vendor runs. */
+export type ToolUnit = keyof typeof toolMembers;
+
+/** The members of a usage that count the calls of each tool. */
+const toolMembers = {
+  "tools.web_search": "webSearches",
+  "tools.web_fetch": "webFetches",
+  "tools.code_execution": "codeExecutions",
+  "tools.file_search": "fileSearches",
+} as const;
+
+/** Calls of the tools that vendors run. Absent: none. */
+export type ToolCalls = {
+  readonly [Unit in ToolUnit as (typeof toolMembers)[Unit]]?: number | undefined;
+};
+
+/** What a request asks for beyond text, and the most that it can be charged for. */
+export interface BilledFeatures extends ToolCalls {
+  readonly hasAudioInput: boolean;
+  readonly hasAudioOutput: boolean;
+  /** The most tokens of what tools find, which the model reads as input. */
+  readonly toolInputTokens: number;
+  /** The calls that count where the vendor does not report any. */
+  readonly unreported: ToolCalls;
+  /** Edits of the body that tell the vendor its limits, in ascending order. */
+  readonly edits: readonly Edit[];
+}
+
+/** The facts that decide which features a request may use. */
+export interface FeatureRules {
+  /** Whether the call's price has a unit that is refused without one. Default: none. */
+  readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
+  /** The most calls of a tool where the request sets no limit. Default: `toolCallsDefault`. */
+  readonly maxToolCalls?: number | undefined;
+}
+
+/** Collects the billed features of a request. */
+export class FeatureUse {
+  readonly #rules: FeatureRules;
+  readonly #calls: { -readonly [Member in keyof ToolCalls]: number } = {};
+  readonly #unreported: { -readonly [Member in keyof ToolCalls]: number } = {};
+  readonly #edits: Edit[] = [];
+  #toolInputTokens = 0;
+  #hasAudioInput = false;
+  #hasAudioOutput = false;
+  #isUsed = false;
+
+  constructor(rules: FeatureRules) {
+    this.#rules = rules;
+  }
+
+  /** The most calls of a tool where the request sets no limit. */
+  get maxToolCalls(): number {
+    return this.#rules.maxToolCalls ?? toolCallsDefault;
+  }
+
+  /** Whether the model has a price for a feature. */
+  hasPrice(unit: FeatureUnit): boolean {
+    return this.#rules.hasPrice?.(unit) === true;
+  }
+
+  /** Uses a feature. @throws GatewayError INVALID_REQUEST where the model has no price for it */
+  use(unit: FeatureUnit, path: string, asked: string): void {
+    if (!this.hasPrice(unit)) throw refuseUnpriced(path, asked, unit);
+    this.#isUsed = true;
+    if (unit === "audio_input") this.#hasAudioInput = true;
+    if (unit === "audio_output") this.#hasAudioOutput = true;
+  }
+
+  /**
+   * Uses a tool that the vendor runs.
+   *
+   * @param max the most calls. Default: {@link maxToolCalls}
+   * @throws GatewayError INVALID_REQUEST where the model has no price for it
+   */
+  useTool(unit: ToolUnit, { path, asked, max = this.maxToolCalls }: ToolUse): void {
+    this.use(unit, path, asked);
+    const member = toolMembers[unit];
+    this.#calls[member] = (this.#calls[member] ?? 0) + max;
+    this.#toolInputTokens += max * toolInputTokens;
+  }
+
+  /** Counts calls of a tool that the vendor bills without reporting them. */
+  assume(unit: ToolUnit, calls: number): void {
+    this.#unreported[toolMembers[unit]] = calls;
+  }
+
+  /** Adds an edit that tells the vendor a limit. */
+  edit(edit: Edit): void {
+    this.#edits.push(edit);
+  }
+
+  /** The features; `undefined`: none is used. */
+  get features(): BilledFeatures | undefined {
+    if (!this.#isUsed) return undefined;
+    return {
+      ...this.#calls,
+      hasAudioInput: this.#hasAudioInput,
+      hasAudioOutput: this.#hasAudioOutput,
+      toolInputTokens: this.#toolInputTokens,
+      unreported: this.#unreported,
+      edits: this.#edits,
+    };
+  }
+}
+
+/** The use of a tool. */
+interface ToolUse {
+  /** The member that asks for it. */
+  readonly path: string;
+  /** The tool in words. */
+  readonly asked: string;
+  readonly max?: number | undefined;
+}
+
+/** The limit of calls that a request sets. @returns `undefined`: none @throws GatewayError INVALID_REQUEST */
+export function readCallLimit(value: unknown, path: string): number | undefined {
+  if (value == null) return undefined;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value < 2 ** 31) {
+    return value;
+  }
+  throw invalid(path, `"${path}" must be a whole number from 1 on`);
+}
 
 /** The tools of one style. */
 export interface ToolRules {
   /** Patterns of types that cost tokens only: tools that the caller runs, and the vendor's free ones. */
   readonly free: readonly string[];
-  /** Types of tools that the vendor bills by the call, with the unit that would price them. */
-  readonly billed: readonly (readonly [type: RegExp, unit: FeatureUnit])[];
+  /** Types of tools that the vendor bills by the call, with the unit that prices them. */
+  readonly billed: readonly (readonly [type: RegExp, unit: ToolUnit])[];
 }
 
 /** Refuses a feature for which the model has no price. */
@@ -33,13 +160,22 @@ export function refuseUnknown(path: string, asked: string): GatewayError {
   );
 }
 
-/** Creates the check of a tool's type, at `path`. @throws GatewayError INVALID_REQUEST for a tool that is not free */
-export function toolTypeCheck({
-  free,
-  billed,
-}: ToolRules): (tool: JsonRecord, path: string) => void {
+/** Checks the type of a tool at `path`. */
+export type ToolTypeCheck = (tool: JsonRecord, path: string, use: FeatureUse) => void;
+
+/**
+ * Creates the check of a tool's type.
+ *
+ * @param limitOf reads the most calls of a tool. Default: the request sets no limit
+ * @throws GatewayError INVALID_REQUEST for a tool that is neither free nor priced
+ */
+export function toolTypeCheck(
+  { free, billed }: ToolRules,
+  limitOf?: (tool: JsonRecord, path: string) => number | undefined,
+): ToolTypeCheck {
   const isFree = new RegExp(`^(?:${free.join("|")})$`);
-  return ({ type }, path) => {
+  return (tool, path, use) => {
+    const { type } = tool;
     // Only functions have no type.
     if (type == null) return;
     const name = typeof type === "string" ? type : JSON.stringify(type);
@@ -47,7 +183,7 @@ export function toolTypeCheck({
     const asked = `the tool "${name.slice(0, 64)}"`;
     const [, unit] = billed.find(([pattern]) => pattern.test(name)) ?? [];
     if (unit === undefined) throw refuseUnknown(`${path}.type`, asked);
-    throw refuseUnpriced(`${path}.type`, asked, unit);
+    use.useTool(unit, { path: `${path}.type`, asked, max: limitOf?.(tool, path) });
   };
 }
 
@@ -63,27 +199,30 @@ export function suspectTools({ free }: ToolRules): (json: string) => boolean {
   return (json) => pattern.test(json) || (json.includes("\\u00") && /\\u00[2-7]/.test(json));
 }
 
-/** Refuses replies with audio or other content than text. @param modalities the words of the request, in any case */
-export function checkModalities(modalities: unknown, path: string): void {
+/** Refuses replies with audio without a price, and other content than text. @param modalities the words of the request, in any case */
+export function checkModalities(modalities: unknown, path: string, use: FeatureUse): void {
   if (!Array.isArray(modalities)) return;
   for (const [at, each] of modalities.entries()) {
     const word = typeof each === "string" ? each.toLowerCase() : JSON.stringify(each);
     if (word === "text") continue;
     const where = `${path}[${at}]`;
-    if (word === "audio") throw refuseUnpriced(where, "audio", "audio_output");
-    throw refuseUnknown(where, `"${word.slice(0, 64)}"`);
+    if (word === "audio") use.use("audio_output", where, "audio");
+    else throw refuseUnknown(where, `"${word.slice(0, 64)}"`);
   }
 }
 
-/** Refuses members that switch on a search or another paid service, unless they say no. */
+/** Checks members that switch on a search or another paid service, unless they say no. Vendors bill such a request at
+ * least one call, and many do not report it. */
 export function checkSwitches(
   record: JsonRecord,
-  switches: readonly (readonly [name: string, unit: FeatureUnit])[],
+  switches: readonly (readonly [name: string, unit: ToolUnit])[],
+  use: FeatureUse,
 ): void {
   for (const [name, unit] of switches) {
     const value = record[name];
     if (value == null || value === false) continue;
-    throw refuseUnpriced(name, `"${name}"`, unit);
+    use.useTool(unit, { path: name, asked: `"${name}"` });
+    use.assume(unit, 1);
   }
 }
 

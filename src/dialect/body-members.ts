@@ -5,19 +5,12 @@ import { invalid } from "../core/validation.ts";
 import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
 import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
-import { Splicer } from "./json/splice.ts";
+import { type Edit, Splicer } from "./json/splice.ts";
 import { JsonScanError } from "./json/string-scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
 export type Members = ReadonlyMap<string, Member>;
-
-/** An edit of a body: the bytes from `start` to `end` (exclusive) are replaced by `text`. */
-export interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
 
 /** Bodies of at least this length, in bytes, are not copied when they are edited. */
 const largeBody = 64 * 1024;
@@ -183,7 +176,8 @@ export function vendorBodies(
     return edits;
   };
   return {
-    forVendor: (target) => applyEdits(bytes, known(target)),
+    forVendor: (target, more) =>
+      applyEdits(bytes, more === undefined ? known(target) : [...known(target), ...more]),
     sizeFor: (target) => ({
       media,
       weight: known(target).reduce((sum, edit) => sum + addedWeight(bytes, edit), weight),

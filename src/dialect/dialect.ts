@@ -2,9 +2,11 @@
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
+import type { ToolCalls } from "./billed-features.ts";
 import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
 import type { UsageEvents } from "./cost.ts";
 import type { BodySize, Outline } from "./json/outline.ts";
+import type { Edit } from "./json/splice.ts";
 
 /** Common to all dialects: name, error bodies, and replies to RPCs other than text generation. */
 export interface Dialect {
@@ -97,8 +99,10 @@ export interface TextRequest {
   /**
    * The body for a vendor of the same dialect, in pieces to send in order. The model and the output limit are named as the vendor knows them, and usage is
    * requested; all other bytes stay.
+   *
+   * @param more further edits. Default: none
    */
-  forVendor(target: VendorModel): readonly Buffer[];
+  forVendor(target: VendorModel, more?: readonly Edit[]): readonly Buffer[];
   /** The size of that body, derived from the scan of the client's body. */
   sizeFor(target: VendorModel): BodySize;
 }
@@ -122,6 +126,8 @@ export interface RelayedReply {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
+  /** Calls of tools that usage does not report. Default: none. */
+  readonly units?: ToolCalls | undefined;
 }
 
 /** A stream being relayed. */
@@ -141,6 +147,8 @@ export interface StreamRelay {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
+  /** Calls so far of tools that usage does not report. Default: none. */
+  readonly units?: ToolCalls | undefined;
   /** Whether the vendor finished the reply; a stream that ends earlier was cut off. */
   readonly finished: boolean;
   /** Whether the terminal event was relayed, so that nothing can be missing. */

@@ -7,17 +7,21 @@ import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { Outline } from "./json/outline.ts";
-import type { FeatureUnit } from "./billed-features.ts";
+import {
+  type BilledFeatures,
+  type FeatureRules,
+  FeatureUse,
+  type ToolTypeCheck,
+} from "./billed-features.ts";
+import type { FoundMedia } from "./json/media.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** Facts about a request. */
-export interface GuardOptions {
+export interface GuardOptions extends FeatureRules {
   /** Whether the account's ownership of all referenced objects was verified. */
   readonly isVerified: boolean;
   /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
   readonly vendorUrl?: string | undefined;
-  /** Whether the call's price has a unit that is refused without one. Default: none. */
-  readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
   /** The outline of the body, if known. Absent: the body is searched. */
   readonly outline?: Outline;
 }
@@ -25,9 +29,10 @@ export interface GuardOptions {
 /**
  * Checks a body.
  *
+ * @returns what it asks for beyond text; `undefined`: nothing
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
-export type Guard = (body: Uint8Array, options: GuardOptions) => void;
+export type Guard = (body: Uint8Array, options: GuardOptions) => BilledFeatures | undefined;
 
 /** The names that make a guard parse a body. Bodies without any of them are not parsed. */
 export interface GuardedNames {
@@ -35,8 +40,10 @@ export interface GuardedNames {
   readonly members: readonly string[];
   /** Names below it. */
   readonly nested: readonly string[];
-  /** Whether the JSON of `tools` may contain a tool that must be refused. */
+  /** Whether the JSON of `tools` may contain a tool that is billed or refused. */
   readonly areToolsSuspect: (json: string) => boolean;
+  /** The kinds of media whose audio the vendor bills. */
+  readonly audible: ReadonlySet<FoundMedia["kind"]>;
 }
 
 /**
@@ -45,8 +52,8 @@ export interface GuardedNames {
  * parsed too.
  */
 export function guardOf(
-  { members, nested, areToolsSuspect }: GuardedNames,
-  check: (record: JsonRecord, options: GuardOptions) => void,
+  { members, nested, areToolsSuspect, audible }: GuardedNames,
+  check: (record: JsonRecord, options: GuardOptions, found: GuardedBody) => void,
 ): Guard {
   const topLevel = new Set(members);
   // Items of the input can contain tools too.
@@ -63,10 +70,48 @@ export function guardOf(
   };
   return (body, options) => {
     const bytes = asBuffer(body);
-    if (options.isVerified && !isSuspect(bytes, options.outline)) return;
+    const hasAudio = options.outline !== undefined && hasMedia(options.outline, audible);
+    if (options.isVerified && !hasAudio && !isSuspect(bytes, options.outline)) return undefined;
     const record = parseRecord(bytes.toString("utf8"));
-    if (record !== undefined) check(record, options);
+    if (record === undefined) return undefined;
+    const use = new FeatureUse(options);
+    if (hasAudio) use.use("audio_input", audioPath(record, "") ?? "messages", "audio");
+    check(record, options, { bytes, use });
+    return use.features;
   };
+}
+
+/** A body that is checked. */
+export interface GuardedBody {
+  readonly bytes: Buffer;
+  /** Collects the billed features. */
+  readonly use: FeatureUse;
+}
+
+function hasMedia({ media }: Outline, kinds: ReadonlySet<FoundMedia["kind"]>): boolean {
+  for (const { kind } of media) if (kinds.has(kind)) return true;
+  return false;
+}
+
+/** The path of the first audio or video in a body; `undefined`: it has another form. */
+function audioPath(value: unknown, path: string): string | undefined {
+  if (Array.isArray(value)) {
+    for (const [at, each] of value.entries()) {
+      const found = audioPath(each, `${path}[${at}]`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  if (!isRecord(value)) return undefined;
+  const type = textAt(value, "mimeType") || textAt(value, "mime_type");
+  if (/^(?:audio|video)\//.test(type)) return path;
+  for (const [name, each] of Object.entries(value)) {
+    const member = path === "" ? name : `${path}.${name}`;
+    if (/audio|video/.test(name) && each != null) return member;
+    const found = audioPath(each, member);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Refuses a member that names another model. */
@@ -112,18 +157,21 @@ export function checkServiceTier(tier: unknown): void {
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
-/** Checks the type of a tool, or a part of it. */
-export type ToolCheck = (tool: JsonRecord, path: string) => void;
+/** How tools are checked. */
+export interface ToolCheck {
+  readonly checkType: ToolTypeCheck;
+  readonly use: FeatureUse;
+}
 
 /** Checks the tools of a request, including nested ones. */
-export function checkTools(tools: unknown, path: string, checkType: ToolCheck): void {
+export function checkTools(tools: unknown, path: string, check: ToolCheck): void {
   if (!Array.isArray(tools)) return;
   for (const [at, tool] of tools.entries()) {
-    if (isRecord(tool)) checkTool(tool, `${path}[${at}]`, checkType);
+    if (isRecord(tool)) checkTool(tool, `${path}[${at}]`, check);
   }
 }
 
-function checkTool(tool: JsonRecord, path: string, checkType: ToolCheck): void {
+function checkTool(tool: JsonRecord, path: string, check: ToolCheck): void {
   // Its images come from another model, whether it is named or not.
   if (textAt(tool, "type") === "image_generation") {
     throw refuseModel(tool["model"] == null ? `${path}.type` : `${path}.model`);
@@ -134,8 +182,8 @@ function checkTool(tool: JsonRecord, path: string, checkType: ToolCheck): void {
   checkContainer(tool["container"], `${path}.container`);
   // A computer's is a word.
   if (isRecord(tool["environment"])) checkContainer(tool["environment"], `${path}.environment`);
-  checkTools(tool["tools"], `${path}.tools`, checkType);
-  checkType(tool, path);
+  checkTools(tool["tools"], `${path}.tools`, check);
+  check.checkType(tool, path, check.use);
 }
 
 /** Checks where code runs: only in a new container, or on the client's machine. */

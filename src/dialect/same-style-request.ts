@@ -1,7 +1,6 @@
 /** Reads a request of a style that reports usage by itself, so that relaying it changes only the model's name. */
 import { asBuffer } from "../core/bytes.ts";
 import {
-  type Edit,
   type KnownMembers,
   type Members,
   pickMembers,
@@ -12,6 +11,7 @@ import {
 } from "./body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "./dialect.ts";
 import type { Outline } from "./json/outline.ts";
+import type { Edit } from "./json/splice.ts";
 
 /** A request body whose members have been found. */
 export interface FoundBody {

@@ -4,6 +4,7 @@ import type { GenerateEvent, Reply, ReplyEnd } from "../../gen/uas/inference/v1/
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
+import type { ToolCalls } from "./billed-features.ts";
 import type {
   CallerCodec,
   ReplyOptions,
@@ -13,6 +14,7 @@ import type {
 } from "./codec.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
+import { countTools, ToolCallCount } from "./tool-calls.ts";
 import type { ToolRestorer } from "./tool-restorer.ts";
 
 /** Two styles that do not know each other. */
@@ -77,9 +79,10 @@ function readReply(
   const textBytes = replyTextBytes(reply);
   const { usage } = reply;
   const due = charged(usage, textBytes);
-  if (due === usage || due === undefined) return { reply, usage, textBytes };
+  const units = countTools(reply.parts);
+  if (due === usage || due === undefined) return { reply, usage, textBytes, units };
   reply.usage = due;
-  return { reply, usage, textBytes, estimated: due };
+  return { reply, usage, textBytes, units, estimated: due };
 }
 
 /** What a stream says of the call, whoever it is written for. */
@@ -100,6 +103,10 @@ export abstract class EventReply {
 
   get textBytes(): number {
     return this.source.textBytes;
+  }
+
+  get units(): ToolCalls | undefined {
+    return this.source.units;
   }
 
   get finished(): boolean {
@@ -169,6 +176,7 @@ export class EventStream {
   readonly #decoder: StreamDecoder;
   readonly #tools: ToolRestorer;
   readonly #charged: ChargedUsage;
+  readonly #count = new ToolCallCount();
 
   constructor(decoder: StreamDecoder, tools: ToolRestorer, charged: ChargedUsage) {
     this.#decoder = decoder;
@@ -179,6 +187,11 @@ export class EventStream {
   /** What the vendor reported so far. */
   get usage(): Usage | undefined {
     return this.#decoder.usage;
+  }
+
+  /** Calls so far of tools that usage does not report. */
+  get units(): ToolCalls | undefined {
+    return this.#count.calls;
   }
 
   /** The events that `pieces` complete. Nothing follows an end or an error. */
@@ -197,7 +210,8 @@ export class EventStream {
       if (kind.case === "partDelta") {
         const { delta } = kind.value;
         if (typeof delta.value === "string") this.textBytes += Buffer.byteLength(delta.value);
-      } else if (kind.case === "end") {
+      } else if (kind.case === "partStart") this.#count.addPart(kind.value.part);
+      else if (kind.case === "end") {
         this.finished = true;
         this.#setUsage(kind.value);
         return events.slice(0, at + 1);

@@ -12,6 +12,13 @@ export interface ReportedUsage {
   readonly reasoning: unknown;
   /** Of those written to a cache, the ones kept for an hour. Default 0. */
   readonly hourWritten?: unknown;
+  /** Of the tokens read, those of audio. Default 0. */
+  readonly heard?: unknown;
+  /** Of the tokens produced, those of audio. Default 0. */
+  readonly spoken?: unknown;
+  /** Calls of the vendor's tools. Default: none. */
+  readonly webSearches?: unknown;
+  readonly webFetches?: unknown;
 }
 
 /** The usage; `undefined` where the two totals are not whole numbers from 0 on. A part is never more
@@ -22,14 +29,34 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
   const cachedInputTokens = Math.min(tokenCount(reported.cached) ?? 0, inputTokens);
   const written = Math.min(tokenCount(reported.written) ?? 0, inputTokens - cachedInputTokens);
-  return create(UsageSchema, {
+  const reasoningTokens = Math.min(tokenCount(reported.reasoning) ?? 0, outputTokens);
+  const usage = create(UsageSchema, {
     inputTokens,
     cachedInputTokens,
     cacheWriteTokens: written,
     outputTokens,
-    reasoningTokens: Math.min(tokenCount(reported.reasoning) ?? 0, outputTokens),
-    cacheWrite1hTokens: Math.min(tokenCount(reported.hourWritten) ?? 0, written),
+    reasoningTokens,
   });
+  setSome(usage, "cacheWrite1hTokens", reported.hourWritten, written);
+  setSome(usage, "audioInputTokens", reported.heard, inputTokens - cachedInputTokens - written);
+  setSome(usage, "audioOutputTokens", reported.spoken, outputTokens - reasoningTokens);
+  setSome(usage, "webSearches", reported.webSearches);
+  setSome(usage, "webFetches", reported.webFetches);
+  return usage;
+}
+
+type RareMember =
+  | "cacheWrite1hTokens"
+  | "audioInputTokens"
+  | "audioOutputTokens"
+  | "webSearches"
+  | "webFetches";
+
+/** Sets what few calls use, where there is any. @param max of which it is a part. Default: no limit */
+function setSome(usage: Usage, member: RareMember, reported: unknown, max = Infinity): void {
+  if (reported === undefined) return;
+  const quantity = Math.min(tokenCount(reported) ?? 0, max);
+  if (quantity > 0) usage[member] = quantity;
 }
 
 /** A whole number from 0 on that an int32 holds; else `undefined`. */

@@ -125,6 +125,7 @@ function guardedBody(
   { request, body, model }: CountContext,
   vendorModel: string,
 ): readonly Buffer[] {
+  // Counting runs no tool, whatever the request offers.
   const options = { isVerified: false, hasPrice: pricedUnits(model) };
   textDialects.get(request.dialect)?.guard?.(body.bytes, options);
   return body.forVendor(vendorModel);

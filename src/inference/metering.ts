@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../billing/prices/price.ts";
 import { bytesPerToken } from "../config/limits.ts";
+import type { BilledFeatures } from "../dialect/billed-features.ts";
 
 /** The facts of a reply that ended, completely or not. */
 export interface Delivered {
@@ -83,4 +84,41 @@ export function meterInput(delivered: Delivered): Metered {
     return { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
   const usage = create(UsageSchema, { inputTokens });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
+}
+
+/**
+ * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or tools and audio that
+ * nobody asked for, is not the customer's concern: audio then counts as text. Returns the same object where there is
+ * nothing of it, as for nearly every call.
+ *
+ * @param units tools that were counted in the reply, for vendors whose usage does not have them
+ */
+export function withinRequest(
+  usage: Usage,
+  units: UnitUsage | undefined,
+  features: BilledFeatures | undefined,
+): Usage {
+  if (features === undefined && !hasFeatures(usage)) return usage;
+  const { unreported = {} } = features ?? {};
+  const bounded: Usage = { ...usage };
+  for (const member of toolMembers) {
+    const calls = usage[member] ?? units?.[member] ?? unreported[member] ?? 0;
+    bounded[member] = Math.min(calls, features?.[member] ?? 0) || undefined;
+  }
+  if (features?.hasAudioInput !== true) bounded.audioInputTokens = undefined;
+  if (features?.hasAudioOutput !== true) bounded.audioOutputTokens = undefined;
+  return bounded;
+}
+
+const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;
+
+function hasFeatures(usage: Usage): boolean {
+  return (
+    usage.audioInputTokens !== undefined ||
+    usage.audioOutputTokens !== undefined ||
+    usage.webSearches !== undefined ||
+    usage.webFetches !== undefined ||
+    usage.codeExecutions !== undefined ||
+    usage.fileSearches !== undefined
+  );
 }

@@ -5,6 +5,7 @@
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../billing/prices/price.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { webhookBodyBytesMax } from "../config/limits.ts";
 import { rareQuantitiesOf } from "../config/price-units.ts";
@@ -21,7 +22,7 @@ import {
   type TaskFaultCode,
 } from "../vendor/task.ts";
 import { upstreamRequestId } from "./headers.ts";
-import { estimateTokens, meter, type Metered } from "./metering.ts";
+import { estimateTokens, meter, type Metered, withinRequest } from "./metering.ts";
 import type {
   Chunk,
   PlannedRoute,
@@ -106,7 +107,7 @@ const onlyOnce = { attempts: 1, withinMs: 0 };
 
 /** The stream so far, for the cost of a stopped exchange. */
 interface Progress {
-  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes">;
+  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes" | "units">;
 }
 
 /** The cost of a stopped exchange, as for a disconnected client (R-MON-8): the input and the received text, or nothing
@@ -118,7 +119,7 @@ function costSoFar({ stream }: Progress, prepared: PreparedCall): ReportedCost |
     textBytes: stream?.textBytes ?? 0,
     isComplete: false,
   });
-  return metered.isCharged ? textUsage(metered) : undefined;
+  return metered.isCharged ? textUsage(bounded(metered, stream?.units, prepared)) : undefined;
 }
 
 async function read<Out extends Chunk>(
@@ -144,7 +145,7 @@ async function read<Out extends Chunk>(
     if (last.length > 0) take(last);
     if (!stream.finished) throw new HttpFailure("reset", "the stream was cut");
   }
-  const { usage: reported, estimated: told, textBytes = 0 } = answer ?? stream ?? {};
+  const { usage: reported, estimated: told, textBytes = 0, units } = answer ?? stream ?? {};
   const isCounted = reported !== undefined || told !== undefined;
   const metered = meter({
     reported,
@@ -154,7 +155,23 @@ async function read<Out extends Chunk>(
     textBytes,
     isComplete: true,
   });
-  return { metered, upstreamId: upstreamRequestId(reply.headers), dropped: prepared.dropped };
+  return {
+    metered: bounded(metered, units, prepared),
+    upstreamId: upstreamRequestId(reply.headers),
+    dropped: prepared.dropped,
+  };
+}
+
+/** What is charged of a usage: at most what the request asked for. */
+function bounded(
+  metered: Metered,
+  units: UnitUsage | undefined,
+  { features }: PreparedCall,
+): Metered {
+  const { usage } = metered;
+  return usage === undefined
+    ? metered
+    : { ...metered, usage: withinRequest(usage, units, features) };
 }
 
 function estimateInput({ body }: PreparedCall): number {

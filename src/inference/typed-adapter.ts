@@ -10,6 +10,8 @@ import {
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
+import { applyEdits } from "../dialect/body-members.ts";
+import { countTools } from "../dialect/tool-calls.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
@@ -97,8 +99,21 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       sourceDialect: undefined,
     });
     // Parts in the vendor's own style are relayed unchanged, so they must be checked.
-    codec.guard?.(encoded.body, { isVerified: false, hasPrice: pricedUnits(model), vendorUrl });
-    return { headers: encoded.headers, body: [encoded.body], dropped: encoded.dropped };
+    const features = codec.guard?.(encoded.body, {
+      isVerified: false,
+      hasPrice: pricedUnits(model),
+      maxToolCalls: model.maxToolCalls,
+      vendorUrl,
+      outline: encoded.outline(),
+    });
+    const body = applyEdits(encoded.body, features?.edits ?? []);
+    return {
+      headers: encoded.headers,
+      body,
+      size: () => encoded.outline(),
+      dropped: encoded.dropped,
+      features,
+    };
   }
 
   whole(body: Buffer, { dialect }: PlannedRoute): WholeReply<GenerateEvent[]> {
@@ -113,7 +128,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     this.#onReply?.(reply);
     // `onReply` has the complete reply already: one empty event stands for it.
     const events = this.#generation.stream ? replyEvents(reply) : [create(GenerateEventSchema)];
-    return { body: events, usage, estimated, textBytes };
+    return { body: events, usage, estimated, textBytes, units: countTools(reply.parts) };
   }
 
   stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {

@@ -11,7 +11,6 @@ import { type EncodedRequest, type RequestTarget } from "../dialect/codec.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { CostStream, writeReplyCost } from "../dialect/cost.ts";
 import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
-import type { GuardOptions } from "../dialect/guard.ts";
 import { textDialects } from "../dialect/index.ts";
 import {
   type Translation,
@@ -21,7 +20,8 @@ import {
 } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Outline } from "../dialect/json/outline.ts";
-import { namedModel } from "../dialect/body-members.ts";
+import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
+import { applyEdits, namedModel } from "../dialect/body-members.ts";
 import {
   withMemberName,
   memberNameOf,
@@ -173,19 +173,23 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { headers: sentHeaders, strict } = this.#options.request;
     const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
     const isOwn = planned.dialect === this.dialect;
-    const hasPrice = pricedUnits(model);
-    if (isOwn) this.#style.guard?.(body, { isVerified: true, hasPrice, outline: text.outline });
+    const { maxToolCalls } = model;
+    const rules = { hasPrice: pricedUnits(model), maxToolCalls };
+    const { outline } = text;
+    const asked = isOwn && this.#style.guard?.(body, { ...rules, isVerified: true, outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {
       const source = asBuffer(body);
-      return { headers, body: text.forVendor(planned.route), source, dropped: [] };
+      const features = asked || undefined;
+      const sent = text.forVendor(planned.route, features?.edits);
+      return { headers, body: sent, source, dropped: [], features };
     }
-    const encoded = this.#encoded(planned, {
+    const { encoded, features } = this.#encoded(planned, {
       model: planned.route.model,
       stream: text.stream,
       limitParameter: planned.route.limitParameter,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
-      hasPrice,
+      rules,
     });
     const dropped = encoded.dropped
       .filter((name) => this.dialect !== Dialect.RESPONSES || !gatewayMembers.has(name))
@@ -193,7 +197,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (strict) refuseDropped(dropped);
     // The client's headers win in its own style, as in a relayed request.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
-    return { headers: sent, body: [encoded.body], size: () => encoded.outline(), dropped };
+    const sentBody = applyEdits(encoded.body, features?.edits ?? []);
+    return { headers: sent, body: sentBody, size: () => encoded.outline(), dropped, features };
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
@@ -250,20 +255,22 @@ export class WireRequest extends ReadRequest<Buffer> {
 
   #encoded(
     { dialect, vendorUrl }: PlannedRoute,
-    { hasPrice, ...target }: RequestTarget & Pick<GuardOptions, "hasPrice">,
-  ): EncodedRequest {
+    { rules, ...target }: RequestTarget & { readonly rules: FeatureRules },
+  ): {
+    readonly encoded: EncodedRequest;
+    readonly features: BilledFeatures | undefined;
+  } {
     const generation = this.#decoded();
     try {
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
-      if (dialect !== this.dialect)
-        codec.guard?.(encoded.body, {
-          isVerified: true,
-          hasPrice,
-          vendorUrl,
-          outline: encoded.outline(),
-        });
-      return encoded;
+      const features = codec.guard?.(encoded.body, {
+        ...rules,
+        isVerified: true,
+        vendorUrl,
+        outline: encoded.outline(),
+      });
+      return { encoded, features };
     } catch (error) {
       throw withMemberName(this.#style.memberNames, error);
     }

@@ -6,6 +6,7 @@ import type { ModelConfig } from "../config/config.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
+import type { BilledFeatures } from "../dialect/billed-features.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { asJob } from "../inference/job-reply.ts";
 import { detachedReadMs } from "../inference/upstream.ts";
@@ -88,6 +89,8 @@ class NativeRequest extends ReadRequest<Buffer> {
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
+  /** What the request asks for beyond text; `undefined`: nothing. */
+  readonly #features: BilledFeatures | undefined;
   /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
 
@@ -106,7 +109,8 @@ class NativeRequest extends ReadRequest<Buffer> {
       return;
     }
     checkModel(found.model, route.types);
-    const { maxOutputTokens, choices = 1, ...most } = route.limits(request, found.model);
+    const { maxOutputTokens, choices = 1, features, ...most } = route.limits(request, found.model);
+    this.#features = features;
     const units = unitsOf({
       images: times(most.images, choices),
       seconds: times(most.seconds, choices),
@@ -149,7 +153,8 @@ class NativeRequest extends ReadRequest<Buffer> {
       const looked = begun.then((reply) => unwrapFirstEventError(vendor, reply));
       return this.#exchange.route.isJob ? asJob(looked) : looked;
     };
-    return { headers: sent.headers, body: sent.body, dropped: [], send };
+    const features = this.#features;
+    return { headers: sent.headers, body: sent.body, dropped: [], features, send };
   }
 
   override isStreamed({ status, headers }: VendorReply): boolean {

@@ -8,6 +8,7 @@ import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
+import type { BilledFeatures } from "../dialect/billed-features.ts";
 import type { TaskUpdate, TaskUnits } from "./task.ts";
 
 /** The native API of a vendor. */
@@ -162,6 +163,8 @@ export interface NativeLimits {
   readonly images?: number;
   /** Seconds of video or audio per choice. Default 0. */
   readonly seconds?: number;
+  /** What the request asks for beyond text. Default: nothing. */
+  readonly features?: BilledFeatures | undefined;
 }
 
 /** Meters the JSON of a reply: of each event, or of the whole. */

@@ -13,6 +13,16 @@ const route = (model: string) => [{ vendor: "gemini", model }];
 /** The models: some by the vendor's name, one by one of ours. */
 export const geminiModels: Readonly<Record<string, TestModel>> = {
   "gemini-x": { routes: route("gemini-x") },
+  "gemini-tools": {
+    routes: route("gemini-tools"),
+    price: {
+      ...priceDefault,
+      audioInput: 1_000_000_000n,
+      audioOutput: 10_000_000_000n,
+      webSearch: 14_000_000n,
+      codeExecution: 1_000_000n,
+    },
+  },
   "our/name": { routes: route("gemini-y") },
   "gemini-image": {
     type: ModelType.IMAGE,

@@ -154,6 +154,66 @@ test.each([
   expect(gateway.vendor.requests).toEqual([]);
 });
 
+test.each(["generateContent", "streamGenerateContent?alt=sse"])(
+  "tools and audio that the model has a price for are charged by their own units, within the request: %s",
+  async (method) => {
+    const candidate = {
+      content: { parts: [{ executableCode: { code: "1" } }, { text: "Hello" }] },
+      finishReason: "STOP",
+      groundingMetadata: { webSearchQueries: ["a", "b", "a"] },
+    };
+    const reply = {
+      candidates: [candidate],
+      usageMetadata: {
+        promptTokenCount: 1_000,
+        promptTokensDetails: [{ modality: "AUDIO", tokenCount: 600 }],
+        candidatesTokenCount: 50,
+        candidatesTokensDetails: [{ modality: "AUDIO", tokenCount: 40 }],
+      },
+    };
+    const isStream = method.startsWith("stream");
+    const json = JSON.stringify(reply);
+    gateway.vendor.answer(() =>
+      isStream
+        ? { body: `data: ${json}\n\n`, headers: { "content-type": "text/event-stream" } }
+        : { body: json },
+    );
+    const id = `tools-${method}`;
+    const inlineData = { mimeType: "audio/wav", data: "AAAA" };
+    const response = await ask(`/v1beta/models/gemini-tools:${method}`, {
+      body: JSON.stringify({
+        contents: [{ parts: [{ inlineData }, { text: "Hi" }] }],
+        tools: [{ googleSearch: {} }],
+        generationConfig: { responseModalities: ["TEXT", "AUDIO"] },
+      }),
+      headers: { "x-request-id": id },
+    });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    const { usage, cost } = await gateway.call(id);
+    // The code was not asked for.
+    expect(usage).toMatchObject({ audioInputTokens: 600, audioOutputTokens: 40, webSearches: 2 });
+    expect(usage?.codeExecutions).toBeUndefined();
+    expect(cost?.amountNanos).toBe(
+      400n * 250n + 600n * 1_000n + 10n * 2_000n + 40n * 10_000n + 2n * 14_000_000n,
+    );
+  },
+);
+
+test.each([
+  { inlineData: { mimeType: "audio/wav", data: "AAAA" } },
+  { inline_data: { mime_type: "video/mp4", data: "AAAA" } },
+  { fileData: { fileUri: "https://example.com/a" } },
+])("audio in a request is refused where the model has no price for it: %j", async (part) => {
+  const response = await ask("/v1beta/models/gemini-x:generateContent", {
+    body: JSON.stringify({ contents: [{ parts: [part, { text: "Hi" }] }] }),
+  });
+  expect([response.status, await response.text()]).toEqual([
+    400,
+    expect.stringContaining("audio_input"),
+  ]);
+  expect(gateway.vendor.requests).toEqual([]);
+});
+
 test.each([
   ["google_search", { tools: [{ type: "google_search" }] }],
   ["mcp_server", { tools: [{ type: "mcp_server", url: "https://a.test" }] }],

@@ -2,10 +2,9 @@
 import {
   checkModalities,
   checkSwitches,
-  refuseUnpriced,
   suspectTools,
   toolTypeCheck,
-  type FeatureUnit,
+  type ToolUnit,
 } from "../billed-features.ts";
 import { checkFiles, checkModeration, checkServiceTier, checkTools, guardOf } from "../guard.ts";
 
@@ -15,7 +14,7 @@ const tools = {
 } as const;
 
 /** Searches of OpenAI, and of vendors that speak its style. */
-const switches: readonly (readonly [string, FeatureUnit])[] = [
+const switches: readonly (readonly [string, ToolUnit])[] = [
   ["web_search_options", "tools.web_search"],
   ["search_parameters", "tools.web_search"],
   ["enable_search", "tools.web_search"],
@@ -27,17 +26,18 @@ const suspects = {
   members: ["moderation", "service_tier", "modalities", "audio", ...switches.map(([name]) => name)],
   nested: ["file_id"],
   areToolsSuspect: suspectTools(tools),
+  audible: new Set(["audio"] as const),
 };
 
 const checkType = toolTypeCheck(tools);
 
 /** Checks a body of chat completions. */
-export const guardChat = guardOf(suspects, (body) => {
+export const guardChat = guardOf(suspects, (body, _options, { use }) => {
   checkModeration(body);
   checkServiceTier(body["service_tier"]);
-  checkSwitches(body, switches);
-  checkModalities(body["modalities"], "modalities");
-  if (body["audio"] != null) throw refuseUnpriced("audio", "audio", "audio_output");
-  checkTools(body["tools"], "tools", checkType);
+  checkSwitches(body, switches, use);
+  checkModalities(body["modalities"], "modalities", use);
+  if (body["audio"] != null) use.use("audio_output", "audio", "audio");
+  checkTools(body["tools"], "tools", { checkType, use });
   checkFiles(body["messages"], "messages");
 });

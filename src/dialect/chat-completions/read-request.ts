@@ -2,7 +2,6 @@
 import { asBuffer } from "../../core/bytes.ts";
 import { invalid } from "../../core/validation.ts";
 import {
-  type Edit,
   knownMembers,
   type Members,
   pickMembers,
@@ -16,6 +15,7 @@ import {
 import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
+import type { Edit } from "../json/splice.ts";
 
 /** What `true` begins with. */
 const trueStart = 0x74;

@@ -1,31 +1,31 @@
 /** The figures of a call's consumption, both ways. */
-import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type JsonRecord, recordAt } from "../json/value.ts";
+import { reportedUsage } from "../usage.ts";
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
   if (wire === undefined) return undefined;
-  const input = countAt(wire, "prompt_tokens");
-  const output = countAt(wire, "completion_tokens");
-  if (input === undefined || output === undefined) return undefined;
-  const read = recordAt(wire, "prompt_tokens_details") ?? {};
-  const made = recordAt(wire, "completion_tokens_details") ?? {};
-  const cached = Math.min(countAt(read, "cached_tokens") ?? 0, input);
-  const written = countAt(read, "cache_write_tokens") ?? 0;
-  const reasoning = countAt(made, "reasoning_tokens") ?? 0;
-  return create(UsageSchema, {
-    inputTokens: input,
-    cachedInputTokens: cached,
-    cacheWriteTokens: Math.min(written, input - cached),
-    outputTokens: output,
-    reasoningTokens: Math.min(reasoning, output),
+  const read = recordAt(wire, "prompt_tokens_details");
+  const made = recordAt(wire, "completion_tokens_details");
+  return reportedUsage({
+    input: wire["prompt_tokens"],
+    cached: read?.["cached_tokens"],
+    written: read?.["cache_write_tokens"],
+    heard: read?.["audio_tokens"],
+    output: wire["completion_tokens"],
+    reasoning: made?.["reasoning_tokens"],
+    spoken: made?.["audio_tokens"],
+    // OpenRouter and Perplexity.
+    webSearches:
+      recordAt(wire, "server_tool_use")?.["web_search_requests"] ?? wire["num_search_queries"],
   });
 }
 
 /** The figures for a client. */
 export function encodeUsage(usage: Usage): JsonRecord {
   const { inputTokens, outputTokens, cacheWriteTokens } = usage;
+  const { audioInputTokens, audioOutputTokens, webSearches } = usage;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
@@ -33,7 +33,12 @@ export function encodeUsage(usage: Usage): JsonRecord {
     prompt_tokens_details: {
       cached_tokens: usage.cachedInputTokens,
       ...(cacheWriteTokens > 0 && { cache_write_tokens: cacheWriteTokens }),
+      ...(audioInputTokens !== undefined && { audio_tokens: audioInputTokens }),
     },
-    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      ...(audioOutputTokens !== undefined && { audio_tokens: audioOutputTokens }),
+    },
+    ...(webSearches !== undefined && { server_tool_use: { web_search_requests: webSearches } }),
   };
 }

@@ -18,7 +18,7 @@ import { sealOf, type SealPlace } from "./reasoning.ts";
 import { type Finish, readFinish } from "./finish-reason.ts";
 import { candidateOf, emptyReasoning, emptyText } from "./wire.ts";
 import { readFailure } from "./errors.ts";
-import { readUsage } from "./usage.ts";
+import { GeminiToolCount, readUsage } from "./usage.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
@@ -28,6 +28,7 @@ export class ReplyReader {
   readonly #parts = new PartReader();
   #id: string | undefined;
   #usage: Usage | undefined;
+  readonly #tools = new GeminiToolCount();
   #finish: Finish | undefined;
   #isOver = false;
 
@@ -45,7 +46,8 @@ export class ReplyReader {
   read(chunk: JsonRecord, events: GenerateEvent[]): void {
     if (this.#isOver) return;
     const candidate = candidateOf(chunk);
-    this.#usage = readUsage(chunk) ?? this.#usage;
+    this.#tools.read(candidate);
+    this.#usage = readUsage(chunk, this.#tools.calls) ?? this.#usage;
     const failure = readFailure(chunk, candidate);
     if (failure !== undefined) {
       this.#isOver = true;

@@ -1,11 +1,11 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkModalities,
+  FeatureUse,
   refuseUnknown,
-  refuseUnpriced,
   toolTypeCheck,
-  type FeatureUnit,
   type ToolRules,
+  type ToolUnit,
 } from "../billed-features.ts";
 import { checkServiceTier, guardOf, refuseStored } from "../guard.ts";
 import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
@@ -14,6 +14,8 @@ const suspects = {
   members: ["serviceTier"],
   nested: ["fileUri", "file_uri", "responseModalities", "response_modalities"],
   areToolsSuspect: hasOwnTool,
+  // A video has a track of audio.
+  audible: new Set(["audio", "video"] as const),
 };
 
 /** Whether one of the tools is not the caller's function. Tools have names here, and no types. */
@@ -29,12 +31,12 @@ function isFunctions(name: string): boolean {
 
 /** Checks a body of Gemini's, which is always one of ours: callers know its members by other names, but for parts and
  * tools of Gemini's own, which pass whole. */
-export const guardGemini = guardOf(suspects, (body, { vendorUrl }) => {
+export const guardGemini = guardOf(suspects, (body, { vendorUrl }, { use }) => {
   checkServiceTier(body["serviceTier"]);
   const vendorHost = hostOf(vendorUrl ?? "");
   for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], vendorHost);
-  checkGeminiTools(body["tools"]);
-  checkGeminiConfig(body["generationConfig"]);
+  checkGeminiTools(body["tools"], use);
+  checkGeminiConfig(body["generationConfig"], use);
 });
 
 /** Refuses files that the vendor keeps, in parts and in what is below them. */
@@ -77,11 +79,10 @@ function hostOf(address: string): string | undefined {
   return URL.parse(address)?.hostname.replace(/\.$/, "");
 }
 
-/** Refuses tools that Google runs. Functions are the caller's own. */
-export function checkGeminiTools(tools: unknown): void {
-  if (!Array.isArray(tools)) return;
-  for (const tool of tools) {
-    if (isRecord(tool)) checkTool(tool);
+/** Checks tools that Google runs. Functions are the caller's own. */
+export function checkGeminiTools(tools: unknown, use: FeatureUse): void {
+  for (const tool of Array.isArray(tools) ? tools : [tools]) {
+    if (isRecord(tool)) checkTool(tool, use);
   }
 }
 
@@ -98,22 +99,22 @@ const interactionTools: ToolRules = {
 
 const checkInteractionTool = toolTypeCheck(interactionTools);
 
-/** Refuses tools of the interactions API that Google runs. */
+/** Refuses tools of the interactions API that Google runs: its replies do not report their calls. */
 export function checkInteractionTools(tools: unknown): void {
-  if (!Array.isArray(tools)) return;
-  for (const [at, tool] of tools.entries()) {
-    if (isRecord(tool)) checkInteractionTool(tool, `tools[${at}]`);
+  const use = new FeatureUse({});
+  for (const [at, tool] of (Array.isArray(tools) ? tools : [tools]).entries()) {
+    if (isRecord(tool)) checkInteractionTool(tool, `tools[${at}]`, use);
   }
 }
 
-/** Refuses replies with audio. @param config `generationConfig` */
-export function checkGeminiConfig(config: unknown): void {
+/** Checks whether replies have audio. @param config `generationConfig` */
+export function checkGeminiConfig(config: unknown, use: FeatureUse): void {
   if (!isRecord(config)) return;
   for (const name of ["responseModalities", "response_modalities"]) {
     const words = config[name];
     // Images are priced by the tokens of the reply, or by the image.
     const checked = Array.isArray(words) ? words.filter((word) => !isImage(word)) : words;
-    checkModalities(checked, name);
+    checkModalities(checked, name, use);
   }
 }
 
@@ -121,13 +122,13 @@ function isImage(word: unknown): boolean {
   return typeof word === "string" && word.toLowerCase() === "image";
 }
 
-const billedTools: readonly (readonly [name: RegExp, unit: FeatureUnit])[] = [
+const billedTools: readonly (readonly [name: RegExp, unit: ToolUnit])[] = [
   [/^(?:google|enterprise|web)_?search/i, "tools.web_search"],
   [/^code_?execution$/i, "tools.code_execution"],
   [/^url_?context$/i, "tools.web_fetch"],
 ];
 
-function checkTool(tool: JsonRecord): void {
+function checkTool(tool: JsonRecord, use: FeatureUse): void {
   for (const name of ["fileSearch", "file_search", "retrieval"]) {
     if (tool[name] != null) throw refuseStored("tools", "leave it out, and send what is needed");
   }
@@ -135,6 +136,7 @@ function checkTool(tool: JsonRecord): void {
     if (value == null || isFunctions(name)) continue;
     const asked = `the tool "${name.slice(0, 64)}"`;
     const [, unit] = billedTools.find(([pattern]) => pattern.test(name)) ?? [];
-    throw unit === undefined ? refuseUnknown("tools", asked) : refuseUnpriced("tools", asked, unit);
+    if (unit === undefined) throw refuseUnknown("tools", asked);
+    use.useTool(unit, { path: "tools", asked });
   }
 }

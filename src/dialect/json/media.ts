@@ -11,7 +11,7 @@ import { type JsonText, stringEnd, weightUpTo } from "./string-scan.ts";
 
 /** An image, document or audio of a request. */
 export interface Media {
-  readonly kind: "image" | "document" | "other" | "sealed";
+  readonly kind: "image" | "document" | "audio" | "video" | "other" | "sealed";
   /** Length of its base64 in bytes; `undefined` where it is given by URL or id. */
   readonly bytes: number | undefined;
 }
@@ -189,5 +189,7 @@ function placeIn(outer: Level, role: number): PlaceValue {
 function kindOf(word: string): Media["kind"] {
   if (/image/.test(word)) return "image";
   if (/pdf|file|document|source/.test(word)) return "document";
+  if (/audio/.test(word)) return "audio";
+  if (/video/.test(word)) return "video";
   return "other";
 }

@@ -1,5 +1,12 @@
 import { asBuffer, emptyBuffer } from "../../core/bytes.ts";
 
+/** An edit of a body: the bytes from `start` to `end` (exclusive) are replaced by `text`. */
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
 /** Collects replacements of byte ranges in ascending order and applies them in one copy. Reusable. */
 export class Splicer {
   readonly #starts: number[] = [];

@@ -1,16 +1,24 @@
 /** Refuses bodies with members that must not use the key of the operator. */
-import { checkCacheLife, refuseUnknown, suspectTools, toolTypeCheck } from "../billed-features.ts";
+import {
+  checkCacheLife,
+  readCallLimit,
+  refuseUnknown,
+  suspectTools,
+  toolTypeCheck,
+} from "../billed-features.ts";
 import {
   checkContainer,
   checkFiles,
   checkServiceTier,
   checkTools,
   guardOf,
+  type GuardedBody,
   refuseHigherPrice,
   refuseModel,
   unsupportedThread,
 } from "../guard.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { ObjectScan } from "../json/object-scan.ts";
+import { isRecord, type JsonRecord, textAt } from "../json/value.ts";
 
 const tools = {
   // The caller runs all of these but the search among its own tools, which costs tokens only.
@@ -38,21 +46,46 @@ const suspects = {
   ],
   nested: ["container", "file_id", "ttl"],
   areToolsSuspect: suspectTools(tools),
+  audible: new Set<never>(),
 };
 
-const checkType = toolTypeCheck(tools);
+const checkType = toolTypeCheck(tools, (tool, path) =>
+  readCallLimit(tool["max_uses"], `${path}.max_uses`),
+);
+
+/** The tools whose calls the style can limit. */
+const limited = /^web_(?:search|fetch)_/;
+
+/** Tells the vendor the most calls of each tool, where the request does not. */
+function limitCalls(offered: unknown, { bytes, use }: GuardedBody): void {
+  if (!Array.isArray(offered)) return;
+  const body = new ObjectScan().scan(bytes, 0, bytes.length);
+  const places = body.elements("tools");
+  const calls = String(use.maxToolCalls);
+  for (const [index, tool] of offered.entries()) {
+    const place = places[index];
+    if (!isRecord(tool) || place === undefined || tool["max_uses"] != null) continue;
+    if (!limited.test(textAt(tool, "type"))) continue;
+    const scan = new ObjectScan().scan(bytes, place.start, place.end);
+    const member = scan.find("max_uses");
+    if (member >= 0) use.edit({ start: scan.start(member), end: scan.end(member), text: calls });
+    else use.edit({ start: place.start + 1, end: place.start + 1, text: `"max_uses":${calls},` });
+  }
+}
 
 /** Checks a body of messages. */
-export const guardMessages = guardOf(suspects, (body, { hasPrice }) => {
+export const guardMessages = guardOf(suspects, (body, _options, found) => {
+  const { use } = found;
   if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   checkService(body);
   checkContainer(body["container"], "container");
-  checkTools(body["tools"], "tools", checkType);
+  checkTools(body["tools"], "tools", { checkType, use });
   checkFiles(body["messages"], "messages");
-  const covered = hasPrice?.("cache_write_1h") === true ? ["5m", "1h"] : ["5m"];
+  const covered = use.hasPrice("cache_write_1h") ? ["5m", "1h"] : ["5m"];
   for (const name of ["tools", "system", "messages"]) checkCacheLife(body[name], name, covered);
   checkCacheLife({ cache_control: body["cache_control"] }, "", covered);
+  limitCalls(body["tools"], found);
 });
 
 /** Refuses where and how a request is to be served, if that costs more. */

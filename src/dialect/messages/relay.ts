@@ -4,11 +4,12 @@ import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/object-scan.ts";
+import { ToolCallCount, toolOfBlock } from "../tool-calls.ts";
 import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
-import { estimatedUsage, hourWrites, writeUsage } from "./usage.ts";
+import { estimatedUsage, hourWrites, toolUsage, writeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -16,13 +17,16 @@ export function relayMessagesReply(body: Buffer, options: RelayOptions): Relayed
   const usage = scan.value("usage");
   const block = new ObjectScan();
   let textBytes = 0;
+  const tools = new ToolCallCount();
   for (const { start, end } of scan.elements("content")) {
     textBytes += blockTextBytes(block.scan(body, start, end));
+    countTool(tools, block);
   }
   return {
     body: restoreReplyModel(body, scan, options),
     usage: isRecord(usage) ? readUsage(usage) : undefined,
     textBytes,
+    units: tools.calls,
   };
 }
 
@@ -64,10 +68,13 @@ export class MessagesStreamRelay extends EventRelay {
     switch (event.string("type") || this.eventName()) {
       case "message_start":
         return this.#onStart(this.#member(bytes, "message"));
-      case "content_block_start":
+      case "content_block_start": {
         this.#open.add(event.count("index"));
-        this.textBytes += blockTextBytes(this.#member(bytes, "content_block"));
+        const block = this.#member(bytes, "content_block");
+        this.textBytes += blockTextBytes(block);
+        countTool(this.tools, block);
         return;
+      }
       case "content_block_stop":
         this.#open.delete(event.count("index"));
         return;
@@ -109,6 +116,11 @@ export class MessagesStreamRelay extends EventRelay {
   }
 }
 
+function countTool(tools: ToolCallCount, block: ObjectScan): void {
+  if (!block.is("type", "server_tool_use")) return;
+  tools.add(toolOfBlock("server_tool_use", block.string("name")));
+}
+
 function frame(type: string, members: JsonRecord): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
@@ -138,5 +150,6 @@ function readUsage(usage: JsonRecord): Usage | undefined {
     output: usage["output_tokens"],
     reasoning: recordAt(usage, "output_tokens_details")?.["thinking_tokens"],
     hourWritten: hourWrites(usage),
+    ...toolUsage(usage),
   });
 }

@@ -1,7 +1,6 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
-import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { tokenCount } from "../usage.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type ReportedUsage, reportedUsage } from "../usage.ts";
 import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
 
 /** The largest count that the contract can carry. */
@@ -15,21 +14,27 @@ export function readUsage(record: JsonRecord): Usage | undefined {
   const cached = countAt(record, "cache_read_input_tokens") ?? 0;
   const written = countAt(record, "cache_creation_input_tokens") ?? 0;
   const details = recordAt(record, "output_tokens_details");
-  const reasoning = (details && countAt(details, "thinking_tokens")) ?? 0;
-  return create(UsageSchema, {
-    inputTokens: Math.min((fresh ?? 0) + cached + written, countMax),
-    cachedInputTokens: cached,
-    cacheWriteTokens: written,
-    outputTokens: output ?? 0,
-    reasoningTokens: Math.min(reasoning, output ?? 0),
-    cacheWrite1hTokens: Math.min(hourWrites(record), written),
+  return reportedUsage({
+    input: Math.min((fresh ?? 0) + cached + written, countMax),
+    cached,
+    written,
+    output: output ?? 0,
+    reasoning: details?.["thinking_tokens"],
+    ...toolUsage(record),
+    hourWritten: hourWrites(record),
   });
 }
 
+/** Calls of the tools that the vendor runs, as far as usage has them. */
+export function toolUsage(record: JsonRecord): Pick<ReportedUsage, "webSearches" | "webFetches"> {
+  const tools = recordAt(record, "server_tool_use");
+  if (tools === undefined) return {};
+  return { webSearches: tools["web_search_requests"], webFetches: tools["web_fetch_requests"] };
+}
+
 /** Of the tokens written to the cache, those kept for an hour. */
-export function hourWrites(record: JsonRecord): number {
-  const parts = recordAt(record, "cache_creation");
-  return (parts && tokenCount(parts["ephemeral_1h_input_tokens"])) ?? 0;
+export function hourWrites(record: JsonRecord): unknown {
+  return recordAt(record, "cache_creation")?.["ephemeral_1h_input_tokens"];
 }
 
 /** Usage as the wire tells it. No member is null: some SDKs refuse a null where a number may be missing. */
@@ -39,19 +44,26 @@ export interface WireUsage {
   readonly cache_read_input_tokens: number;
   readonly output_tokens: number;
   readonly output_tokens_details?: { readonly thinking_tokens: number };
+  readonly server_tool_use?: {
+    readonly web_search_requests: number;
+    readonly web_fetch_requests: number;
+  };
   readonly service_tier?: string;
 }
 
 /** Usage for a client. */
 export function writeUsage(usage: Usage): WireUsage {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
-  const { reasoningTokens } = usage;
+  const { reasoningTokens, webSearches = 0, webFetches = 0 } = usage;
   return {
     input_tokens: Math.max(inputTokens - cachedInputTokens - cacheWriteTokens, 0),
     cache_creation_input_tokens: cacheWriteTokens,
     cache_read_input_tokens: cachedInputTokens,
     output_tokens: outputTokens,
     ...(reasoningTokens > 0 && { output_tokens_details: { thinking_tokens: reasoningTokens } }),
+    ...(webSearches + webFetches > 0 && {
+      server_tool_use: { web_search_requests: webSearches, web_fetch_requests: webFetches },
+    }),
   };
 }
 

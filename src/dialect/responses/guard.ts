@@ -1,7 +1,8 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkModalities,
-  refuseUnpriced,
+  type FeatureUse,
+  readCallLimit,
   suspectTools,
   toolTypeCheck,
 } from "../billed-features.ts";
@@ -11,8 +12,10 @@ import {
   checkServiceTier,
   checkTools,
   guardOf,
+  type GuardedBody,
   refuseStored,
 } from "../guard.ts";
+import { ObjectScan } from "../json/object-scan.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
 const tools = {
@@ -44,20 +47,39 @@ const suspects = {
     "vector_store_ids",
   ],
   areToolsSuspect: suspectTools(tools),
+  audible: new Set(["audio"] as const),
 };
 
-const checkBilled = toolTypeCheck(tools);
+/** The check of tools of a request with one limit for all calls. */
+function typeCheck(limit: number | undefined) {
+  const checkBilled = toolTypeCheck(tools, () => limit);
+  /** A shell costs money where the vendor runs it. */
+  return (tool: JsonRecord, path: string, use: FeatureUse): void => {
+    const isLocal = recordAt(tool, "environment")?.["type"] === "local";
+    if (tool["type"] !== "shell" || !isLocal) checkBilled(tool, path, use);
+  };
+}
 
-/** A shell costs money where the vendor runs it. */
-function checkType(tool: JsonRecord, path: string): void {
-  const isLocal = recordAt(tool, "environment")?.["type"] === "local";
-  if (tool["type"] !== "shell" || !isLocal) checkBilled(tool, path);
+const limitName = "max_tool_calls";
+
+/** Tells the vendor the most calls, where the request does not. */
+function limitCalls({ bytes, use }: GuardedBody): void {
+  const scan = new ObjectScan().scan(bytes, 0, bytes.length);
+  const member = scan.find(limitName);
+  const calls = String(use.maxToolCalls);
+  if (member >= 0) {
+    use.edit({ start: scan.start(member), end: scan.end(member), text: calls });
+    return;
+  }
+  const start = bytes.indexOf("{") + 1;
+  use.edit({ start, end: start, text: `"${limitName}":${calls},` });
 }
 
 const send = 'send the items in "input"';
 
 /** Checks a body of responses. */
-export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
+export const guardResponses = guardOf(suspects, (body, { isVerified }, found) => {
+  const { use } = found;
   if (body["conversation"] != null) throw refuseStored("conversation", send);
   if (body["prompt"] != null) throw refuseStored("prompt", 'send "instructions" and "input"');
   checkModeration(body);
@@ -66,15 +88,18 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }) => {
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
-  checkModalities(body["modalities"], "modalities");
-  if (body["audio"] != null) throw refuseUnpriced("audio", "audio", "audio_output");
-  checkTools(body["tools"], "tools", checkType);
+  checkModalities(body["modalities"], "modalities", use);
+  if (body["audio"] != null) use.use("audio_output", "audio", "audio");
+  const limit = readCallLimit(body[limitName], limitName);
+  const check = { checkType: typeCheck(limit), use };
+  checkTools(body["tools"], "tools", check);
   const input: readonly unknown[] = Array.isArray(body["input"]) ? body["input"] : [];
   for (const [at, item] of input.entries()) {
-    if (isRecord(item)) checkTools(item["tools"], `input[${at}].tools`, checkType);
+    if (isRecord(item)) checkTools(item["tools"], `input[${at}].tools`, check);
   }
   checkFiles(input, "input");
   if (!isVerified) refuseReferences(body, input);
+  if (limit === undefined && (use.features?.toolInputTokens ?? 0) > 0) limitCalls(found);
 });
 
 function refuseReferences(body: JsonRecord, input: readonly unknown[]): void {

@@ -4,18 +4,21 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { errorBody } from "../codec.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
-import { isRecord, recordAt } from "../json/value.ts";
+import { isRecord, recordAt, textAt } from "../json/value.ts";
 import { ObjectScan } from "../json/object-scan.ts";
+import { ToolCallCount, toolOfItem } from "../tool-calls.ts";
 import { reportedUsage } from "../usage.ts";
 import { RelayedOutput } from "./relay-output.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
+  const tools = new ToolCallCount();
   return {
     body: restoreReplyModel(body, scan, options),
     usage: readUsage(scan.value("usage")),
-    textBytes: outputTextBytes(body, scan),
+    textBytes: outputTextBytes(body, scan, tools),
+    units: tools.calls,
   };
 }
 
@@ -64,11 +67,19 @@ export class ResponsesStreamRelay extends EventRelay {
     }
     const name = event.string("type") || this.eventName();
     this.#output.event(name, event);
+    if (name === "response.output_item.done") this.#onItem(bytes, event);
     this.#onEvent(name);
     const response = event.find("response");
     if (response >= 0) {
       this.#onResponse(bytes, event.start(response), event.end(response));
     }
+  }
+
+  #onItem(bytes: Buffer, event: ObjectScan): void {
+    const item = event.find("item");
+    if (item < 0) return;
+    const { tools } = this;
+    countTool(tools, this.#response.scan(bytes, event.start(item), event.end(item)));
   }
 
   #onEvent(type: string): void {
@@ -88,8 +99,11 @@ export class ResponsesStreamRelay extends EventRelay {
     const response = this.#response.scan(bytes, start, end);
     this.restoreModel(response);
     this.usage = readUsage(response.value("usage")) ?? this.usage;
-    // A vendor that reports no usage and streams no text.
-    if (this.done && this.textBytes === 0) this.textBytes = outputTextBytes(bytes, response);
+    // A vendor that reports no usage, and streams no text or items.
+    if (this.done && this.textBytes === 0) {
+      const tools = this.tools.calls === undefined ? this.tools : undefined;
+      this.textBytes = outputTextBytes(bytes, response, tools);
+    }
   }
 
   #onSequence(): void {
@@ -110,13 +124,26 @@ function isDelta(bytes: Buffer, end: number): boolean {
   );
 }
 
-/** Bytes of text in a response's output: messages, refusals, reasoning, calls. */
-function outputTextBytes(bytes: Buffer, response: ObjectScan): number {
+/** Counts an output item, if it is a call of a tool that the vendor runs. */
+function countTool(tools: ToolCallCount, item: ObjectScan): void {
+  const type = item.string("type");
+  if (!type.endsWith("_call")) return;
+  const action = item.value("action");
+  tools.add(toolOfItem(type, isRecord(action) ? textAt(action, "type") : ""));
+}
+
+/** Bytes of text in a response's output: messages, refusals, reasoning, calls. @param tools counts the vendor's tools */
+function outputTextBytes(
+  bytes: Buffer,
+  response: ObjectScan,
+  tools: ToolCallCount | undefined,
+): number {
   const item = new ObjectScan();
   const part = new ObjectScan();
   let size = 0;
   for (const { start, end } of response.elements("output")) {
     item.scan(bytes, start, end);
+    if (tools !== undefined) countTool(tools, item);
     for (const name of ["arguments", "input", "code"]) size += item.stringBytes(name);
     for (const place of [...item.elements("content"), ...item.elements("summary")]) {
       part.scan(bytes, place.start, place.end);

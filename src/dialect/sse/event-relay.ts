@@ -4,7 +4,9 @@ import { eventBytesMax } from "../../config/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
+import type { ToolCalls } from "../billed-features.ts";
 import type { RelayOptions, StreamRelay } from "../dialect.ts";
+import { ToolCallCount } from "../tool-calls.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
 import { EventTemplate } from "../json/event-template.ts";
 import { type ObjectScan, quote } from "../json/object-scan.ts";
@@ -17,6 +19,8 @@ export abstract class EventRelay implements StreamRelay {
   finished = false;
   done = false;
   failed = false;
+  /** Counts the tools that usage does not report. */
+  protected readonly tools = new ToolCallCount();
 
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
@@ -27,6 +31,10 @@ export abstract class EventRelay implements StreamRelay {
   #shift = 0;
   /** The form of the last event of which only a text counts; `undefined`: none has come. */
   #mould: EventTemplate | undefined;
+
+  get units(): ToolCalls | undefined {
+    return this.tools.calls;
+  }
 
   constructor(options: RelayOptions) {
     this.#model = modelJson(options);

@@ -11,10 +11,11 @@ import { memberList, replyHeaders } from "../headers.ts";
 import { admit, type Admitted } from "../pipeline/admit.ts";
 import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
 import { refuse } from "../pipeline/pipeline.ts";
-import { quote } from "../pipeline/quote.ts";
+import { maxUsage, quote } from "../pipeline/quote.ts";
 import { read } from "../pipeline/read.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import type { CallState } from "../state/responses-memory.ts";
+import type { RequestTokens } from "../tokens/request-tokens.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import { initialEvents, followEvents, requireStreamed, type EventLog } from "./event-log.ts";
 import { backgroundParams, readBackground } from "./request.ts";
@@ -161,17 +162,29 @@ async function accept(
   };
   const outputTokens = text.maxOutputTokens ?? model.maxOutputTokens;
   const start = (inputTokens: number): Promise<BackgroundStarted> =>
-    options.tasks.start({ ...starting, units: { inputTokens, outputTokens } });
-  const started = await start(tokens.bound).catch(async (error: unknown) => {
-    // As for calls: where the balance does not cover the upper bound, the tokens are counted.
+    options.tasks.start({
+      ...starting,
+      units: maxUsage(undefined, first?.features, { inputTokens, outputTokens }),
+    });
+  const started = await startWithin(tokens, start);
+  const fields = { requestId, callId: started.taskId, accountId, model: model.key };
+  options.log.info({ ...fields, replayed: started.replayed }, "a background response was accepted");
+  return { ...started, dropped, pending };
+}
+
+/** Starts a task with the bound of its tokens. As for calls: where the balance does not cover it, the tokens are counted. */
+async function startWithin(
+  tokens: RequestTokens,
+  start: (inputTokens: number) => Promise<BackgroundStarted>,
+): Promise<BackgroundStarted> {
+  try {
+    return await start(tokens.bound);
+  } catch (error) {
     if (!isInsufficient(error)) throw error;
     const counted = await tokens.countedBound();
     if (counted === undefined || counted >= tokens.bound) throw error;
     return start(counted);
-  });
-  const fields = { requestId, callId: started.taskId, accountId, model: model.key };
-  options.log.info({ ...fields, replayed: started.replayed }, "a background response was accepted");
-  return { ...started, dropped, pending };
+  }
 }
 
 function isInsufficient(error: unknown): boolean {

@@ -1,4 +1,5 @@
 /** The interface between background responses and the room that runs tasks; app.ts connects them. */
+import type { MaxUsage } from "../../billing/prices/pricing.ts";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
@@ -38,7 +39,7 @@ export interface BackgroundStart {
   readonly requestId: string;
   readonly model: ModelConfig;
   /** The maximum usage, for the hold. */
-  readonly units: { readonly inputTokens: number; readonly outputTokens: number };
+  readonly units: MaxUsage;
   /** The task parameters, for the runner. */
   readonly params: JsonObject;
   /** Requests with the same key start one response; `undefined`: each request starts one. */

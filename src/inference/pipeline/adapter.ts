@@ -4,6 +4,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ModelConfig, RouteConfig } from "../../config/config.ts";
+import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor } from "../../vendor/vendor.ts";
@@ -58,6 +59,8 @@ export interface PreparedCall {
   readonly size?: () => BodySize;
   /** Members that the vendor's style cannot carry, in the caller's words. */
   readonly dropped: readonly string[];
+  /** What the request asks for beyond text. Absent: nothing. */
+  readonly features?: BilledFeatures | undefined;
   /** Sends the request. Absent: it is sent in the planned dialect. @throws HttpFailure */
   readonly send?: (vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>;
 }

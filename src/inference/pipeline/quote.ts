@@ -1,6 +1,9 @@
 /** Finds the routes that can serve a call, its price, and its maximum cost. */
 import { stateWaitMs } from "../../config/limits.ts";
+import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { MaxUsage } from "../../billing/prices/pricing.ts";
 import type { PriceConfig } from "../../config/config.ts";
+import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { Chunk, PlannedRoute, PreparedCall } from "./adapter.ts";
@@ -33,7 +36,7 @@ export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise
   if (route === undefined) throw unsupportedByModel(model.key);
   const first = route.dialect === undefined ? undefined : request.prepare(model, route);
   const { text } = request;
-  const { body, source, size } = first ?? {};
+  const { body, source, size, features } = first ?? {};
   const tokens = new RequestTokens({ text, routes, body, source, size, counter });
   const price = pricing.priceAt(model, call.startMs);
   const { maxOutputTokens: limit = model.maxOutputTokens } = text;
@@ -46,12 +49,24 @@ export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise
   const maxTokens = outputLimit * text.choices;
   const firstTokens = isUnboundedStream ? model.holdOutputTokens * text.choices : maxTokens;
   const { units } = text;
+  const { discountBp } = call;
   const planFor = (inputTokens: number): HoldPlan =>
     planHold({
       maxTokens,
       firstTokens,
       priceOf: (outputTokens) =>
-        pricing.hold(price, { ...units, inputTokens, outputTokens }, call.discountBp),
+        pricing.hold(price, maxUsage(units, features, { inputTokens, outputTokens }), discountBp),
     });
   return { ...readCall, request, routes, first, price, tokens, planFor };
+}
+
+/** The maximum usage of a request with these tokens, and what it asks for beyond text. */
+export function maxUsage(
+  units: UnitUsage | undefined,
+  features: BilledFeatures | undefined,
+  { inputTokens, outputTokens }: Required<Pick<MaxUsage, "inputTokens" | "outputTokens">>,
+): MaxUsage {
+  if (features === undefined) return { ...units, inputTokens, outputTokens };
+  const { edits: _, unreported: __, toolInputTokens, ...most } = features;
+  return { ...units, ...most, inputTokens: inputTokens + toolInputTokens, outputTokens };
 }

@@ -9,6 +9,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
+import { withinRequest } from "../metering.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
@@ -125,7 +126,7 @@ async function estimate<Out extends Chunk>(
  * {@link Delivered}; default false
  */
 export function chargeToDate<Out extends Chunk>(
-  { call, request, price, tokens, plan, planned, reply, deps: { pricing } }: Chargeable<Out>,
+  { call, request, price, tokens, plan, planned, first, reply, deps: { pricing } }: Chargeable<Out>,
   {
     estimated,
     isInputOwed = false,
@@ -148,13 +149,16 @@ export function chargeToDate<Out extends Chunk>(
     isTextRequested: request.text.maxOutputTokens !== 0,
     isInputOwed,
   });
-  call.usage = metered.usage;
+  const { usage: used } = metered;
+  call.usage = used && withinRequest(used, units, first?.features);
   call.units = metered.units;
   call.usageSource = metered.source;
-  call.isCharged = metered.isCharged && metered.usage !== undefined;
-  const usage = metered.usage && { ...metered.usage, ...metered.units };
+  call.isCharged = metered.isCharged && used !== undefined;
+  const usage = call.usage && { ...call.usage, ...metered.units };
   call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
-  call.vendorCostNanos = usage && planned && pricing.vendorCost(planned.route, usage, call.startMs);
+  // The vendor charges all that it ran, asked or not.
+  const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
+  call.vendorCostNanos = ran && planned && pricing.vendorCost(planned.route, ran, call.startMs);
 }
 
 /** The part of a reply that was delivered. */

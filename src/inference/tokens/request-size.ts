@@ -87,7 +87,16 @@ export function mediaTokens({ kind, bytes }: Media): TokenRange {
   return figures[kind](bytes);
 }
 
-const figures: Readonly<Record<Media["kind"], (bytes: number | undefined) => TokenRange>> = {
+type Figure = (bytes: number | undefined) => TokenRange;
+
+const recordingFigure: Figure = (bytes) => {
+  if (bytes === undefined) return namedRecording;
+  const { bytesPerToken, min, typicalBytesPerToken } = recording;
+  const bound = Math.max(min, Math.ceil(bytes / bytesPerToken));
+  return { bound, typical: Math.ceil(bytes / typicalBytesPerToken) };
+};
+
+const figures: Readonly<Record<Media["kind"], Figure>> = {
   image: () => image,
   document(bytes) {
     if (bytes === undefined) return namedDocument;
@@ -102,10 +111,7 @@ const figures: Readonly<Record<Media["kind"], (bytes: number | undefined) => Tok
       typical: Math.ceil(bytes / typicalBytesPerToken),
     };
   },
-  other(bytes) {
-    if (bytes === undefined) return namedRecording;
-    const { bytesPerToken, min, typicalBytesPerToken } = recording;
-    const bound = Math.max(min, Math.ceil(bytes / bytesPerToken));
-    return { bound, typical: Math.ceil(bytes / typicalBytesPerToken) };
-  },
+  audio: recordingFigure,
+  video: recordingFigure,
+  other: recordingFigure,
 };

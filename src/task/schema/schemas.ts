@@ -1,4 +1,5 @@
 /** The parameter schemas of the configured models, and the check of parameters by them. */
+import type { MaxUsage } from "../../billing/prices/pricing.ts";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -7,7 +8,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { readPublicUrl } from "../../http/public-url.ts";
 import { textGeneration } from "../../inference/text-task.ts";
 import { maxUnits } from "../../vendor/task-params.ts";
-import type { TaskUnits, VendorTasks } from "../../vendor/task.ts";
+import type { VendorTasks } from "../../vendor/task.ts";
 import { invalidParam } from "../failures.ts";
 import { baseSchema, examples, paramsFields, textUnits } from "./forms.ts";
 import { snakeCase } from "./members.ts";
@@ -23,7 +24,7 @@ export interface TaskModel {
   /** Checks parameters and gives them their canonical names. @throws GatewayError INVALID_REQUEST */
   readonly read: (params: JsonObject) => JsonObject;
   /** The most that a task with these parameters can be charged for. */
-  readonly units: (params: JsonObject) => TaskUnits;
+  readonly units: (params: JsonObject) => MaxUsage;
 }
 
 /** Finds the task parameters of models. */

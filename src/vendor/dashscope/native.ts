@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { checkSwitches } from "../../dialect/billed-features.ts";
+import { checkSwitches, FeatureUse } from "../../dialect/billed-features.ts";
 import { refuseStored } from "../../dialect/guard.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -152,10 +152,14 @@ function isAsynchronous({ headers }: NativeRequest): boolean {
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const parameters = synchronous(request);
   refuseFiles(request);
-  checkSwitches(parameters, [
-    ["enable_search", "tools.web_search"],
-    ["enable_code_interpreter", "tools.code_execution"],
-  ]);
+  checkSwitches(
+    parameters,
+    [
+      ["enable_search", "tools.web_search"],
+      ["enable_code_interpreter", "tools.code_execution"],
+    ],
+    new FeatureUse({}),
+  );
   const most = countOf(parameters, "max_tokens");
   const choices = countOf(parameters, "n") ?? 1;
   if (most === undefined) return { maxOutputTokens: undefined, choices };

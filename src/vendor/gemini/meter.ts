@@ -1,6 +1,6 @@
 /** What a reply of generateContent costs, read from its bytes as they come. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { readUsage } from "../../dialect/gemini/usage.ts";
+import { GeminiToolCount, readUsage } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../dialect/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/object-scan.ts";
 import { EventTemplate } from "../../dialect/json/event-template.ts";
@@ -18,6 +18,7 @@ export class GeminiMeter implements NativeMeter {
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
   #usage: Usage | undefined;
+  readonly #tools = new GeminiToolCount();
   #mould: EventTemplate | undefined;
   /** Whether the last chunk was one text and its counts, and where that text stands. */
   #isPlain = false;
@@ -28,7 +29,7 @@ export class GeminiMeter implements NativeMeter {
   get usage(): Usage | undefined {
     if (this.#counts !== "") {
       const usageMetadata = parseRecord(this.#counts);
-      this.#usage = usageMetadata && readUsage({ usageMetadata });
+      this.#usage = usageMetadata && readUsage({ usageMetadata }, this.#tools.calls);
       this.#counts = "";
     }
     return this.#usage;
@@ -45,6 +46,7 @@ export class GeminiMeter implements NativeMeter {
     for (const { start: from, end: to } of chunk.elements("candidates")) {
       const candidate = this.#candidate.scan(bytes, from, to);
       if (candidate.kind("finishReason") === quote) this.isDone = true;
+      this.#readTools(candidate);
       const content = candidate.find("content");
       if (content < 0) continue;
       this.#content.scan(bytes, candidate.start(content), candidate.end(content));
@@ -81,6 +83,12 @@ export class GeminiMeter implements NativeMeter {
     });
   }
 
+  #readTools(candidate: ObjectScan): void {
+    for (const name of ["groundingMetadata", "urlContextMetadata"]) {
+      if (candidate.kind(name) === openBrace) this.#tools.read({ [name]: candidate.value(name) });
+    }
+  }
+
   /** Pictures of its thoughts are no result. */
   #readPart(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): void {
     const part = this.#part.scan(bytes, start, end);
@@ -90,7 +98,9 @@ export class GeminiMeter implements NativeMeter {
     this.#textStart = part.start(text) + 1;
     this.#textEnd = part.end(text) - 1;
     for (const name of ["functionCall", "executableCode", "codeExecutionResult"]) {
-      if (part.kind(name) === openBrace) this.textBytes += part.json(name).length;
+      if (part.kind(name) !== openBrace) continue;
+      this.textBytes += part.json(name).length;
+      if (name === "executableCode") this.#tools.addRun();
     }
     if (part.kind("inlineData") === openBrace && part.json("thought") !== "true") this.images++;
   }

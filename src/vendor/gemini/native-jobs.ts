@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { FeatureUse } from "../../dialect/billed-features.ts";
 import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/object-scan.ts";
@@ -181,8 +182,9 @@ function interactionUnits(
 /** Refuses what Google bills beyond tokens. */
 function checkInteraction(request: NativeRequest): void {
   checkInteractionTools(request.member("tools"));
-  checkGeminiConfig({ response_modalities: request.member("response_modalities") });
-  checkGeminiConfig({ responseModalities: request.member("responseModalities") });
+  const use = new FeatureUse({});
+  checkGeminiConfig({ response_modalities: request.member("response_modalities") }, use);
+  checkGeminiConfig({ responseModalities: request.member("responseModalities") }, use);
   checkServiceTier(request.member("service_tier", "serviceTier"));
 }
 

@@ -2,6 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
+import { pricedUnits } from "../../config/price.ts";
+import { FeatureUse } from "../../dialect/billed-features.ts";
 import { checkGeminiConfig, checkGeminiTools } from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -67,13 +69,30 @@ const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFi
 /** `generationConfig` in either spelling: Google takes both. */
 function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const config = objectOf(request.member("generationConfig", "generation_config"));
-  checkGeminiTools(request.member("tools"));
-  checkGeminiConfig(config);
+  const use = new FeatureUse({ hasPrice: pricedUnits(model), maxToolCalls: model.maxToolCalls });
+  checkGeminiTools(request.member("tools"), use);
+  checkGeminiConfig(config, use);
+  checkAudio(request, use);
   checkServiceTier(request.member("serviceTier", "service_tier"));
   const most = maxOf(config, "maxOutputTokens", "max_output_tokens");
   const choices = maxOf(config, "candidateCount", "candidate_count") ?? 1;
-  if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices };
-  return { maxOutputTokens: most ?? (model.maxOutputTokens || imageTokensMax), choices, images: 1 };
+  const { features } = use;
+  if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices, features };
+  const maxOutputTokens = most ?? (model.maxOutputTokens || imageTokensMax);
+  return { maxOutputTokens, choices, images: 1, features };
+}
+
+/** Checks whether a part of the request is audio, or a video with a track of audio. */
+function checkAudio(request: NativeRequest, use: FeatureUse): void {
+  const types = request.mentions("mimeType", "mime_type");
+  if (types.some((type) => /^\s*(?:audio|video)\//i.test(type))) {
+    use.use("audio_input", "contents", "audio");
+    return;
+  }
+  // Google reads the type of a file that names none from the file itself.
+  const hasUntyped = request.mentions("fileUri", "file_uri").length > types.length;
+  if (hasUntyped)
+    use.use("audio_input", "contents", 'a file without "mimeType", which may be audio');
 }
 
 /** Each request of a batch names its model again: it must be the one that is priced. */

@@ -37,7 +37,7 @@ describe("finds", () => {
     [
       "sound of chat",
       user({ type: "input_audio", input_audio: { data: base64, format: "wav" } }),
-      { ...inBase64, kind: "other" },
+      { ...inBase64, kind: "audio" },
     ],
     [
       "a file of chat",
@@ -92,7 +92,7 @@ describe("finds", () => {
       {
         contents: [{ parts: [{ fileData: { mimeType: "video/mp4", fileUri: "https://a.b/c" } }] }],
       },
-      { kind: "other", bytes: undefined, text: "" },
+      { kind: "video", bytes: undefined, text: "" },
     ],
   ])("%s", (_, body, found) => {
     expect(find(body)).toEqual([found]);
