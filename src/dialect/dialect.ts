@@ -126,8 +126,15 @@ export interface RelayedReply {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text. */
   readonly textBytes: number;
-  /** Calls of tools that usage does not report. Default: none. */
-  readonly units?: ToolCalls | undefined;
+  /** What usage does not report. Default: nothing. */
+  readonly units?: ReplyUnits | undefined;
+}
+
+/** What a reply contains beside tokens: calls of the vendor's tools, images, characters and seconds. */
+export interface ReplyUnits extends ToolCalls {
+  readonly images?: number | undefined;
+  readonly characters?: number | undefined;
+  readonly seconds?: number | undefined;
 }
 
 /** A stream being relayed. */
@@ -147,8 +154,8 @@ export interface StreamRelay {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
-  /** Calls so far of tools that usage does not report. Default: none. */
-  readonly units?: ToolCalls | undefined;
+  /** What usage does not report, so far. Default: nothing. */
+  readonly units?: ReplyUnits | undefined;
   /** Whether the vendor finished the reply; a stream that ends earlier was cut off. */
   readonly finished: boolean;
   /** Whether the terminal event was relayed, so that nothing can be missing. */

@@ -4,8 +4,7 @@ import { eventBytesMax } from "../../config/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import type { ToolCalls } from "../billed-features.ts";
-import type { RelayOptions, StreamRelay } from "../dialect.ts";
+import type { RelayOptions, ReplyUnits, StreamRelay } from "../dialect.ts";
 import { ToolCallCount } from "../tool-calls.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
 import { EventTemplate } from "../json/event-template.ts";
@@ -32,7 +31,7 @@ export abstract class EventRelay implements StreamRelay {
   /** The form of the last event of which only a text counts; `undefined`: none has come. */
   #mould: EventTemplate | undefined;
 
-  get units(): ToolCalls | undefined {
+  get units(): ReplyUnits | undefined {
     return this.tools.calls;
   }
 

@@ -68,7 +68,7 @@ export class ImagesRequest extends MediaRequest {
 }
 
 class StreamedImages extends ImagesStreamRelay {
-  get units(): { readonly images: number } {
+  override get units(): { readonly images: number } {
     return { images: this.images };
   }
 }

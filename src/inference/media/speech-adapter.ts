@@ -146,7 +146,7 @@ class SpeechEvents extends SpeechEventsRelay {
     this.#characters = characters;
   }
 
-  get units(): UnitUsage | undefined {
+  override get units(): UnitUsage | undefined {
     return this.bytes === 0 ? undefined : { characters: this.#characters };
   }
 }
