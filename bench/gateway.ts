@@ -109,7 +109,7 @@ export async function serve(installation: Installation, core: Core = "contestant
   const child = start({
     command: [join(installation.root, "bin/uas.js"), "serve"],
     core,
-    env: installation.env,
+    env: { UAS_DRAIN_DELAY: "0s", ...installation.env },
     output,
   });
   closeSync(output);

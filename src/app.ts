@@ -2,6 +2,7 @@
  * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
  * vendors, background jobs) and closes it in the right order.
  */
+import { setTimeout } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
@@ -55,10 +56,20 @@ export interface App {
   /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Stops the gateway. New calls are refused; running ones may finish for `drainMs` (default: see limits) and are
-   * then cancelled. Every hold is settled and every resource closed. Safe to call twice.
+   * Stops the gateway. Calls are still served for `delayMs`; then no more connections are taken. Running calls may
+   * finish for `drainMs` and are then cancelled. Every hold is settled and every resource closed. Safe to call twice.
    */
-  close(options?: { readonly drainMs?: number }): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** Options of {@link App.close}. */
+export interface CloseOptions {
+  /** How long everything is still served, while `/readyz` answers 503, in milliseconds. Default 0. */
+  readonly delayMs?: number;
+  /** Whether another process serves at the same address: then `/readyz` keeps its answer. Default false. */
+  readonly isReplaced?: boolean;
+  /** How long running calls may finish after that, in milliseconds. Default: see limits. */
+  readonly drainMs?: number;
 }
 
 /**
@@ -142,7 +153,7 @@ async function assemble(built: Parts): Promise<App> {
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
   const open = [counter, authenticator, ...clients];
-  const closing = { calls, detached, edges, working, stopping, ledger, open, backend };
+  const closing = { log, calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
   return {
     transport: backend.transport,
@@ -153,11 +164,12 @@ async function assemble(built: Parts): Promise<App> {
       warm.start();
       return native.servedAt(results.servedAt(urls));
     },
-    close: ({ drainMs: limitMs = drainMs } = {}) => (closed ??= closeAll(closing, limitMs)),
+    close: (options = {}) => (closed ??= closeAll(closing, options)),
   };
 }
 
 interface Closing extends Ending {
+  readonly log: Logger;
   readonly working: TaskProcessing;
   readonly stopping: readonly { stop(): Promise<void> }[];
   readonly ledger: LedgerWriter;
@@ -166,8 +178,15 @@ interface Closing extends Ending {
 }
 
 /** Closes a server: first calls, then background jobs, then the ledger, then shared resources. */
-async function closeAll(closing: Closing, limitMs: number): Promise<void> {
-  const { working, stopping, ledger, open, backend } = closing;
+async function closeAll(
+  closing: Closing,
+  { delayMs = 0, isReplaced = false, drainMs: limitMs = drainMs }: CloseOptions,
+): Promise<void> {
+  const { log, edges, working, stopping, ledger, open, backend } = closing;
+  edges.announceStop(isReplaced);
+  if (delayMs > 0) await setTimeout(delayMs);
+  log.info("draining");
+  edges.stopListening();
   await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
   await stopAll(stopping);
   await ledger.close();

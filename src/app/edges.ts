@@ -97,14 +97,24 @@ export interface EdgeOptions {
 export interface Edges {
   /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
+  /**
+   * Announces the end: everything is still served, but clients are asked to connect anew.
+   *
+   * @param isReplaced whether another process serves at the same address. If not, `/readyz` answers 503 from now on
+   */
+  announceStop(isReplaced: boolean): void;
+  /** Takes no new connections. Open ones are closed when they are idle. */
+  stopListening(): void;
   /** Ends running calls, tells their clients the reason, and closes both listeners. */
   close(): Promise<void>;
 }
 
 /** Creates the listeners; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
-  const { settings, log, metrics, calls, services, authenticate, onRefusedKey, isReady } = options;
+  const { settings, log, metrics, calls, services, authenticate, onRefusedKey } = options;
   const stopping = new AbortController();
+  const end: AnnouncedEnd = { as: undefined };
+  const isReady = async (): Promise<boolean> => end.as !== "stop" && options.isReady();
   const descriptions = services.map(({ service }) => service);
   const standard = standardServices(descriptions, isReady);
   const checkAccess = createAccessCheck(
@@ -118,7 +128,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   ];
   const bodies = createBodies(metrics);
   const facade = await createFacade({
-    ...facadeOptions(options),
+    ...facadeOptions({ ...options, isReady }),
     services: descriptions,
     transport: createDirectTransport(services, interceptors),
     ...{ bodies, stopping: stopping.signal },
@@ -140,27 +150,69 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       operatorToken: settings.operatorToken,
       isCompressionAllowed: true,
     }),
-    page: pages(options),
+    page: pages({ ...options, isReady }),
   };
-  let internal: InternalListener | undefined;
-  return {
-    async listen() {
-      const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
-        facade.listen(address),
-      );
-      internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
-        openInternalListener({ address, ...internalOptions }),
-      );
-      return { publicUrl, internalUrl: internal.url };
-    },
-    async close(): Promise<void> {
-      stopping.abort(new GatewayStopping("the gateway is stopping"));
-      await calls.drain(endMs);
-      await closeWithin(facade, internal);
-      // Clients that were not reading have only now been disconnected.
-      await calls.drain(endMs);
-    },
-  };
+  return new Listeners({ settings, calls, facade, internalOptions, stopping, end });
+}
+
+/** How the end of this process was announced. */
+interface AnnouncedEnd {
+  /** `replacement`: another process serves at the same address. */
+  as: "stop" | "replacement" | undefined;
+}
+
+/** What {@link Listeners} opens and closes. */
+interface ListenerParts extends Pick<EdgeOptions, "settings" | "calls"> {
+  readonly facade: FastifyInstance;
+  readonly internalOptions: Omit<Parameters<typeof openInternalListener>[0], "address">;
+  /** Aborted when running requests must end. */
+  readonly stopping: AbortController;
+  readonly end: AnnouncedEnd;
+}
+
+/** Both listeners, from their start to their end. */
+class Listeners implements Edges {
+  readonly #parts: ListenerParts;
+  #internal: InternalListener | undefined;
+  #closing: Promise<unknown> | undefined;
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts;
+    // The reply tells the client to connect anew.
+    parts.facade.server.prependListener("request", (_request, response) => {
+      if (parts.end.as !== undefined) response.shouldKeepAlive = false;
+    });
+  }
+
+  async listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }> {
+    const { settings, facade, internalOptions } = this.#parts;
+    const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
+      facade.listen(address),
+    );
+    this.#internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
+      openInternalListener({ address, ...internalOptions }),
+    );
+    return { publicUrl, internalUrl: this.#internal.url };
+  }
+
+  announceStop(isReplaced: boolean): void {
+    this.#parts.end.as = isReplaced ? "replacement" : "stop";
+    this.#internal?.announceStop();
+  }
+
+  stopListening(): void {
+    this.#closing ??= Promise.all([closeServer(this.#parts.facade), this.#internal?.close()]);
+  }
+
+  async close(): Promise<void> {
+    const { stopping, calls, facade } = this.#parts;
+    stopping.abort(new GatewayStopping("the gateway is stopping"));
+    await calls.drain(endMs);
+    this.stopListening();
+    await closeWithin(this.#closing, facade, this.#internal);
+    // Clients that were not reading have only now been disconnected.
+    await calls.drain(endMs);
+  }
 }
 
 /** What the facade takes from the rooms and the settings. */
@@ -234,6 +286,7 @@ async function registerConsole(
 
 /** Closes both listeners; after {@link endMs} the remaining connections are cut. */
 async function closeWithin(
+  listeners: Promise<unknown> | undefined,
   facade: FastifyInstance,
   internal: InternalListener | undefined,
 ): Promise<void> {
@@ -241,8 +294,23 @@ async function closeWithin(
     facade.server.closeAllConnections();
     internal?.destroy();
   }, endMs);
-  await Promise.all([facade.close(), internal?.close()]);
+  await Promise.all([listeners, facade.close()]);
   clearTimeout(cut);
+}
+
+/** How often a stopping listener closes connections that have become idle, in milliseconds. */
+const idleScanMs = 20;
+
+/** Takes no new connections; resolves when the last one has ended. */
+function closeServer({ server }: FastifyInstance): Promise<void> {
+  // A connection whose reply began before the stop was announced would be used again.
+  const scan = setInterval(() => server.closeIdleConnections(), idleScanMs);
+  return new Promise((resolve) => {
+    server.close(() => {
+      clearInterval(scan);
+      resolve();
+    });
+  });
 }
 
 /** The services that gRPC clients expect besides the contract. */

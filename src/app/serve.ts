@@ -18,14 +18,18 @@ import { announce } from "./welcome.ts";
 interface ServeOptions {
   readonly settings: Settings;
   readonly config: Config;
+  /** Reads the configuration again, for SIGHUP. @throws where it is faulty */
+  readonly readConfig: () => Promise<Config>;
 }
 
 /**
- * Runs a gateway until SIGTERM or SIGINT. Resolves when it has drained. A second signal ends the process at once.
+ * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second signal ends the process at
+ * once. With several workers SIGHUP replaces them instead, unless it says that the terminal was closed.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
   if (options.settings.workers > 1) return supervise(options);
+  const { drainDelayMs: delayMs } = options.settings;
   const signal = firstSignal();
   const stopping = new AbortController();
   const logging = createServerLog(options);
@@ -35,7 +39,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     const app = await buildApp({ ...options, log, pages });
     try {
       await announce(app, { ...options, log, urls: await app.listen() });
-      log.info({ signal: await signal }, "draining");
+      log.info({ signal: await signal, delayMs }, "stopping");
+      await app.close({ delayMs });
     } finally {
       stopping.abort();
       await app.close();
@@ -46,16 +51,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Settings and configuration of this installation. */
-interface SuperviseOptions {
-  readonly settings: Settings;
-  readonly config: Config;
-}
-
 /** Database connections besides those of workers: command lines and the supervisor. */
 const otherConnections = 20;
 
-/** Most connections that one worker opens, rounded up. */
+/** Most connections that one worker opens, rounded up. While workers are replaced there is one more of them. */
 const workerConnections = 45;
 
 /**
@@ -63,20 +62,24 @@ const workerConnections = 45;
  *
  * @throws the first failure at start, or where a worker exited while draining
  */
-async function supervise(options: SuperviseOptions): Promise<void> {
+async function supervise(options: ServeOptions): Promise<void> {
+  const { settings, config } = options;
   const write = (lines: string): void => void process.stdout.write(lines);
   const { log } = createServerLog(options, { sink: { write } });
   let workers: Supervisor | undefined;
-  const signal = firstSignal(() => workers?.kill());
+  const signal = firstSignal({
+    onSecond: () => workers?.kill(),
+    ...(!hasTerminal() && { onHangUp: () => void workers?.restart(options.readConfig) }),
+  });
   const embedded = await startDatabase(options, log);
   const stopping = new AbortController();
   try {
     const pages = findPages(log, stopping.signal);
-    const order = { ...options, embeddedUrl: embedded?.url };
+    const order = { settings, config, embeddedUrl: embedded?.url };
     workers = new Supervisor({ order, pages, log, write });
     try {
       await start(workers, { ...order, log });
-      log.info({ signal: await signal }, "draining");
+      log.info({ signal: await signal, delayMs: settings.drainDelayMs }, "stopping");
     } finally {
       stopping.abort();
       await workers.stop();
@@ -87,10 +90,15 @@ async function supervise(options: SuperviseOptions): Promise<void> {
   log.info("stopped");
 }
 
+/** Whether a closed terminal, not an operator, may be what sends SIGHUP. */
+function hasTerminal(): boolean {
+  return process.stdin.isTTY || process.stdout.isTTY;
+}
+
 /** Migrates the schema, starts the workers, and announces the gateway. */
 async function start(
   workers: Supervisor,
-  options: SuperviseOptions & { readonly log: Logger; readonly embeddedUrl: string | undefined },
+  options: WorkerOptions & { readonly log: Logger; readonly embeddedUrl: string | undefined },
 ): Promise<void> {
   const backend = await openBackend(options);
   try {
@@ -100,13 +108,16 @@ async function start(
   }
 }
 
+/** Settings and configuration of all workers. */
+type WorkerOptions = Omit<ServeOptions, "readConfig">;
+
 /** Starts the embedded PostgreSQL, with connections for all workers, where no other database is configured. */
 async function startDatabase(
-  { settings: { databaseUrl, dataDir, workers } }: SuperviseOptions,
+  { settings: { databaseUrl, dataDir, workers } }: WorkerOptions,
   log: Logger,
 ): Promise<Embedded | undefined> {
   if (databaseUrl !== undefined) return undefined;
-  const connections = Math.max(100, otherConnections + workerConnections * workers);
+  const connections = Math.max(100, otherConnections + workerConnections * (workers + 1));
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   return startEmbedded({ dataDir, log: lines, connections });
 }

@@ -14,7 +14,7 @@ import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/wo
  */
 export async function runWorker(): Promise<void> {
   // A terminal signals the workers too, but the supervisor decides when they end.
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => {});
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => {});
   const supervisor = new SupervisorLink(thisWorker());
   try {
     const order = await supervisor.order;
@@ -38,8 +38,14 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       readMetrics: () => supervisor.readAllMetrics(),
     });
     try {
-      supervisor.serve(app, await app.listen());
-      await supervisor.stopped;
+      // A supervisor that is gone opens no port for its workers.
+      const urls = await Promise.race([app.listen(), supervisor.stopped.then(() => undefined)]);
+      if (urls !== undefined) supervisor.serve(app, urls);
+      const { isReplaced, isOrphaned } = await supervisor.stopped;
+      // Without a supervisor nobody can connect any more.
+      const delayMs = isOrphaned ? 0 : order.settings.drainDelayMs;
+      await app.close({ delayMs, isReplaced });
+      await supervisor.sendMetrics();
     } finally {
       await app.close();
     }
@@ -53,6 +59,14 @@ function thisWorker(): Worker {
   return cluster.worker;
 }
 
+/** Why a worker must drain. */
+interface StopOrder {
+  /** Whether another worker serves in its place already. */
+  readonly isReplaced: boolean;
+  /** Whether its supervisor is gone. */
+  readonly isOrphaned: boolean;
+}
+
 /** The worker's connection to its supervisor. */
 class SupervisorLink {
   /** The order to serve with; `undefined` where the worker is stopped before it gets one. */
@@ -60,11 +74,11 @@ class SupervisorLink {
   /** The folder of the console's pages; `undefined` where there is none. */
   readonly pagesFolder: Promise<string | undefined>;
   /** Resolves when this process must drain: on the supervisor's order, or because the supervisor is gone. */
-  readonly stopped: Promise<void>;
+  readonly stopped: Promise<StopOrder>;
   readonly #worker: Worker;
   readonly #order = Promise.withResolvers<WorkerOrder | undefined>();
   readonly #pages = Promise.withResolvers<string | undefined>();
-  readonly #stopped = Promise.withResolvers<void>();
+  readonly #stopped = Promise.withResolvers<StopOrder>();
   readonly #asked = new Map<number, (text: string) => void>();
   #askedCount = 0;
   #app: App | undefined;
@@ -80,7 +94,7 @@ class SupervisorLink {
     worker.on("disconnect", () => {
       // Node.js would exit here and break the running calls.
       worker.exitedAfterDisconnect = true;
-      this.#stop();
+      this.#stop({ isReplaced: false, isOrphaned: true });
       for (const answer of this.#asked.values()) answer("");
     });
     this.send({ kind: "here" });
@@ -122,25 +136,26 @@ class SupervisorLink {
         this.#pages.resolve(message.folder);
         break;
       case "readOwn":
-        void this.#tellOwn(message.id);
+        void this.sendMetrics(message.id);
         break;
       case "all":
         this.#asked.get(message.id)?.(message.text);
         this.#asked.delete(message.id);
         break;
       case "stop":
-        this.#stop();
+        this.#stop({ isReplaced: message.isReplaced, isOrphaned: false });
         break;
     }
   }
 
-  #stop(): void {
+  #stop(order: StopOrder): void {
     this.#order.resolve(undefined);
     this.#pages.resolve(undefined);
-    this.#stopped.resolve();
+    this.#stopped.resolve(order);
   }
 
-  async #tellOwn(id: number): Promise<void> {
+  /** Sends the metrics of this worker. @param id that of the request. Default: nobody asked */
+  async sendMetrics(id = 0): Promise<void> {
     const metrics = await this.#app?.metrics.registry.getMetricsAsJSON();
     this.send({ kind: "own", id, metrics: (metrics ?? []) as unknown as MetricSnapshot[] });
   }

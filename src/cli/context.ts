@@ -8,13 +8,19 @@ export interface CliApp {
   /** Opens the services in this process, on the running gateway's database. */
   readonly openBackend: (options: OpenBackendOptions) => Promise<Backend>;
   /** Runs the gateway; resolves after a signal and the drain. */
-  readonly serve: (options: OpenOptions) => Promise<void>;
+  readonly serve: (options: ServeOptions) => Promise<void>;
 }
 
 /** Settings and configuration of this installation. */
 export interface OpenOptions {
   readonly settings: Settings;
   readonly config: Config;
+}
+
+/** Options of a running gateway. */
+export interface ServeOptions extends OpenOptions {
+  /** Reads the configuration again. @throws where it is faulty */
+  readonly readConfig: () => Promise<Config>;
 }
 
 /** Options for opening the services. */

@@ -5,6 +5,7 @@ import { configOf, settingsOf, warn } from "./backend.ts";
 import { addCallsCommands } from "./calls.ts";
 import { addCheckCommand } from "./check.ts";
 import { addConsoleCommands } from "./console.ts";
+import type { Config } from "../config/config.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { failureLines } from "./failure.ts";
 import { addKeyCommands } from "./key.ts";
@@ -97,9 +98,13 @@ function addServeCommand(program: Command, { context }: CliTools): void {
     .description("run the gateway until SIGTERM or SIGINT, then let running calls finish")
     .action(async () => {
       const settings = settingsOf(context);
-      const config = await configOf(context, { unresolved: "refuse" });
-      for (const warning of config.warnings) warn(context, warning);
+      const readConfig = async (): Promise<Config> => {
+        const config = await configOf(context, { unresolved: "refuse" });
+        for (const warning of config.warnings) warn(context, warning);
+        return config;
+      };
+      const config = await readConfig();
       const { serve } = await context.app();
-      await serve({ settings, config });
+      await serve({ settings, config, readConfig });
     });
 }

@@ -262,6 +262,9 @@ export interface Settings {
   readonly workers: number;
   /** `UAS_MAX_CONCURRENT_CALLS`: maximum number of concurrent calls to models per process. Default `concurrentCallsMax`. */
   readonly maxConcurrentCalls: number;
+  /** `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503, in milliseconds. Default
+   * `drainDelayMsDefault`. */
+  readonly drainDelayMs: number;
   /** `UAS_WARM_UP`: whether a server becomes ready only when the path of a call is compiled. Default true. */
   readonly isWarmedUp: boolean;
 }

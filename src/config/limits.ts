@@ -52,7 +52,10 @@ export const streamBufferBytesMax = 256 * kib;
 /** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events
  * a second each, about 20 µs per event). More JSON calls would only wait: 2,000 of them for seconds. */
 export const concurrentCallsMax = 1_000;
-/** How long running calls may continue after SIGTERM. */
+/** Default time that a process still serves after SIGTERM while `/readyz` says 503: longer than most load balancers take
+ * between two checks. */
+export const drainDelayMsDefault = 5 * second;
+/** How long running calls may continue after that. */
 export const drainMs = minute;
 /** Default of `timeouts.first_byte` for the first content of a stream: a vendor that has sent nothing by then rarely does.
  * Models that reason may think for longer, and have the default of complete replies. */

@@ -9,7 +9,7 @@ import {
   type ListenAddress,
 } from "./address.ts";
 import type { Settings } from "./config.ts";
-import { concurrentCallsMax } from "./limits.ts";
+import { concurrentCallsMax, drainDelayMsDefault } from "./limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";
 import { nearest } from "./suggest.ts";
@@ -34,6 +34,7 @@ export const knownVariables: readonly string[] = [
   "UAS_OPERATOR_TOKEN",
   "UAS_WORKERS",
   "UAS_MAX_CONCURRENT_CALLS",
+  "UAS_DRAIN_DELAY",
   "UAS_WARM_UP",
   "UAS_API_KEY",
 ];
@@ -66,6 +67,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
+    drainDelayMs: read("UAS_DRAIN_DELAY", parseDrainDelay) ?? drainDelayMsDefault,
     isWarmedUp: read("UAS_WARM_UP", parseSwitch) ?? true,
     warnings: unknownVariables(env),
   };
@@ -118,6 +120,16 @@ function parseCalls(text: string): Parsed<number> {
   const value = Number(text);
   if (/^[1-9]\d*$/.test(text) && value <= callsMax) return { value };
   return { problem: `must be a number of calls from 1 to ${callsMax}` };
+}
+
+/** Orchestrators kill a process that takes longer to end. */
+const drainDelaySecondsMax = 600;
+
+function parseDrainDelay(text: string): Parsed<number> {
+  const [, digits = "", unit] = /^(\d{1,6})(ms|s|m)$/.exec(text) ?? [];
+  const value = Number(digits) * (unit === "ms" ? 1 : unit === "s" ? 1_000 : 60_000);
+  if (unit !== undefined && value <= drainDelaySecondsMax * 1_000) return { value };
+  return { problem: "must be a duration from 0s to 10m, such as 5s" };
 }
 
 function parseSwitch(text: string): Parsed<boolean> {

@@ -33,6 +33,8 @@ export interface PlainAnswer {
 export interface InternalListener {
   /** Its address, for example `http://127.0.0.1:8081`. */
   readonly url: string;
+  /** Asks clients of HTTP/1.1 to connect anew after their next reply. */
+  announceStop(): void;
   /** Accepts no new connections; resolves when the last one has ended. */
   close(): Promise<void>;
   /** Closes all remaining connections. */
@@ -63,12 +65,15 @@ export async function openInternalListener(
   // Running HTTP/1.1 requests per connection: idle connections can be closed at once.
   const sockets = new Map<Socket, number>();
   let isClosing = false;
+  let isAnnounced = false;
   const busy = (socket: Socket, change: number): void => {
     const running = (sockets.get(socket) ?? 0) + change;
     if (sockets.has(socket)) sockets.set(socket, running);
     if (isClosing && running === 0) socket.end();
   };
-  http1.on("request", ({ socket }, response) => {
+  // Before the handler, which may write the head.
+  http1.prependListener("request", ({ socket }, response) => {
+    if (isAnnounced) response.shouldKeepAlive = false;
     busy(socket, 1);
     response.on("close", () => busy(socket, -1));
   });
@@ -85,6 +90,9 @@ export async function openInternalListener(
   const { host } = options.address;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    announceStop(): void {
+      isAnnounced = true;
+    },
     close: () =>
       new Promise((resolve) => {
         isClosing = true;

@@ -4,12 +4,19 @@
  */
 const echoMs = 300;
 
-/**
- * Resolves with the first SIGTERM or SIGINT. A second one ends the process.
- *
- * @param onSecond called before the process ends
- */
-export function firstSignal(onSecond = (): void => {}): Promise<NodeJS.Signals> {
+/** What to do with further signals. */
+interface SignalOptions {
+  /** Called before a second signal ends the process. Default: nothing. */
+  readonly onSecond?: () => void;
+  /** Called for each SIGHUP. Default: it counts as SIGTERM, for nobody but us would stop the embedded PostgreSQL. */
+  readonly onHangUp?: () => void;
+}
+
+/** Resolves with the first SIGTERM, SIGINT or SIGHUP. A second one ends the process. */
+export function firstSignal({
+  onSecond = (): void => {},
+  onHangUp,
+}: SignalOptions = {}): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;
     const onSignal = (signal: NodeJS.Signals): void => {
@@ -22,5 +29,6 @@ export function firstSignal(onSecond = (): void => {}): Promise<NodeJS.Signals> 
     };
     process.on("SIGTERM", onSignal);
     process.on("SIGINT", onSignal);
+    process.on("SIGHUP", onHangUp ?? onSignal);
   });
 }

@@ -1,12 +1,16 @@
 /**
  * Runs several workers, each a process with its own gateway. They share the listening ports: this process accepts
- * every connection and passes it to the next worker.
+ * every connection and passes it to the next worker. So workers can be replaced one by one without a refused
+ * connection.
  */
 import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
 import { AggregatorRegistry, Registry } from "prom-client";
+import { failureMessage } from "../core/failure-message.ts";
 import { Gauge, type MetricSnapshot } from "../core/metric-types.ts";
 import { workerMetrics } from "../core/metrics.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
@@ -39,6 +43,8 @@ interface Slot {
   readonly number: number;
   /** `undefined` between exit and restart. */
   process: Worker | undefined;
+  /** While a worker is replaced: resolves when the new one serves, rejects when it has failed. */
+  replacing: PromiseWithResolvers<void> | undefined;
   /** `undefined` until it serves. */
   servesSinceMs: number | undefined;
   /** The reason it gave for a failed start. */
@@ -51,10 +57,14 @@ interface Slot {
 /** Starts, restarts and stops the workers. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
+  #order: SupervisorOptions["order"];
   readonly #slots: readonly Slot[];
   readonly #metrics = new WorkerMetrics();
-  readonly #asked = new Map<number, (metrics: readonly MetricSnapshot[] | undefined) => void>();
+  readonly #asked = new Map<number, () => void>();
   #askedCount = 0;
+  /** Workers that were replaced and still drain. */
+  readonly #leaving = new Set<Worker>();
+  #restarting: Promise<void> = Promise.resolve();
   /** During start: workers that do not listen yet. */
   readonly #starting = new Set<Slot>();
   readonly #started = Promise.withResolvers<ListenUrls>();
@@ -65,9 +75,11 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#order = options.order;
     this.#slots = Array.from({ length: options.order.settings.workers }, (_, index) => ({
       number: index + 1,
       process: undefined,
+      replacing: undefined,
       servesSinceMs: undefined,
       failure: undefined,
       earlyDeaths: 0,
@@ -98,12 +110,21 @@ export class Supervisor {
     }
   }
 
+  /**
+   * Replaces all workers by ones with the configuration as it is now, one after the other: each new one serves before
+   * the old one stops. If the configuration is faulty or a new worker fails, the old ones stay. Never rejects.
+   */
+  restart(readConfig: () => Promise<Config>): Promise<void> {
+    this.#restarting = this.#restarting.then(() => this.#restartAll(readConfig));
+    return this.#restarting;
+  }
+
   /** Drains all workers. Resolves when the last has ended. @throws where one did not end cleanly */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const slot of this.#slots) {
       clearTimeout(slot.timer);
-      this.#send(slot, { kind: "stop" });
+      send(slot.process, { kind: "stop", isReplaced: false });
     }
     await this.#ended();
     if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
@@ -111,12 +132,52 @@ export class Supervisor {
 
   /** Kills all workers. Recovery releases their holds. */
   kill(): void {
-    for (const { process } of this.#slots) process?.process.kill("SIGKILL");
+    const all = [...this.#slots.map(({ process }) => process), ...this.#leaving];
+    for (const worker of all) worker?.process.kill("SIGKILL");
   }
 
   #ended(): Promise<void> {
-    if (this.#slots.every(({ process }) => process === undefined)) this.#stopped.resolve();
+    const hasEnded = this.#slots.every(({ process }) => process === undefined);
+    if (hasEnded && this.#leaving.size === 0) this.#stopped.resolve();
     return this.#stopped.promise;
+  }
+
+  async #restartAll(readConfig: () => Promise<Config>): Promise<void> {
+    const { log } = this.#options;
+    const before = this.#order;
+    try {
+      this.#order = { ...before, config: await readConfig() };
+      log.info("replacing all workers");
+      for (const slot of this.#slots) if (!this.#isStopping) await this.#replace(slot);
+      log.info("all workers are replaced");
+    } catch (error) {
+      this.#order = before;
+      log.error({ reason: failureMessage(error) }, "workers were not replaced");
+    }
+  }
+
+  /** Starts another worker in a slot; when it serves, the old one drains. Resolves when that has ended. */
+  async #replace(slot: Slot): Promise<void> {
+    const { process: old, servesSinceMs } = slot;
+    // One that is about to be restarted gets the new order anyway.
+    if (old === undefined) return;
+    slot.replacing = Promise.withResolvers();
+    this.#leaving.add(old);
+    this.#fork(slot);
+    try {
+      await slot.replacing.promise;
+    } catch (error) {
+      this.#leaving.delete(old);
+      slot.process = old;
+      slot.servesSinceMs = servesSinceMs;
+      if (old.isDead()) this.#fork(slot);
+      throw error;
+    } finally {
+      slot.replacing = undefined;
+    }
+    const ended = old.isDead() ? undefined : once(old.process, "close");
+    send(old, { kind: "stop", isReplaced: true });
+    await ended;
   }
 
   #fork(slot: Slot): void {
@@ -124,21 +185,17 @@ export class Supervisor {
     slot.process = worker;
     slot.servesSinceMs = undefined;
     slot.failure = undefined;
-    worker.on("message", (message: FromWorker) => this.#onMessage(slot, message));
+    worker.on("message", (message: FromWorker) => this.#onMessage(slot, worker, message));
     // The worker is exiting; its exit event is handled elsewhere.
     worker.on("error", () => {});
     if (worker.process.stdout) forwardLines(worker.process.stdout, this.#options.write);
     // Unlike `exit`, `close` comes after the last output.
     worker.process.once("close", (code, signal) =>
-      this.#onEnd(slot, { pid: worker.process.pid, code, signal }),
+      this.#onEnd(slot, worker, { pid: worker.process.pid, code, signal }),
     );
   }
 
-  #send({ process }: Slot, message: ToWorker): void {
-    if (process?.isConnected()) process.send(message);
-  }
-
-  #onMessage(slot: Slot, message: FromWorker): void {
+  #onMessage(slot: Slot, worker: Worker, message: FromWorker): void {
     switch (message.kind) {
       case "here":
         this.#tell(slot);
@@ -150,34 +207,39 @@ export class Supervisor {
         slot.failure = message.reason;
         break;
       case "own":
-        this.#asked.get(message.id)?.(message.metrics);
+        this.#metrics.update(worker.id, message.metrics);
+        this.#asked.get(message.id)?.();
         break;
       case "readAll":
         void this.#readMetrics().then((text) =>
-          this.#send(slot, { kind: "all", id: message.id, text }),
+          send(worker, { kind: "all", id: message.id, text }),
         );
         break;
     }
   }
 
   #tell(slot: Slot): void {
-    const { order, pages } = this.#options;
     const { process: told } = slot;
-    this.#send(slot, { kind: "start", order: { ...order, worker: slot.number } });
-    if (this.#isStopping) this.#send(slot, { kind: "stop" });
-    void pages.then((folder) => {
-      if (slot.process === told) this.#send(slot, { kind: "pages", folder });
-    });
+    send(told, { kind: "start", order: { ...this.#order, worker: slot.number } });
+    if (this.#isStopping) send(told, { kind: "stop", isReplaced: false });
+    void this.#options.pages.then((folder) => send(told, { kind: "pages", folder }));
   }
 
   #onListening(slot: Slot, urls: ListenUrls): void {
     const { log } = this.#options;
     slot.servesSinceMs = performance.now();
     log.info({ worker: slot.number, pid: slot.process?.process.pid }, "a worker serves");
+    slot.replacing?.resolve();
     if (this.#starting.delete(slot) && this.#starting.size === 0) this.#started.resolve(urls);
   }
 
-  #onEnd(slot: Slot, end: { pid: number | undefined; code: number | null; signal: string | null }) {
+  #onEnd(slot: Slot, ended: Worker, end: WorkerEnd): void {
+    this.#metrics.keep(ended.id);
+    if (this.#leaving.delete(ended)) {
+      this.#options.log.info({ worker: slot.number, ...end }, "a replaced worker has ended");
+      if (this.#isStopping) void this.#ended();
+      return;
+    }
     slot.process = undefined;
     const { number: worker, failure } = slot;
     const how = failure ?? `worker ${worker} ended with ${end.signal ?? `exit code ${end.code}`}`;
@@ -188,7 +250,8 @@ export class Supervisor {
       return;
     }
     if (this.#starting.size > 0) return;
-    this.#metrics.restart(worker);
+    if (slot.replacing) return slot.replacing.reject(new Error(how));
+    this.#metrics.countRestart();
     const servedMs = performance.now() - (slot.servesSinceMs ?? Number.POSITIVE_INFINITY);
     const isSteady = servedMs >= steadyMs;
     slot.earlyDeaths = isSteady ? 0 : slot.earlyDeaths + 1;
@@ -199,24 +262,34 @@ export class Supervisor {
   }
 
   async #readMetrics(): Promise<string> {
-    await Promise.all(this.#slots.map((slot) => this.#readOwn(slot)));
+    const all = [...this.#slots.map(({ process }) => process), ...this.#leaving];
+    await Promise.all(all.map((worker) => this.#readOwn(worker)));
     return this.#metrics.read();
   }
 
   /** Requests the metrics of one worker. */
-  async #readOwn(slot: Slot): Promise<void> {
-    const { process: asked } = slot;
-    if (!asked?.isConnected()) return;
+  async #readOwn(worker: Worker | undefined): Promise<void> {
+    if (!worker?.isConnected()) return;
     const id = ++this.#askedCount;
-    const answer = Promise.withResolvers<readonly MetricSnapshot[] | undefined>();
+    const answer = Promise.withResolvers<void>();
     this.#asked.set(id, answer.resolve);
-    const late = setTimeout(() => answer.resolve(undefined), metricsMs);
-    this.#send(slot, { kind: "readOwn", id });
-    const metrics = await answer.promise;
+    const late = setTimeout(answer.resolve, metricsMs);
+    send(worker, { kind: "readOwn", id });
+    await answer.promise;
     clearTimeout(late);
     this.#asked.delete(id);
-    if (metrics !== undefined && slot.process === asked) this.#metrics.update(slot.number, metrics);
   }
+}
+
+/** How a worker's process ended. */
+interface WorkerEnd {
+  readonly pid: number | undefined;
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+function send(worker: Worker | undefined, message: ToWorker): void {
+  if (worker?.isConnected()) worker.send(message);
 }
 
 /** Forwards whole lines. An incomplete last line is dropped: the worker was killed while writing it. */
@@ -239,7 +312,7 @@ function forwardLines(from: Readable, write: (lines: string) => void): void {
 export class WorkerMetrics {
   readonly #own = new Registry();
   readonly #restarts = workerMetrics(this.#own).workerRestarts;
-  /** By worker number. */
+  /** By the id of the worker's process. */
   readonly #latest = new Map<number, readonly MetricSnapshot[]>();
   #departed: readonly MetricSnapshot[] = [];
 
@@ -259,9 +332,13 @@ export class WorkerMetrics {
     this.#latest.set(worker, metrics);
   }
 
-  /** Keeps the totals of a worker that exited and is restarted. */
-  restart(worker: number): void {
+  /** Counts a worker that died and is restarted. */
+  countRestart(): void {
     this.#restarts.inc();
+  }
+
+  /** Keeps the totals of a worker that has ended. */
+  keep(worker: number): void {
     const last = this.#latest.get(worker) ?? [];
     this.#latest.delete(worker);
     const counted = last.filter(({ type }) => type !== "gauge");

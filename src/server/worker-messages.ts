@@ -30,8 +30,8 @@ export type ToWorker =
   | { readonly kind: "readOwn"; readonly id: number }
   /** Answers `readAll`. */
   | { readonly kind: "all"; readonly id: number; readonly text: string }
-  /** Drain, then exit. */
-  | { readonly kind: "stop" };
+  /** Drain, then exit. `isReplaced`: another worker serves in its place already. */
+  | { readonly kind: "stop"; readonly isReplaced: boolean };
 
 /** Messages from a worker. */
 export type FromWorker =
@@ -40,7 +40,7 @@ export type FromWorker =
   | { readonly kind: "listening"; readonly urls: ListenUrls }
   /** The start failed; `reason` is one line. The worker exits by itself. */
   | { readonly kind: "failed"; readonly reason: string }
-  /** Answers `readOwn`. */
+  /** Answers `readOwn`; with id 0 without being asked, before the worker exits. */
   | { readonly kind: "own"; readonly id: number; readonly metrics: readonly MetricSnapshot[] }
   /** Requests the metrics of all workers. */
   | { readonly kind: "readAll"; readonly id: number };

@@ -27,6 +27,7 @@ describe("settings", () => {
       operatorToken: undefined,
       workers: 1,
       maxConcurrentCalls: 1_000,
+      drainDelayMs: 5_000,
       isWarmedUp: true,
       warnings: [],
     };
@@ -47,6 +48,7 @@ describe("settings", () => {
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
       UAS_WORKERS: "4",
       UAS_MAX_CONCURRENT_CALLS: "250",
+      UAS_DRAIN_DELAY: "1500ms",
       UAS_WARM_UP: "off",
     };
     expect(readSettings(env, "/srv")).toEqual({
@@ -61,6 +63,7 @@ describe("settings", () => {
       operatorToken: "token",
       workers: 4,
       maxConcurrentCalls: 250,
+      drainDelayMs: 1_500,
       isWarmedUp: false,
       warnings: [],
     });
@@ -91,6 +94,8 @@ describe("settings", () => {
     ["UAS_WORKERS", "all", "must be a number of processes from 1 to 64, or auto"],
     ["UAS_MAX_CONCURRENT_CALLS", "0", "must be a number of calls from 1 to 1000000"],
     ["UAS_MAX_CONCURRENT_CALLS", "1e3", "must be a number of calls from 1 to 1000000"],
+    ["UAS_DRAIN_DELAY", "5", "must be a duration from 0s to 10m, such as 5s"],
+    ["UAS_DRAIN_DELAY", "11m", "must be a duration from 0s to 10m"],
     ["UAS_WARM_UP", "true", "must be on or off"],
     ["DATABASE_URL", "mysql://u:hunter@h/d", "must be the address of a PostgreSQL server"],
   ])("refuse %s=%s and say what to write", (name, value, message) => {

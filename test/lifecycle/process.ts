@@ -47,6 +47,7 @@ export class Process {
         UAS_LISTEN: "127.0.0.1:0",
         UAS_INTERNAL_LISTEN: "127.0.0.1:0",
         UAS_WARM_UP: "off",
+        UAS_DRAIN_DELAY: "0s",
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -1,4 +1,6 @@
 /** A real process before a simulated vendor: what the tests of stopping and dying stand on. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { Pool } from "pg";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
@@ -40,6 +42,11 @@ export async function openServed() {
       const process = new Process(place, { ...env, ...more });
       processes.push(process);
       return Object.assign(process, await process.listening());
+    },
+    /** Changes the configuration file; running processes keep what they have read. */
+    configure(change: (yaml: string) => string): void {
+      const file = join(place.folder, "uas.yaml");
+      writeFileSync(file, change(readFileSync(file, "utf8")));
     },
     /** What an account may spend, in nano-USD. */
     async available(accountId: string): Promise<bigint> {

@@ -1,13 +1,14 @@
 /** The end of a process: drained, impatient, or killed. No hold is lost, no money is wrong. */
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { send } from "../support/raw-http.ts";
 import { failure } from "../support/upstream/behaviour.ts";
-import { until } from "./process.ts";
+import { makePlace, Process, until } from "./process.ts";
 import { gated, openServed, operatorToken, type Served, stream } from "./served.ts";
 
 let served: Served;
@@ -26,7 +27,28 @@ async function uas(...args: readonly string[]): Promise<string> {
 }
 
 describe("SIGTERM", () => {
-  it("drains: not ready at once, no new calls, running streams finish whole and are settled, exit 0", async () => {
+  it("R-OPS-2: is not ready at once and serves for UAS_DRAIN_DELAY, each reply asking its client to connect anew", async () => {
+    const { key } = await served.customer();
+    const process = await served.start({ UAS_DRAIN_DELAY: "1s" });
+    const { url, internalUrl } = process;
+    process.signal("SIGTERM");
+    await process.logged("stopping");
+    for (const address of [url, internalUrl]) {
+      const ready = await send(`${address}/readyz`, { method: "GET" });
+      expect(ready).toMatchObject({ status: 503, headers: { connection: "close" } });
+    }
+    for (const reply of await Promise.all([1, 2, 3].map(() => stream(url, key, "late")))) {
+      expect(reply).toMatchObject({ status: 200, headers: { connection: "close" } });
+      expect(reply.body.toString()).toContain("data: [DONE]");
+    }
+    await process.logged("draining");
+    const { code, err } = await process.ended;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(await served.calls("late")).toHaveLength(3);
+    expect(await served.held()).toBe(0n);
+  });
+
+  it("drains: takes no new connections, running streams finish whole and are settled, exit 0", async () => {
     const { key } = await served.customer();
     const process = await served.start();
     const { url, internalUrl } = process;
@@ -37,22 +59,10 @@ describe("SIGTERM", () => {
     expect(await served.held()).toBeGreaterThan(0n);
     process.signal("SIGTERM");
     await process.logged("draining");
-    const get = async (address: string): Promise<number> =>
-      (await send(address, { method: "GET" })).status;
-    expect(await get(`${url}/readyz`)).toBe(503);
-    expect(await get(`${internalUrl}/readyz`)).toBe(503);
-    expect(await get(`${url}/healthz`)).toBe(200);
-
-    const refused = await stream(url, key, "too-late");
-    expect(refused.status).toBe(503);
-    expect(refused.headers).toMatchObject({
-      "retry-after": "1",
-      "x-request-id": "too-late",
-      connection: "close",
-    });
-    expect(JSON.parse(refused.body.toString())).toMatchObject({
-      error: { code: "service_unavailable", type: "api_error" },
-    });
+    for (const address of [url, internalUrl]) {
+      const refused = send(`${address}/healthz`, { method: "GET" });
+      await expect(refused).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    }
     expect(served.upstream.requests).toHaveLength(1);
 
     gate.finish();
@@ -89,6 +99,24 @@ describe("SIGTERM", () => {
     await served.expireHolds();
     expect(await served.held()).toBe(0n);
     expect(await served.audit()).toEqual([]);
+  });
+});
+
+describe("SIGHUP", () => {
+  it("R-OPS-2: drains a gateway of one process like SIGTERM, and leaves no PostgreSQL behind", async () => {
+    const place = makePlace();
+    const gateway = new Process(place);
+    onTestFinished(async () => {
+      await gateway.kill();
+      place.close();
+    });
+    await gateway.listening();
+    const mark = join(place.folder, ".data/postgres/postmaster.pid");
+    expect(existsSync(mark)).toBe(true);
+    gateway.signal("SIGHUP");
+    const { code, err } = await gateway.ended;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(existsSync(mark)).toBe(false);
   });
 });
 

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { send } from "../support/raw-http.ts";
@@ -44,6 +44,11 @@ async function begin(process: ServedProcess, key: string, name: string) {
     finish: () => gates.forEach((gate) => gate.finish()),
     replies: Promise.all(replies.map((reply) => reply.catch(() => undefined))),
   };
+}
+
+/** The value of the model `m` in a configuration. */
+function modelLine(yaml: string): string {
+  return /^ {2}m: (.*)$/m.exec(yaml)?.[1] ?? "";
 }
 
 /** Every process of it has ended. */
@@ -154,17 +159,16 @@ describe("two workers", () => {
     await until("it is replaced", () => (pidsOf(gateway).get(1)?.length === 3 ? true : undefined));
   });
 
-  it("SIGTERM drains all of them: no new calls, running streams finish whole and are settled, exit 0", async () => {
+  it("SIGTERM drains all of them: no new connections, running streams finish whole and are settled, exit 0", async () => {
     const running = await begin(gateway, customer.key, "drained");
     gateway.signal("SIGTERM");
     await gateway.logged("draining");
-    const readyz = async (): Promise<number> =>
-      (await send(`${gateway.url}/readyz`, { method: "GET" })).status;
-    await until("no worker is ready", async () => {
-      const statuses = [await readyz(), await readyz(), await readyz(), await readyz()];
-      return statuses.every((status) => status === 503) || undefined;
-    });
-    expect((await stream(gateway.url, customer.key, "too-late")).status).toBe(503);
+    await until("nobody listens", () =>
+      send(`${gateway.url}/healthz`, { method: "GET" }).then(
+        () => undefined,
+        (error: NodeJS.ErrnoException) => error.code === "ECONNREFUSED" || undefined,
+      ),
+    );
     running.finish();
     for (const reply of await running.replies) {
       expect(reply).toMatchObject({ status: 200, isCut: false });
@@ -192,6 +196,78 @@ describe("a supervisor", () => {
       expect((await send(`${gateway.url}/readyz`, { method: "GET" })).status).toBe(200);
     expect(gateway.out).not.toContain("the warm-up failed");
     expect((await gateway.stop()).code).toBe(0);
+  });
+
+  it("R-OPS-2: replaces all workers on SIGHUP, with the configuration as it is now, and no call fails", async () => {
+    const { key } = await served.customer();
+    const gateway = await served.start({ UAS_WORKERS: "2", UAS_DRAIN_DELAY: "500ms" });
+    const counted = async (): Promise<number> =>
+      (await readMetrics(gateway)).get(answeredCalls) ?? 0;
+    const first = [1, 2].map((worker) => pidsOf(gateway).get(worker)?.[0]);
+    // A faulty configuration changes nothing.
+    served.configure((yaml) => `${yaml}no_such_key: 1\n`);
+    gateway.signal("SIGHUP");
+    expect((await gateway.logged("workers were not replaced"))["reason"]).toContain("no_such_key");
+    served.configure((yaml) => yaml.replace("no_such_key: 1\n", `  m2: ${modelLine(yaml)}\n`));
+    expect((await call(gateway, key, "m2")).status).toBe(404);
+
+    const running = await begin(gateway, key, "replaced");
+    const statuses = new Map<string, number>();
+    let calls = 0;
+    const isDone = (): boolean => gateway.out.includes('"msg":"all workers are replaced"');
+    const load = [1, 2, 3].map(async () => {
+      for (; !isDone(); calls++) {
+        // Connections are used again, as SDKs do.
+        const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+        const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] });
+        const url = `${gateway.url}/v1/chat/completions`;
+        const reply = await fetch(url, { method: "POST", headers, body });
+        const ready = await fetch(`${gateway.url}/readyz`);
+        const text = `${reply.status} ${ready.status}`;
+        await Promise.all([reply.text(), ready.text()]);
+        statuses.set(text, (statuses.get(text) ?? 0) + 1);
+      }
+    });
+    gateway.signal("SIGHUP");
+    await until("the first new worker serves", () => pidsOf(gateway).get(1)?.[1]);
+    running.finish();
+    for (const reply of await running.replies) expect(reply?.isCut).toBe(false);
+    await Promise.all(load);
+    expect([...statuses]).toEqual([["200 200", calls]]);
+    for (const pid of first) expect(isAlive(pid ?? 0)).toBe(false);
+    expect([...(await callAll(gateway, key, [1, 2], "m2")).values()]).toEqual([200, 200]);
+    // What the replaced ones had counted stays, and nobody died.
+    await until("all are counted", async () => (await counted()) >= calls + 4 || undefined);
+    expect((await readMetrics(gateway)).get("uas_worker_restarts_total")).toBe(0);
+    expect((await gateway.stop()).code).toBe(0);
+    expect(await served.held()).toBe(0n);
+  });
+
+  it("that is killed with its workers leaves a PostgreSQL that the next start adopts, with all that was acknowledged", async () => {
+    const place = makePlace();
+    const first = new Process(place, { UAS_WORKERS: "2" });
+    const processes = [first];
+    onTestFinished(async () => {
+      for (const process of processes) await process.kill();
+      place.close();
+    });
+    const { url } = await first.listening();
+    const key = /API key +(uas_[A-Za-z0-9]{32})\n/.exec(first.out)?.[1] ?? "";
+    const mark = join(place.folder, ".data/postgres/postmaster.pid");
+    const serverPid = (): string => readFileSync(mark, "utf8").split("\n")[0] ?? "";
+    const pid = serverPid();
+    expect(
+      (await call(Object.assign(first, { url, internalUrl: "" }), key, "demo/instant")).status,
+    ).toBe(200);
+    await first.kill();
+    await expectNoneLeft(first);
+    const second = new Process(place, { UAS_WORKERS: "2" });
+    processes.push(second);
+    const again = Object.assign(second, await second.listening());
+    expect(serverPid()).toBe(pid);
+    expect((await call(again, key, "demo/instant")).status).toBe(200);
+    expect((await second.stop()).code).toBe(0);
+    expect(existsSync(mark)).toBe(false);
   });
 
   it("ends all workers at once on a second signal", async () => {

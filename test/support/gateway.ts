@@ -147,6 +147,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       operatorToken: undefined,
       workers: 1,
       maxConcurrentCalls: 1_000,
+      drainDelayMs: 0,
       isWarmedUp: false,
       ...options.settings,
     },
