@@ -194,7 +194,8 @@ export const taskClaimMax = 64;
 /** Pause before the first status poll; later ones grow by half each time, up to {@link taskPollMsMax}. */
 export const taskPollMs = second;
 export const taskPollMsMax = 15 * second;
-/** How long a vendor may take to show a submitted task. Only then its "not found" is believed. */
+/** How long a vendor may take to show a submitted task. Only then its "not found" is believed. As long has a process to
+ * store a vendor's answer after an outage of the database, before the answer counts as lost. */
 export const taskSettleMs = 10 * second;
 /** How long a vendor that cannot be polled may take to report a task. */
 export const taskUnknownMs = 10 * minute;

@@ -1,19 +1,36 @@
 /** Distinguishes "the database is unreachable" from other database errors. */
 import { ErrorCode, GatewayError } from "./errors.ts";
 
-/** SQLSTATE classes: connection failure, insufficient resources, server starting or stopping. */
-const lostStates = /^(?:08|53|57P)/;
+/**
+ * SQLSTATEs of a database that cannot serve right now: connection failure, insufficient resources, server starting or
+ * stopping, a standby, a statement that took too long, waited too long for a lock, or was chosen to end a deadlock. A
+ * repetition may succeed.
+ */
+const lostStates = /^(?:08...|53...|57P..|25006|57014|55P03|40001|40P01)$/;
 
-/** Whether a statement failed because the database is unreachable, overloaded, starting or stopping. */
+/**
+ * Whether a statement failed because the database is unreachable, overloaded, starting, stopping or refuses connections.
+ * Also for the 503 error that {@link mapDatabaseLoss} makes of that.
+ */
 export function isDatabaseLost(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof GatewayError) return false;
+  if (error instanceof GatewayError)
+    return error.cause !== undefined && isDatabaseLost(error.cause);
+  if (!(error instanceof Error)) return false;
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
   // Errors that PostgreSQL reports have a severity. Without this check, EPIPE would pass for an SQLSTATE by its
   // form.
-  if ("severity" in error) return lostStates.test(code ?? "");
+  if ("severity" in error) {
+    // Whatever ends or refuses a connection is fatal: a database that allows none (55000), a changed password. No
+    // caller is at fault for that.
+    return isFatal(error.severity) || lostStates.test(code ?? "");
+  }
   // Network errors have a code, and so do Node's own errors (ERR_…); errors of the driver have none.
   if (code !== undefined) return !code.startsWith("ERR_");
   return /connect|timeout|terminated/i.test(error.message);
+}
+
+function isFatal(severity: unknown): boolean {
+  return severity === "FATAL" || severity === "PANIC";
 }
 
 /** The 503 error while the database is unreachable. */

@@ -6,7 +6,7 @@ import { connect, type ConnectOptions, type Log } from "./connect.ts";
 import { entities } from "./entities.ts";
 import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
-import { connectTimeoutMs, openPool, preparePool } from "./open-pool.ts";
+import { answerTimeoutMs, connectTimeoutMs, openPool, preparePool } from "./open-pool.ts";
 
 /** An open database. */
 export interface Database {
@@ -46,6 +46,8 @@ export function ormOptions(url: string): Options {
     driverOptions: {
       connectionString: url,
       connectionTimeoutMillis: connectTimeoutMs.callers,
+      query_timeout: answerTimeoutMs,
+      keepAlive: true,
       onPoolCreated: (pool: Pool) => preparePool(pool, url, "callers"),
     },
     forceUtcTimezone: true,

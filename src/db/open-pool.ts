@@ -15,12 +15,18 @@ export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
  * job has time. */
 export const connectTimeoutMs = { callers: 900, jobs: 2_000 } as const;
 
+/** How long a statement may go unanswered, in milliseconds: longer than any that the gateway runs. A server that does not
+ * answer at all is found sooner by {@link sharePool}. */
+export const answerTimeoutMs = 600_000;
+
 /** Opens them. @param url contains a password: never logged */
 export function openPool(url: string, options: OpenPoolOptions): Pool {
   const config = {
     connectionString: url,
     max: options.max,
     connectionTimeoutMillis: connectTimeoutMs[options.for],
+    query_timeout: answerTimeoutMs,
+    keepAlive: true,
     // Unknown to the driver's types.
     ...(options.isPipelined && { pipeline: true }),
   };

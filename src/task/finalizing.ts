@@ -1,6 +1,7 @@
 /** Copies the results of tasks before their vendors delete them. */
 import { setTimeout as delay } from "node:timers/promises";
 import { taskFetchesMax } from "../config/limits.ts";
+import { isDatabaseLost } from "../core/database-lost.ts";
 import { ErrorCode } from "../core/errors.ts";
 import { ResultFailure, type StoredResult } from "../result/result.ts";
 import type { TaskOutcome, VendorFile } from "../vendor/task.ts";
@@ -60,8 +61,10 @@ export class FinalizeSteps {
     }
     if (outcome !== undefined) return this.finalize(work, outcome);
     const failures = task.failure_count + 1;
-    if (this.#canAskVendor(work) && failures < taskFetchesMax) {
-      const pause = this.#work.pause(task.failure_count);
+    const canAsk = this.#canAskVendor(work);
+    // Its process may live and have the result, after an outage of the database: it has this time to store it.
+    if (failures < (canAsk ? taskFetchesMax : 2)) {
+      const pause = canAsk ? this.#work.pause(task.failure_count) : this.#work.timings.settleMs;
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
     const { RESULT_UNAVAILABLE: code } = ErrorCode;
@@ -74,7 +77,7 @@ export class FinalizeSteps {
     const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;
     const { id: taskId, account_id: accountId } = task;
-    for (let count = 1; ; count++) {
+    for (let count = 1; ; ) {
       try {
         const source =
           bytes === undefined
@@ -93,6 +96,8 @@ export class FinalizeSteps {
         const isFinal = error instanceof ResultFailure && error.isFinal;
         if (isFinal || signal.aborted || count === taskFetchesMax) throw error;
         await delay(this.#work.pause(count - 1), undefined, { signal });
+        // A lost database says nothing about the result.
+        if (!isDatabaseLost(error)) count++;
       }
     }
   }

@@ -80,8 +80,14 @@ export class SubmitSteps {
   async recover(work: Work): Promise<void> {
     const { task } = work;
     if (task.state === "submitting") {
-      const lost = await this.#work.transition(work, { event: "lose" });
-      if (lost === undefined) return;
+      const isBlind = this.#work.vendorOf(task)?.tasks.resubmit === "blind";
+      // Its process may live and have the answer, after an outage of the database: it has this time to store it.
+      const releaseMs = isBlind ? this.#work.timings.settleMs : undefined;
+      const lost = await this.#work.transition(work, {
+        event: "lose",
+        ...(releaseMs !== undefined && { releaseMs }),
+      });
+      if (lost === undefined || releaseMs !== undefined) return;
       return this.recover({ ...work, task: lost });
     }
     const vendor = this.#work.vendorOf(task);
@@ -168,7 +174,7 @@ export class SubmitSteps {
     };
     if ("done" in submitted) {
       const { done } = submitted;
-      const task = await this.#work.transition(work, { event: "produce", set });
+      const task = await this.#work.transitionKept(work, { event: "produce", set });
       if (task === undefined) {
         return this.#work.recordLate(work.task, "done", { vendorTaskId, outcome: done });
       }
@@ -176,7 +182,7 @@ export class SubmitSteps {
     }
     const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
     const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pollPause(work.task, 0);
-    const task = await this.#work.transition(work, { event: "accept", set, releaseMs });
+    const task = await this.#work.transitionKept(work, { event: "accept", set, releaseMs });
     if (task === undefined) await this.#work.recordLate(work.task, "accepted", { vendorTaskId });
   }
 

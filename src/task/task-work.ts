@@ -18,7 +18,7 @@ import {
   applyTransition,
 } from "./transition.ts";
 import { growingPauseMs, PollSlots } from "./poll-slots.ts";
-import { transitions } from "./state.ts";
+import { statesBefore, transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import {
   timingsOf,
@@ -70,6 +70,20 @@ const errorCharsMax = 8_192;
 const endLateChargesSql = `
   update task set is_trailing = false, lease_until = null
   where id = $1 and fence = $2 and is_trailing`;
+
+/** A transition to a state that other processes cannot reach without asking the vendor again. */
+interface KeptTransition {
+  readonly event: "accept" | "produce" | "complete";
+}
+
+/** Takes a task from a process that recovers it. Not one that is polled: its vendor answers again. $1: id, $2 to $4: the
+ * attempt, $5: states, $6: the lease. */
+const takeBackSql = `
+  update task set fence = fence + 1, lease_until = clock_timestamp() + $6 * interval '1 ms',
+    next_time = clock_timestamp() + $6 * interval '1 ms'
+  where id = $1 and attempt_token = $2 and vendor = $3 and vendor_model = $4
+    and state = any($5) and state <> 'running'
+  returning ${workColumns}`;
 
 /** The operations of the steps. */
 export class TaskWork {
@@ -133,9 +147,24 @@ export class TaskWork {
         return moved;
       } catch (error) {
         if (!isDatabaseLost(error) || work.lastSignal.aborted) throw error;
-        await delay(retryMs, undefined, { signal: work.lastSignal });
+        // Where the lease is lost, the database is back: once more, and then it is known who has the task.
+        await delay(retryMs, undefined, { signal: work.lastSignal }).catch(() => {});
       }
     }
+  }
+
+  /**
+   * Applies a transition that stores what only this process knows: a vendor's answer, a finished result. Where the lease
+   * expired during an outage of the database and another process has begun to recover the task, it is taken back.
+   */
+  async transitionKept(work: Pick<Work, "task" | "lastSignal">, move: Transition & KeptTransition) {
+    const moved = await this.transition(work, move);
+    if (moved !== undefined) return moved;
+    const { id, attempt_token: token, vendor, vendor_model: model, params } = work.task;
+    const values = [id, token, vendor, model, statesBefore(move.event), this.timings.leaseMs];
+    const { rows } = await this.options.pool.query<Omit<TaskRow, "params">>(takeBackSql, values);
+    const task = rows[0] && { ...rows[0], params };
+    return task && this.transition({ ...work, task }, move);
   }
 
   /** The task, where a transition took place whose answer was lost. */
@@ -185,7 +214,8 @@ export class TaskWork {
     };
     const charge = this.#charge(task, ended);
     const { inSameTransaction } = outcome;
-    if (!(await this.transition(work, { event: "complete", set, charge, inSameTransaction })))
+    const move = { event: "complete", set, charge, inSameTransaction } as const;
+    if (!(await this.transitionKept(work, move)))
       await this.recordLate(task, "completed", { outcome });
   }
 

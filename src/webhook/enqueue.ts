@@ -36,13 +36,12 @@ const sql = {
   sent: `
     select coalesce(max(event.sequence), 0) + 1 as sequence,
       coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
-      coalesce(bool_or(event.kind = 2), false) as is_over,
-      coalesce(extract(epoch from clock_timestamp() - max(claim_time) filter (where event.kind = 1)), 3600)::float
-        as sent_seconds_ago
-    from webhook_event event join webhook_delivery delivery on delivery.id = event.id
+      coalesce(bool_or(event.kind = 2), false) as is_over
+    from webhook_event event
     where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
     where task_id = $1 and state = 1 and kind = 1`,
+  // Only after `drop` it is known whether the last progress was claimed. $13: the least interval of progress.
   insert: `
     with event as (
       insert into webhook_event
@@ -51,7 +50,10 @@ const sql = {
       returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
       insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, due, is_urgent)
-      select id, account_id, task_id, endpoint_id, kind, now() + $13 * interval '1 ms', kind = 3 from event
+      select id, account_id, task_id, endpoint_id, kind, case when kind <> 1 then now() else
+        greatest(now(), (select max(sent.claim_time) + $13 * interval '1 ms'
+          from webhook_event earlier join webhook_delivery sent on sent.id = earlier.id
+          where earlier.task_id = $3 and earlier.kind = 1)) end, kind = 3 from event
     )
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
@@ -60,7 +62,6 @@ interface TaskEventsRow {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
-  readonly sent_seconds_ago: number;
 }
 
 /**
@@ -83,11 +84,9 @@ export async function enqueueWebhook(
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
   if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
-  const sinceMs = sent.sent_seconds_ago * 1_000;
-  const pauseMs = kind === EventKind.PROGRESS ? Math.max(0, webhookProgressMs - sinceMs) : 0;
   const id = newId();
   const values = rowOf(event, { id, kind, sequence: sent.sequence });
-  await transaction.query(sql.insert, [...values, Math.round(pauseMs)]);
+  await transaction.query(sql.insert, [...values, webhookProgressMs]);
   return id;
 }
 

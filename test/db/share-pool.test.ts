@@ -73,6 +73,35 @@ test("R-MON-7: who waits behind connections that hang is told so, and the pool w
   await proxy.close();
 });
 
+test("R-MON-7: statements on connections that hang fail within a second, of callers and in transactions, and later ones work", async () => {
+  const proxy = await startFaultProxy(scratch.url);
+  const pool = openPool(proxy.url, { max: 4, for: "callers" });
+  const client = await pool.connect();
+  await client.query("begin");
+  await pool.query("select 1");
+  proxy.hang();
+  const startMs = performance.now();
+  const errors = await Promise.all(
+    [client.query("select 2"), pool.query("select 3"), pool.query("select 4")].map((each) =>
+      each.catch((reason: unknown) => reason),
+    ),
+  );
+  expect(performance.now() - startMs).toBeLessThan(3_000);
+  expect(errors.map(isDatabaseLost)).toEqual([true, true, true]);
+  client.release(true);
+  proxy.resume();
+  expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  await pool.end();
+  await proxy.close();
+});
+
+test("a statement that takes long on a server that lives is not ended", async () => {
+  const { pool, seen } = openProbed(2);
+  const slow = pool.query<{ one: number }>("select 1 as one from pg_sleep(1.5)");
+  expect((await slow).rows).toEqual([{ one: 1 }]);
+  expect(seen.probes).toBeGreaterThan(0);
+});
+
 test("connections that break are replaced, and cost nobody a place", async () => {
   const pool = open(2);
   for (let times = 0; times < 6; times++) {
