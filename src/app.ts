@@ -114,9 +114,10 @@ async function assemble(built: Parts): Promise<App> {
   const { database, signIn, anchor } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
+  const onLoss = createLossReport(built);
   const prices = createPriceBook({ pool: database.pool });
   await prices.load(config.models.values());
-  const { ledger, jobs } = openLedger({ ...built, database, anchor });
+  const { ledger, jobs } = openLedger({ ...built, database, anchor, onLoss });
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
@@ -130,7 +131,7 @@ async function assemble(built: Parts): Promise<App> {
   const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
-  const common = { ...work, settings, log, onLowBalance, masterKey, results };
+  const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
   const inference = createInference({ ...parts, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
@@ -228,6 +229,15 @@ async function endCalls({ calls, detached, edges }: Ending, limitMs: number): Pr
   await edges.close();
   // Detached replies have no connection to wait for.
   await calls.drain(drainEndMs);
+}
+
+/** Counts and logs what calls cost beyond what their accounts could pay. */
+function createLossReport({ metrics, log }: Pick<Parts, "metrics" | "log">) {
+  return (accountId: string, lossNanos: bigint): void => {
+    metrics.platformLoss.inc({ reason: "shortfall" }, Number(lossNanos));
+    const loss = formatUsd(lossNanos);
+    log.error({ accountId, loss }, "calls cost more than their account could pay: platform loss");
+  };
 }
 
 /** Counts running calls and those refused at the limit. */

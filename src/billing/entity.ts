@@ -147,6 +147,11 @@ export const LedgerEntryEntity = defineEntity({
   },
   indexes: [
     {
+      name: "ledger_entry_loss_index",
+      expression:
+        "create index ledger_entry_loss_index on ledger_entry (coalesce(call_id, txn_id)) where (account = 6)",
+    },
+    {
       name: "ledger_entry_seq_index",
       expression:
         "create index ledger_entry_seq_index on ledger_entry using brin (seq) " +

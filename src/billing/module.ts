@@ -87,6 +87,8 @@ export interface OpenLedgerOptions {
   readonly anchor: Anchor;
   /** Called when a call takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
+  /** Called when calls have cost more than their account could pay. */
+  readonly onLoss: (accountId: string, lossNanos: bigint) => void;
   /** For tests. Default: those of {@link LedgerTimings}. */
   readonly timings?: Partial<LedgerTimings>;
   /** For tests that kill the process. Default: nothing. */
@@ -101,7 +103,8 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
-  const { database, settings, config, log, anchor, onLowBalance, timings, failpoint } = options;
+  const { database, settings, config, log, anchor, onLoss, onLowBalance, timings, failpoint } =
+    options;
   const common = {
     ...timings,
     ...(failpoint && { failpoint }),
@@ -111,7 +114,7 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   };
   const journal = { folder: join(settings.dataDir, "journal") };
   const onCharged = (callId: string): void => anchor.note(callId);
-  const ledger = createLedger({ ...common, url: database.url, journal, onCharged });
+  const ledger = createLedger({ ...common, url: database.url, journal, onCharged, onLoss });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
   const callDays = config.retention?.calls;

@@ -13,11 +13,12 @@ import { cell, table } from "./output.ts";
 import { timeText, usdText, pastArgument } from "./values.ts";
 
 interface Options {
-  readonly account: string;
+  readonly account?: string;
+  readonly all: boolean;
   readonly since: ReturnType<typeof pastArgument>;
   readonly until?: ReturnType<typeof pastArgument>;
   readonly bucket: UsageBucket;
-  readonly by: UsageGroup;
+  readonly group: UsageGroup;
   readonly zone: string;
 }
 
@@ -31,6 +32,8 @@ const buckets: Readonly<Record<string, UsageBucket>> = {
 const groups: Readonly<Record<string, UsageGroup>> = {
   model: UsageGroup.MODEL,
   key: UsageGroup.KEY,
+  vendor: UsageGroup.VENDOR,
+  account: UsageGroup.ACCOUNT,
   none: UsageGroup.NONE,
 };
 
@@ -38,45 +41,78 @@ const groups: Readonly<Record<string, UsageGroup>> = {
 export function addUsageCommand(program: Command, { context, print }: CliTools): void {
   program
     .command("usage")
-    .description("show what an account used and was charged, over time")
-    .requiredOption("--account <account>", "account id")
+    .description("show what an account used and was charged, or what all brought in, over time")
+    .option("--account <account>", "account id")
+    .option("--all", "all accounts, with vendor costs, losses and margin", false)
     .option("--since <time>", "from when, such as 30d ago", past, past("30d"))
     .option("--until <time>", "until when; default: now", past)
     .option("--bucket <length>", "hour, day, week or month", wordOf(buckets), UsageBucket.DAY)
-    .option("--by <what>", "model, key or none", wordOf(groups), UsageGroup.MODEL)
+    .option(
+      "--group <what>",
+      "model, key, vendor, account or none",
+      wordOf(groups),
+      UsageGroup.MODEL,
+    )
     .option("--zone <name>", "the time zone that days begin in, such as Asia/Shanghai", "UTC")
-    .action(async (options: Options) => {
+    .action(async (options: Options, command: Command) => {
+      if (options.all === (options.account !== undefined)) {
+        command.error("error: write either --account <account> or --all", { exitCode: 2 });
+      }
       print(await withBackend(context, ({ transport }) => showUsage(transport, options)));
     });
 }
 
 async function showUsage(transport: Transport, options: Options): Promise<Output> {
-  const { account: accountId, since, until, bucket, by, zone } = options;
+  const { account: accountId = "", all, since, until, bucket, group, zone } = options;
   // An unknown account has no usage; a mistyped id should not look like that.
-  await createClient(AccountService, transport).getAccount({ accountId });
+  if (!all) await createClient(AccountService, transport).getAccount({ accountId });
   const answer = await createClient(UsageService, transport).getUsageSeries({
     accountId,
     fromTime: since,
     ...(until && { toTime: until }),
     bucket,
-    group: by,
+    group,
+    groupLimit: groupsMax,
     timeZone: zone,
   });
   const points = pointsOf(answer);
   const json = { points, totals: sumsJson(answer.totals) };
-  const rows = [...points, { startTime: "total", group: null, ...json.totals }].map((point) => [
-    cell(point.startTime),
-    cell(point.group),
-    String(point.calls),
-    String(point.failedCalls),
-    String(point.inputTokens),
-    String(point.cachedInputTokens),
-    String(point.outputTokens),
-    point.cost,
+  const sums = [...points, { startTime: "total", group: null, ...json.totals }];
+  const [head, cellsOf] = all ? finances : consumption;
+  const rows = sums.map((point) => [
+    ...[cell(point.startTime), cell(point.group)],
+    ...[String(point.calls), String(point.failedCalls)],
+    ...cellsOf(point),
   ]);
-  const head = ["FROM", "GROUP", "CALLS", "FAILED", "IN", "CACHED", "OUT", "COST"];
-  return { json, text: table(head, rows) };
+  return { json, text: table(["FROM", "GROUP", "CALLS", "FAILED", ...head], rows) };
 }
+
+/** The most groups with a line of their own. */
+const groupsMax = 100;
+
+type SumsJson = ReturnType<typeof sumsJson>;
+
+/** The columns of a table beside time, group and counts. */
+type Columns = readonly [head: readonly string[], cells: (sums: SumsJson) => string[]];
+
+const consumption: Columns = [
+  ["IN", "CACHED", "OUT", "COST"],
+  ({ inputTokens, cachedInputTokens, outputTokens, cost }) => [
+    ...[inputTokens, cachedInputTokens, outputTokens].map(String),
+    cost,
+  ],
+];
+
+const finances: Columns = [
+  ["REVENUE", "VENDOR COST", "ATTEMPTS", "LOSS", "MARGIN"],
+  ({ cost, vendorCost, attemptCost, loss, margin }) => [
+    cost,
+    vendorCost,
+    attemptCost,
+    loss,
+    margin,
+  ],
+];
 
 /** Sorted by time; within a bucket the largest group first. */
 function pointsOf({ series, bucketTimes }: GetUsageSeriesResponse) {
@@ -110,6 +146,10 @@ function sumsJson(totals: UsageTotals | undefined) {
     images: count(totals?.imageCount),
     seconds: Number(totals?.secondMicros ?? 0n) / 1_000_000,
     cost: usdText(totals?.cost),
+    vendorCost: usdText(totals?.vendorCost),
+    attemptCost: usdText(totals?.attemptCost),
+    loss: usdText(totals?.loss),
+    margin: usdText(totals?.margin),
   };
 }
 

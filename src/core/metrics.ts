@@ -145,6 +145,12 @@ function moneyMetrics(registry: Registry) {
       help: "Money that vendors take for calls and tasks, in USD, where the configuration says what.",
       labelNames: ["model", "vendor"],
     }),
+    platformLoss: new Counter({
+      registry,
+      name: "uas_platform_loss_nanos_total",
+      help: "Nano-USD that the platform lost by calls and tasks, by reason.",
+      labelNames: ["reason"],
+    }),
     lowBalances: new Counter({
       registry,
       name: "uas_billing_low_balance_total",
@@ -156,6 +162,17 @@ function moneyMetrics(registry: Registry) {
       help: "Calls refused with insufficient_balance.",
     }),
   };
+}
+
+/** Counts what a vendor takes beyond the charge of a call or task: all of it where it was free. In nano-USD. */
+export function countVendorLoss(
+  { platformLoss }: Metrics,
+  costNanos: bigint,
+  vendorCostNanos: bigint,
+): void {
+  if (vendorCostNanos <= costNanos) return;
+  const reason = costNanos === 0n ? "uncharged" : "below_cost";
+  platformLoss.inc({ reason }, Number(vendorCostNanos - costNanos));
 }
 
 /** The series that calls with the same labels share. */

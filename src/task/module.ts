@@ -9,7 +9,7 @@ import { callCost } from "../billing/prices/price.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Metrics } from "../core/metrics.ts";
+import { countVendorLoss, type Metrics } from "../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
@@ -171,6 +171,8 @@ export interface TaskProcessingOptions {
   readonly log: Logger;
   /** Called when the end of a task takes an account below its threshold. */
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
+  /** Called when a task has cost more than its account could pay. */
+  readonly onLoss: (accountId: string, lossNanos: bigint) => void;
   /** For tests. Default: those of the limits. */
   readonly taskTimings?: Partial<WorkerTimings>;
 }
@@ -191,7 +193,7 @@ const poolMax = 6;
 
 /** Creates the worker and the jobs; {@link TaskProcessing.start} begins. */
 export function createTaskProcessing(options: TaskProcessingOptions): TaskProcessing {
-  const { database, metrics, log, prices, results, config, onLowBalance } = options;
+  const { database, metrics, log, prices, results, config, onLowBalance, onLoss } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const jobs = createTaskJobs({
@@ -206,6 +208,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     results,
     warn,
     onLowBalance,
+    onLoss,
     models: config.models,
     vendors: workerVendors(options),
     ...pickNative(options.native),
@@ -338,6 +341,7 @@ function reports({
     },
     onLateCost({ id: taskId, model, vendor }, vendorCostNanos) {
       metrics.vendorCost.inc({ model, vendor }, Number(vendorCostNanos) / Number(nanosPerUsd));
+      metrics.platformLoss.inc({ reason: "late_charge" }, Number(vendorCostNanos));
       const vendorCost = formatUsd(vendorCostNanos);
       log.warn({ taskId, model, vendor, vendorCost }, "a vendor charged for a task that had ended");
     },
@@ -349,7 +353,10 @@ function countMoney(metrics: Metrics, { model, vendor }: TaskRow, record?: CallR
     Number(nanos ?? 0) / Number(nanosPerUsd);
   const [cost, vendorCost] = [usdOf(record?.cost), usdOf(record?.vendor_cost)];
   if (cost > 0) metrics.charged.inc({ model }, cost);
-  if (vendorCost > 0) metrics.vendorCost.inc({ model, vendor }, vendorCost);
+  if (vendorCost > 0) {
+    metrics.vendorCost.inc({ model, vendor }, vendorCost);
+    countVendorLoss(metrics, BigInt(record?.cost ?? 0), BigInt(record?.vendor_cost ?? 0));
+  }
 }
 
 function endFields(task: TaskRow, record?: CallRow): Readonly<Record<string, unknown>> {

@@ -52,6 +52,8 @@ export interface TransitionOptions {
   readonly notify?: (transaction: PoolClient, task: TaskRow) => Promise<void>;
   /** Called when a move takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
+  /** Called once committed, where the charge exceeds what the account could pay. Default: nothing. */
+  readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
 }
 
 /**
@@ -75,6 +77,7 @@ export async function applyTransition(
     return updateRow(needs.pool, update, task);
   }
   let lowBalanceNanos: bigint | undefined;
+  let lossNanos: bigint | undefined;
   const moved = await inTransaction(needs.pool, async (transaction) => {
     const row = await updateRow(transaction, update, task);
     if (row === undefined) return undefined;
@@ -83,10 +86,14 @@ export async function applyTransition(
     if (move.charge === undefined) return row;
     const settles = [{ id: row.id, ...move.charge }];
     // Last before the commit: it locks the account.
-    ({ lowBalanceNanos } = await applyIn(transaction, { accountId: row.account_id, settles }));
+    ({ lowBalanceNanos, lossNanos } = await applyIn(transaction, {
+      accountId: row.account_id,
+      settles,
+    }));
     return row;
   });
   if (lowBalanceNanos !== undefined) needs.onLowBalance?.(task.account_id, lowBalanceNanos);
+  if (lossNanos !== undefined) needs.onLoss?.(task.account_id, lossNanos);
   return moved;
 }
 

@@ -62,7 +62,7 @@ it("shows usage in the order of time, with the sums of all", async () => {
 it("takes a range, a bucket, a zone and what to tell apart", async () => {
   const asked: GetUsageSeriesRequest[] = [];
   const options = ["--since", "2026-11-01", "--until", "2026-11-02T00:00:00+08:00"];
-  const how = ["--bucket", "hour", "--by", "key", "--zone", "Asia/Shanghai"];
+  const how = ["--bucket", "hour", "--group", "key", "--zone", "Asia/Shanghai"];
   const { out } = await run(["usage", "--account", accountId, ...options, ...how], world(asked));
   expect(out).toMatch(/^FROM .*COST\n/);
   expect(out).toMatch(/\ntotal .* 1\.000000001\n$/);
@@ -79,7 +79,7 @@ it("takes a range, a bucket, a zone and what to tell apart", async () => {
 
 it.each([
   ["--bucket", "year"],
-  ["--by", "toString"],
+  ["--group", "toString"],
   ["--since", "yesterday"],
 ])("refuses %s %s as wrong usage", async (option, value) => {
   const { code } = await run(["usage", "--account", accountId, option, value], world());

@@ -59,6 +59,7 @@ export const CallEntity = defineEntity({
       include: ["model", "keyId", "status", "errorCode", "ending", "cost"],
       where: "ending <> ALL (ARRAY[1, 5, 10])",
     },
+    { name: "call_attempts_index", properties: ["id"], where: "attempts is not null" },
     { name: "call_request_id_index", properties: ["requestId", "accountId", "id"] },
   ],
 });
@@ -74,7 +75,7 @@ export const CallWatchEntity = defineEntity({
   },
 });
 
-/** What an account used in an hour, by key and model: sums of its calls, written with them by triggers. */
+/** What an account used in an hour, by key, model and vendor: sums of its calls, written with them by triggers. */
 export const UsageHourEntity = defineEntity({
   name: "UsageHourEntity",
   tableName: "usage_hour",
@@ -83,6 +84,7 @@ export const UsageHourEntity = defineEntity({
     hour: p.datetime().columnType("timestamptz").primary(),
     keyId: p.text().primary(),
     model: p.text().primary(),
+    vendor: p.text().primary(),
     calls: p.bigint().defaultRaw("0"),
     failedCalls: p.bigint().defaultRaw("0"),
     inputTokens: p.bigint().defaultRaw("0"),

@@ -96,6 +96,7 @@ async function sumBars(
     group: UsageGroup.NONE,
     groupLimit: 1,
     metric: UsageMetric.CALLS,
+    withLosses: false,
   });
   return rows
     .map((row) => {

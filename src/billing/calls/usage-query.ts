@@ -24,10 +24,14 @@ export interface UsageQuery {
   readonly group: UsageGroup;
   readonly groupLimit: number;
   readonly metric: UsageMetric;
+  /** Whether losses and the costs of abandoned attempts are summed, for operators; else they are 0. */
+  readonly withLosses: boolean;
 }
 
 /** The sums of one group in one bucket. Integers are decimal digits. `group`: null for the rest. */
-export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> & {
+export type UsageRow = RowOf<typeof UsageHourEntity, (typeof hourNames)[number]> & {
+  readonly loss: string;
+  readonly attempt_cost: string;
   readonly bucket: number;
   readonly group: string | null;
 };
@@ -35,8 +39,8 @@ export type UsageRow = RowOf<typeof UsageHourEntity, (typeof sumNames)[number]> 
 /** SQL condition of a failed call, as CallOutcome of the contract defines it. */
 export const isFailed = "ending not in (1, 5, 10)";
 
-/** The columns that are summed. */
-export const sumNames = [
+/** The columns that hourly sums have. */
+const hourNames = [
   "calls",
   "failed_calls",
   "input_tokens",
@@ -50,17 +54,25 @@ export const sumNames = [
   "vendor_cost",
 ] as const;
 
+/** The columns that are summed. */
+export const sumNames = [...hourNames, "loss", "attempt_cost"] as const;
+
 /** The columns of an hourly sum, computed from one call. */
-const ofCall = `uuid_hour(id) as hour, key_id, model, 1 as calls, (${isFailed})::int as failed_calls,
+const ofCall = `account_id, uuid_hour(id) as hour, key_id, model, vendor, 1 as calls, (${isFailed})::int as failed_calls,
   input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
   coalesce(images, 0) as images, coalesce(second_micros, 0) as second_micros, cost,
-  coalesce(vendor_cost, 0) as vendor_cost`;
+  coalesce(vendor_cost, 0) as vendor_cost, 0 as loss, 0 as attempt_cost`;
+
+/** Zeros for what no loss has. */
+const noUsage = hourNames.map((name) => `0 as ${name}`).join(", ");
 
 const groupColumns: Readonly<Record<UsageGroup, string>> = {
   [UsageGroup.UNSPECIFIED]: "''",
   [UsageGroup.NONE]: "''",
   [UsageGroup.MODEL]: "model",
   [UsageGroup.KEY]: "key_id",
+  [UsageGroup.VENDOR]: "vendor",
+  [UsageGroup.ACCOUNT]: "account_id::text",
 };
 
 const metricTerms: Readonly<Record<UsageMetric, string>> = {
@@ -94,12 +106,12 @@ export async function queryUsage(pool: Queryable, query: UsageQuery): Promise<Us
 }
 
 function isGrouped(group: UsageGroup): boolean {
-  return group === UsageGroup.MODEL || group === UsageGroup.KEY;
+  return group !== UsageGroup.UNSPECIFIED && group !== UsageGroup.NONE;
 }
 
 /** SQL of the hours that lie wholly within the range, and of the calls in the partial hours at its ends. */
 function countedSql(query: UsageQuery, where: Where): string {
-  const { accountId, model, keyId, fromMs, toMs } = query;
+  const { accountId, model, keyId, fromMs, toMs, withLosses } = query;
   const firstMs = Math.min(Math.ceil(fromMs / hourMs) * hourMs, toMs);
   const lastMs = Math.max(Math.floor(toMs / hourMs) * hourMs, firstMs);
   const own = where
@@ -111,7 +123,8 @@ function countedSql(query: UsageQuery, where: Where): string {
     [lastMs, toMs],
   ] as const;
   const hours =
-    `select hour, key_id, model, ${sumNames.join(", ")} from usage_hour where ${own} and calls > 0 ` +
+    `select account_id, hour, key_id, model, vendor, ${hourNames.join(", ")}, 0 as loss, ` +
+    `0 as attempt_cost from usage_hour where ${own} and calls > 0 ` +
     `and hour >= ${where.value(new Date(firstMs))} and hour < ${where.value(new Date(lastMs))}`;
   const calls = parts
     .filter(([startMs, endMs]) => startMs < endMs)
@@ -119,5 +132,29 @@ function countedSql(query: UsageQuery, where: Where): string {
       const [low, high] = [startMs, endMs].map((ms) => where.value(firstId(new Date(ms))));
       return `select ${ofCall} from call where ${own} and id >= ${low} and id < ${high}`;
     });
-  return [hours, ...calls].join(" union all ");
+  const losses = withLosses ? lossesSql(query, own, where) : [];
+  return [hours, ...calls, ...losses].join(" union all ");
+}
+
+/**
+ * SQL of what few calls have, found by indexes of their own: losses in the ledger (of a call that was not kept, the account
+ * is known only), and costs of abandoned attempts.
+ */
+function lossesSql({ fromMs, toMs }: UsageQuery, own: string, where: Where): string[] {
+  const [low, high] = [fromMs, toMs].map((ms) => where.value(firstId(new Date(ms))));
+  const names = "account_id, hour, key_id, model, vendor";
+  const lost = `select ${names}, ${noUsage}, loss, 0 as attempt_cost from (
+       select e.account_id, uuid_hour(coalesce(e.call_id, e.txn_id)) as hour,
+           coalesce(c.key_id, '') as key_id, coalesce(c.model, '') as model,
+           coalesce(c.vendor, '') as vendor, -e.amount as loss
+         from ledger_entry e left join call c on c.id = coalesce(e.call_id, e.txn_id)
+         where e.account = 6 and e.kind in (2, 6)
+           and coalesce(e.call_id, e.txn_id) >= ${low} and coalesce(e.call_id, e.txn_id) < ${high}
+     ) l where ${own}`;
+  const attempts = `select ${names}, ${noUsage}, 0 as loss, attempt_cost from (
+       select account_id, uuid_hour(id) as hour, key_id, model, a.vendor, a.vendor_cost as attempt_cost
+         from call cross join lateral jsonb_to_recordset(attempts) as a(vendor text, vendor_cost bigint)
+         where attempts is not null and a.vendor_cost > 0 and id >= ${low} and id < ${high}
+     ) a where ${own}`;
+  return [lost, attempts];
 }

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+  UsageGroup,
   UsageMetric,
   UsagePointSchema,
   UsageSeriesSchema,
@@ -15,6 +16,7 @@ import {
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { isOperator as isOperatorCall } from "../../core/access.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { money } from "../../core/money.ts";
 import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { parseScope } from "../scope.ts";
@@ -40,6 +42,8 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
       const { fromMs, toMs } = parseRange(request, nowMs);
       const timeZone = parseTimeZone(request.timeZone);
       const { bucket, group, metric } = request;
+      const isOperator = isOperatorCall(context);
+      if (!isOperator && operatorGroups.has(group)) throw onlyForOperators();
       const startsMs = bucketStarts({ fromMs, toMs, bucket, timeZone });
       const rows = await queryUsage(pool, {
         accountId,
@@ -51,14 +55,23 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
         group,
         groupLimit: limitOf(request.groupLimit, groupLimits),
         metric,
+        withLosses: isOperator,
       });
       return create(GetUsageSeriesResponseSchema, {
         bucketTimes: startsMs.map(timestampFromMs),
-        ...usageSeries(rows, { isOperator: isOperatorCall(context), metric }),
+        ...usageSeries(rows, { isOperator, metric }),
         toTime: timestampFromMs(toMs),
       });
     },
   };
+}
+
+/** What tells apart what customers do not see. */
+const operatorGroups: ReadonlySet<UsageGroup> = new Set([UsageGroup.VENDOR, UsageGroup.ACCOUNT]);
+
+function onlyForOperators(): GatewayError {
+  const text = "only operators group usage by vendor or account; group by model or key";
+  return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "group" });
 }
 
 /** How sums are shown. */
@@ -133,8 +146,15 @@ function totalsOf(sums: Sums, isOperator: boolean): UsageTotals {
   totals.imageCount = sums.images;
   totals.secondMicros = sums.second_micros;
   totals.cost = money(sums.cost);
-  if (isOperator) totals.vendorCost = money(sums.vendor_cost);
+  if (isOperator) addFinances(totals, sums);
   return totals;
+}
+
+function addFinances(totals: UsageTotals, { cost, vendor_cost, attempt_cost, loss }: Sums): void {
+  totals.vendorCost = money(vendor_cost);
+  totals.attemptCost = money(attempt_cost);
+  totals.loss = money(loss);
+  totals.margin = money(cost - vendor_cost - attempt_cost - loss);
 }
 
 function sizeOf(sums: Sums, metric: UsageMetric): bigint {

@@ -6,6 +6,7 @@ import {
   extendVerdicts,
   holdVerdicts,
   lowBalance,
+  platformLoss,
   settleVerdicts,
   hitFailpoints,
   type Batch,
@@ -39,6 +40,8 @@ export interface AccountQueueEvents {
   onSettled(item: SettleItem, verdict: SettleVerdict): void;
   /** The database refused a settlement or an extension's checkpoint as invalid: a fault of this program. */
   onRefused(item: SettleItem | ExtendItem, error: unknown): void;
+  /** A batch has cost more than the account could pay. */
+  onLoss(accountId: string, lossNanos: bigint): void;
   /** The account has fallen below its threshold. */
   onLowBalance(accountId: string, balanceNanos: bigint): void;
   /** The queue is empty, and no batch is under way. */
@@ -159,6 +162,8 @@ export class AccountQueue implements WorkSource {
     });
     const low = lowBalance(row);
     if (low !== undefined) this.#events.onLowBalance(this.accountId, low);
+    const loss = platformLoss(row);
+    if (loss !== undefined) this.#events.onLoss(this.accountId, loss);
     if (this.#isEmpty()) this.#events.onEmpty(this);
   }
 

@@ -8,6 +8,7 @@ import {
   applyValues,
   holdVerdicts,
   lowBalance,
+  platformLoss,
   settleVerdicts,
   type SettleVerdict,
 } from "./batch.ts";
@@ -51,6 +52,8 @@ export interface LedgerVerdicts {
   readonly settles: readonly SettleVerdict[];
   /** The account's balance, where the batch takes it below its threshold. Valid once committed. */
   readonly lowBalanceNanos: bigint | undefined;
+  /** What the account could not pay of the settlements, where that is more than 0. Valid once committed. */
+  readonly lossNanos: bigint | undefined;
 }
 
 /**
@@ -69,6 +72,7 @@ export async function applyIn(
     holds: holdVerdicts(row) ?? holds.map(() => ({ admitted: true })),
     settles: settleVerdicts(row) ?? settles.map(() => "settled" as const),
     lowBalanceNanos: lowBalance(row),
+    lossNanos: platformLoss(row),
   };
 }
 

@@ -104,22 +104,22 @@ limit ${breachesMax}`;
 /** I12 of one hour: $1 is its begin, $2 and $3 bound the ids of its calls. */
 const hourSql = `
 with used_hour as (
-  select account_id, key_id, model,
+  select account_id, key_id, model, vendor,
       (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
         reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
     from usage_hour where hour = $1 and calls > 0
 ), call_hour as (
-  select account_id, key_id, model,
+  select account_id, key_id, model, vendor,
       (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
         sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
         coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
         coalesce(sum(vendor_cost), 0))::text as used
-    from call where id >= $2 and id < $3 group by account_id, key_id, model
+    from call where id >= $2 and id < $3 group by account_id, key_id, model, vendor
 )
 select 'I12' as rule,
-    format('account %s used %s in the hour %s with key %s and model %s but its calls say %s',
-      account_id, u.used, $1::timestamptz, key_id, model, c.used) as detail
-  from used_hour u full join call_hour c using (account_id, key_id, model)
+    format('account %s used %s in the hour %s with key %s, model %s and vendor %s but its calls say %s',
+      account_id, u.used, $1::timestamptz, key_id, model, vendor, c.used) as detail
+  from used_hour u full join call_hour c using (account_id, key_id, model, vendor)
   where u.used is distinct from c.used
     and $1 >= uuid_hour(${floorId("call")})
 limit ${breachesMax}`;

@@ -58,17 +58,17 @@ with floor as (
 ), step as (
   select hold_id, count(*) as count, sum(amount) as total from hold_step group by hold_id
 ), used_hour as (
-  select account_id, hour, key_id, model,
+  select account_id, hour, key_id, model, vendor,
       (calls, failed_calls, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
         reasoning_tokens, images, second_micros, cost, vendor_cost)::text as used
     from usage_hour, floor where calls > 0 and hour >= uuid_hour(floor.call_id)
 ), call_hour as (
-  select account_id, uuid_hour(id) as hour, key_id, model,
+  select account_id, uuid_hour(id) as hour, key_id, model, vendor,
       (count(*), count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
         sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens), sum(reasoning_tokens),
         coalesce(sum(images), 0), coalesce(sum(second_micros), 0), sum(cost),
         coalesce(sum(vendor_cost), 0))::text as used
-    from call, floor where id >= floor.call_id group by account_id, uuid_hour(id), key_id, model
+    from call, floor where id >= floor.call_id group by account_id, uuid_hour(id), key_id, model, vendor
 )
 select 'I1' as rule, format('transaction %s adds up to %s', txn_id, total) as detail
   from txn where total <> 0
@@ -142,9 +142,9 @@ select 'I11', format('hold %s of %s says it grew %s times but its steps are %s o
   from (select id, amount, steps from hold where steps > 0) h full join step s on s.hold_id = h.id
   where h.steps is distinct from s.count or s.total > h.amount
 union all
-select 'I12', format('account %s used %s in the hour %s with key %s and model %s but its calls say %s',
-    account_id, u.used, hour, key_id, model, c.used)
-  from used_hour u full join call_hour c using (account_id, hour, key_id, model)
+select 'I12', format('account %s used %s in the hour %s with key %s, model %s and vendor %s but its calls say %s',
+    account_id, u.used, hour, key_id, model, vendor, c.used)
+  from used_hour u full join call_hour c using (account_id, hour, key_id, model, vendor)
   where u.used is distinct from c.used
 limit ${breachesMax}`;
 

@@ -194,6 +194,12 @@ export function lowBalance(row: Row): bigint | undefined {
   return typeof low === "string" ? BigInt(low) : undefined;
 }
 
+/** What the account could not pay of the batch's settlements, in nano-USD, where that is more than 0. */
+export function platformLoss(row: Row): bigint | undefined {
+  const loss = row?.["platform_loss"];
+  return typeof loss === "string" ? BigInt(loss) : undefined;
+}
+
 function holdVerdict(word: string): HoldVerdict {
   if (word === "a" || word === "d") return admitted;
   if (word === "b") return budgeted;

@@ -256,6 +256,10 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     this.#options.onLowBalance?.(accountId, balanceNanos);
   }
 
+  onLoss(accountId: string, lossNanos: bigint): void {
+    this.#options.onLoss?.(accountId, lossNanos);
+  }
+
   onEmpty(queue: AccountQueue): void {
     this.#queues.delete(queue.accountId);
   }

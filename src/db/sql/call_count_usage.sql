@@ -13,18 +13,18 @@ as $$
 declare
   v_sign integer := tg_argv[0];
 begin
-  insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls, input_tokens,
+  insert into usage_hour as u (account_id, hour, key_id, model, vendor, calls, failed_calls, input_tokens,
       cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, images,
       second_micros, cost, vendor_cost)
-    select account_id, uuid_hour(id), key_id, model, v_sign * count(*),
+    select account_id, uuid_hour(id), key_id, model, vendor, v_sign * count(*),
         v_sign * count(*) filter (where ending not in (1, 5, 10)), v_sign * sum(input_tokens),
         v_sign * sum(cached_input_tokens), v_sign * sum(cache_write_tokens),
         v_sign * sum(output_tokens), v_sign * sum(reasoning_tokens),
         v_sign * coalesce(sum(images), 0), v_sign * coalesce(sum(second_micros), 0),
         v_sign * sum(cost), v_sign * coalesce(sum(vendor_cost), 0)
       from changed_calls
-      group by 1, 2, 3, 4 order by 1, 2, 3, 4
-    on conflict (account_id, hour, key_id, model) do update set
+      group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
+    on conflict (account_id, hour, key_id, model, vendor) do update set
       calls = u.calls + excluded.calls,
       failed_calls = u.failed_calls + excluded.failed_calls,
       input_tokens = u.input_tokens + excluded.input_tokens,

@@ -46,6 +46,7 @@
 --                         key's limit is not; available and ledger_budget_short, with | between, where
 --                         a budget is not
 --   low_balance           the balance, where this batch took it below the account's threshold
+--   platform_loss         what the account could not pay of these settlements, where that is more than 0
 --
 -- A settlement takes its own hold first. What exceeds the hold comes, in the order of ids, from what
 -- is available and what the batch gives back. What is still short is platform_loss (account 6). The
@@ -71,7 +72,7 @@ create or replace function ledger_apply(
   p_hold_limits bigint[] = null, p_ttl_ms integer = null, p_hold_requests text[] = null,
   p_fresh boolean = false,
   out settle_verdicts text, out extend_verdicts text, out hold_verdicts text,
-  out low_balance bigint
+  out low_balance bigint, out platform_loss bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -184,8 +185,8 @@ begin
             where (p.paid < p.cost or p.vendor <> 0) and e.amount <> 0
       )
       select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(paid), 0),
-          array_agg(id), bool_or(checkpointed)
-        into v_count, v_sum, v_paid, v_ids, v_checkpointed from priced;
+          array_agg(id), bool_or(checkpointed), nullif(ledger_sum(cost - paid), 0)
+        into v_count, v_sum, v_paid, v_ids, v_checkpointed, platform_loss from priced;
     end if;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
@@ -202,21 +203,21 @@ begin
                 p_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
                 p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
                 p_held, p_duration_ms, p_first_byte_ms, p_start_time)
-              returning id, key_id, model, ending, input_tokens, cached_input_tokens,
+              returning id, key_id, model, vendor, ending, input_tokens, cached_input_tokens,
                 cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
                 vendor_cost
           )
-          insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
+          insert into usage_hour as u (account_id, hour, key_id, model, vendor, calls, failed_calls,
               input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
               images, second_micros, cost, vendor_cost)
-            select p_account, uuid_hour(id), key_id, model, count(*),
+            select p_account, uuid_hour(id), key_id, model, vendor, count(*),
                 count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
                 sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
                 sum(reasoning_tokens), coalesce(sum(images), 0),
                 coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
                 coalesce(ledger_sum(vendor_cost), 0)
-              from written group by 2, 3, 4 order by 2, 3, 4
-            on conflict (account_id, hour, key_id, model) do update set
+              from written group by 2, 3, 4, 5 order by 2, 3, 4, 5
+            on conflict (account_id, hour, key_id, model, vendor) do update set
               calls = u.calls + excluded.calls,
               failed_calls = u.failed_calls + excluded.failed_calls,
               input_tokens = u.input_tokens + excluded.input_tokens,
@@ -235,21 +236,21 @@ begin
                 p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
                 p_held, p_duration_ms, p_first_byte_ms, p_start_time)
               on conflict (id) do nothing
-              returning id, key_id, model, ending, input_tokens, cached_input_tokens,
+              returning id, key_id, model, vendor, ending, input_tokens, cached_input_tokens,
                 cache_write_tokens, output_tokens, reasoning_tokens, images, second_micros, cost,
                 vendor_cost
           )
-          insert into usage_hour as u (account_id, hour, key_id, model, calls, failed_calls,
+          insert into usage_hour as u (account_id, hour, key_id, model, vendor, calls, failed_calls,
               input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens,
               images, second_micros, cost, vendor_cost)
-            select p_account, uuid_hour(id), key_id, model, count(*),
+            select p_account, uuid_hour(id), key_id, model, vendor, count(*),
                 count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens),
                 sum(cached_input_tokens), sum(cache_write_tokens), sum(output_tokens),
                 sum(reasoning_tokens), coalesce(sum(images), 0),
                 coalesce(ledger_sum(second_micros), 0), ledger_sum(cost),
                 coalesce(ledger_sum(vendor_cost), 0)
-              from written group by 2, 3, 4 order by 2, 3, 4
-            on conflict (account_id, hour, key_id, model) do update set
+              from written group by 2, 3, 4, 5 order by 2, 3, 4, 5
+            on conflict (account_id, hour, key_id, model, vendor) do update set
               calls = u.calls + excluded.calls,
               failed_calls = u.failed_calls + excluded.failed_calls,
               input_tokens = u.input_tokens + excluded.input_tokens,

@@ -7,7 +7,7 @@ import { callRecord } from "../../billing/calls/call-record.ts";
 import { bytesPerToken } from "../../config/limits.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
-import type { Metrics } from "../../core/metrics.ts";
+import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
 import { withinRequest } from "../metering.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
@@ -197,10 +197,21 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
   if (call.firstByteMs > 0) series.firstByte.observe(call.firstByteMs / 1000);
   if (call.costNanos > 0n) series.charged.inc(Number(call.costNanos) / Number(nanosPerUsd));
   const { vendorCostNanos = 0n } = call;
-  if (vendorCostNanos > 0n) series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
+  if (vendorCostNanos > 0n) {
+    series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
+    countVendorLoss(metrics, call.costNanos, vendorCostNanos);
+  }
+  if (call.attempts !== undefined) countAttempts(metrics, call.attempts);
   if (usage !== undefined) {
     series.inputTokens.inc(usage.inputTokens);
     series.outputTokens.inc(usage.outputTokens);
+  }
+}
+
+/** Counts what vendors may take for attempts that were abandoned. */
+function countAttempts({ platformLoss }: Metrics, attempts: NonNullable<Call["attempts"]>): void {
+  for (const { vendor_cost: cost } of attempts) {
+    if (cost !== undefined) platformLoss.inc({ reason: "abandoned_attempt" }, Number(cost));
   }
 }
 

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/usage.proto.
  */
 export const file_uas_billing_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chp1YXMvYmlsbGluZy92MS91c2FnZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiswIKC1VzYWdlVG90YWxzEhIKCmNhbGxfY291bnQYASABKAMSGQoRZmFpbGVkX2NhbGxfY291bnQYAiABKAMSFAoMaW5wdXRfdG9rZW5zGAMgASgDEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYBCABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAUgASgDEhUKDW91dHB1dF90b2tlbnMYBiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgHIAEoAxITCgtpbWFnZV9jb3VudBgIIAEoAxIVCg1zZWNvbmRfbWljcm9zGAkgASgDEiAKBGNvc3QYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRInCgt2ZW5kb3JfY29zdBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5IoMBCgtVc2FnZVNlcmllcxINCgVncm91cBgBIAEoCRIMCgRyZXN0GAIgASgIEisKBnRvdGFscxgDIAEoCzIbLnVhcy5iaWxsaW5nLnYxLlVzYWdlVG90YWxzEioKBnBvaW50cxgEIAMoCzIaLnVhcy5iaWxsaW5nLnYxLlVzYWdlUG9pbnQiSQoKVXNhZ2VQb2ludBIOCgZidWNrZXQYASABKAUSKwoGdG90YWxzGAIgASgLMhsudWFzLmJpbGxpbmcudjEuVXNhZ2VUb3RhbHMqhwEKC1VzYWdlQnVja2V0EhwKGFVTQUdFX0JVQ0tFVF9VTlNQRUNJRklFRBAAEhUKEVVTQUdFX0JVQ0tFVF9IT1VSEAESFAoQVVNBR0VfQlVDS0VUX0RBWRACEhUKEVVTQUdFX0JVQ0tFVF9XRUVLEAMSFgoSVVNBR0VfQlVDS0VUX01PTlRIEAQqawoKVXNhZ2VHcm91cBIbChdVU0FHRV9HUk9VUF9VTlNQRUNJRklFRBAAEhQKEFVTQUdFX0dST1VQX05PTkUQARIVChFVU0FHRV9HUk9VUF9NT0RFTBACEhMKD1VTQUdFX0dST1VQX0tFWRADKpIBCgtVc2FnZU1ldHJpYxIcChhVU0FHRV9NRVRSSUNfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9NRVRSSUNfQ09TVBABEhYKElVTQUdFX01FVFJJQ19DQUxMUxACEh0KGVVTQUdFX01FVFJJQ19GQUlMRURfQ0FMTFMQAxIXChNVU0FHRV9NRVRSSUNfVE9LRU5TEARiBnByb3RvMw", [file_uas_type_v1_money]);
+  fileDesc("Chp1YXMvYmlsbGluZy92MS91c2FnZS5wcm90bxIOdWFzLmJpbGxpbmcudjEiowMKC1VzYWdlVG90YWxzEhIKCmNhbGxfY291bnQYASABKAMSGQoRZmFpbGVkX2NhbGxfY291bnQYAiABKAMSFAoMaW5wdXRfdG9rZW5zGAMgASgDEhsKE2NhY2hlZF9pbnB1dF90b2tlbnMYBCABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAUgASgDEhUKDW91dHB1dF90b2tlbnMYBiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgHIAEoAxITCgtpbWFnZV9jb3VudBgIIAEoAxIVCg1zZWNvbmRfbWljcm9zGAkgASgDEiAKBGNvc3QYCiABKAsyEi51YXMudHlwZS52MS5Nb25leRInCgt2ZW5kb3JfY29zdBgLIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EigKDGF0dGVtcHRfY29zdBgMIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EiAKBGxvc3MYDSABKAsyEi51YXMudHlwZS52MS5Nb25leRIiCgZtYXJnaW4YDiABKAsyEi51YXMudHlwZS52MS5Nb25leSKDAQoLVXNhZ2VTZXJpZXMSDQoFZ3JvdXAYASABKAkSDAoEcmVzdBgCIAEoCBIrCgZ0b3RhbHMYAyABKAsyGy51YXMuYmlsbGluZy52MS5Vc2FnZVRvdGFscxIqCgZwb2ludHMYBCADKAsyGi51YXMuYmlsbGluZy52MS5Vc2FnZVBvaW50IkkKClVzYWdlUG9pbnQSDgoGYnVja2V0GAEgASgFEisKBnRvdGFscxgCIAEoCzIbLnVhcy5iaWxsaW5nLnYxLlVzYWdlVG90YWxzKocBCgtVc2FnZUJ1Y2tldBIcChhVU0FHRV9CVUNLRVRfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9CVUNLRVRfSE9VUhABEhQKEFVTQUdFX0JVQ0tFVF9EQVkQAhIVChFVU0FHRV9CVUNLRVRfV0VFSxADEhYKElVTQUdFX0JVQ0tFVF9NT05USBAEKpwBCgpVc2FnZUdyb3VwEhsKF1VTQUdFX0dST1VQX1VOU1BFQ0lGSUVEEAASFAoQVVNBR0VfR1JPVVBfTk9ORRABEhUKEVVTQUdFX0dST1VQX01PREVMEAISEwoPVVNBR0VfR1JPVVBfS0VZEAMSFgoSVVNBR0VfR1JPVVBfVkVORE9SEAQSFwoTVVNBR0VfR1JPVVBfQUNDT1VOVBAFKpIBCgtVc2FnZU1ldHJpYxIcChhVU0FHRV9NRVRSSUNfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9NRVRSSUNfQ09TVBABEhYKElVTQUdFX01FVFJJQ19DQUxMUxACEh0KGVVTQUdFX01FVFJJQ19GQUlMRURfQ0FMTFMQAxIXChNVU0FHRV9NRVRSSUNfVE9LRU5TEARiBnByb3RvMw", [file_uas_type_v1_money]);
 
 /**
  * What several calls consumed and cost together: the exact sums of their records.
@@ -96,6 +96,28 @@ export type UsageTotals = Message<"uas.billing.v1.UsageTotals"> & {
    * @generated from field: uas.type.v1.Money vendor_cost = 11;
    */
   vendorCost?: Money | undefined;
+
+  /**
+   * What vendors may have taken for attempts that were abandoned for another route, where it is known: at most this much. For
+   * operators only.
+   *
+   * @generated from field: uas.type.v1.Money attempt_cost = 12;
+   */
+  attemptCost?: Money | undefined;
+
+  /**
+   * What the calls were charged beyond what their accounts could pay: the platform's loss. For operators only.
+   *
+   * @generated from field: uas.type.v1.Money loss = 13;
+   */
+  loss?: Money | undefined;
+
+  /**
+   * What is left of `cost` after `vendor_cost`, `attempt_cost` and `loss`. Below 0: the calls lost money. For operators only.
+   *
+   * @generated from field: uas.type.v1.Money margin = 14;
+   */
+  margin?: Money | undefined;
 };
 
 /**
@@ -112,8 +134,8 @@ export const UsageTotalsSchema: GenMessage<UsageTotals> = /*@__PURE__*/
  */
 export type UsageSeries = Message<"uas.billing.v1.UsageSeries"> & {
   /**
-   * The group: a model key or a key id, as `group` of the request says. Empty where nothing is grouped, for
-   * calls without a model or key, and for the rest.
+   * The group: a model key, a key id, a vendor's name or an account id, as `group` of the request says. Empty where nothing is grouped, for
+   * calls without a model, key or vendor, and for the rest.
    *
    * @generated from field: string group = 1;
    */
@@ -266,6 +288,20 @@ export const UsageGroup = {
    * @generated from enum value: USAGE_GROUP_KEY = 3;
    */
   KEY: 3,
+
+  /**
+   * The vendor of the last attempt. For operators only.
+   *
+   * @generated from enum value: USAGE_GROUP_VENDOR = 4;
+   */
+  VENDOR: 4,
+
+  /**
+   * The account. For operators only.
+   *
+   * @generated from enum value: USAGE_GROUP_ACCOUNT = 5;
+   */
+  ACCOUNT: 5,
 } as const;
 
 /**

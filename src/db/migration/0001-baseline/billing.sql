@@ -150,6 +150,8 @@ create index ledger_entry_call_id_index on ledger_entry (call_id) where (call_id
 create index ledger_entry_no_charge_index on ledger_entry (account_id, txn_id)
   where (account = 1 and kind <> 2);
 
+-- The platform's losses, by their calls. A charge that the balance covers writes nothing to it.
+create index ledger_entry_loss_index on ledger_entry (coalesce(call_id, txn_id)) where (account = 6);
 create index ledger_entry_seq_index on ledger_entry using brin (seq)
   with (pages_per_range = 32, autosummarize = on);
 

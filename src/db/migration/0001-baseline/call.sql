@@ -50,6 +50,8 @@ create index call_account_id_id_index on call (account_id, id)
 -- Written for failed calls only.
 create index call_failed_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
+-- Written for calls that were tried at several vendors only: their possible costs are summed.
+create index call_attempts_index on call (id) where (attempts is not null);
 create index call_request_id_index on call (request_id, account_id, id);
 
 -- What each account used per hour: sums of the call log, written with it. hour: in UTC, that of the call's id, so of
@@ -61,6 +63,7 @@ create table usage_hour (
   hour timestamptz not null,
   key_id text not null,
   model text not null,
+  vendor text not null,
   calls bigint not null default 0,
   failed_calls bigint not null default 0,
   input_tokens bigint not null default 0,
@@ -72,7 +75,7 @@ create table usage_hour (
   second_micros bigint not null default 0,
   cost bigint not null default 0,
   vendor_cost bigint not null default 0,
-  constraint usage_hour_pkey primary key (account_id, hour, key_id, model)
+  constraint usage_hour_pkey primary key (account_id, hour, key_id, model, vendor)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index usage_hour_hour_index on usage_hour (hour);
 
