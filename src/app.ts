@@ -6,6 +6,7 @@ import { setTimeout } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
+import { createAlertSending } from "./alert/module.ts";
 import { openLedger, prepareLedger } from "./billing/module.ts";
 import type { OnLowBalance } from "./billing/ledger/booking.ts";
 import type { LedgerTimings } from "./billing/ledger/ledger.ts";
@@ -137,6 +138,7 @@ async function assemble(built: Parts): Promise<App> {
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
+  const alerts = createAlertSending({ database, config, metrics, log });
   const warm = new WarmUp({ ...parts, models: config.models.values() }, settings.isWarmedUp);
   const edges = await createEdges({
     ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
@@ -150,9 +152,9 @@ async function assemble(built: Parts): Promise<App> {
   await authenticator.start();
   await prepareLedger(database, log);
   const roomJobs = [jobs, targets, state.jobs, signIn.jobs, native.jobs];
-  const starting = [...roomJobs, results.jobs, sending, tasks, working];
+  const starting = [...roomJobs, results.jobs, sending, alerts, tasks, working];
   for (const each of starting) await each.start();
-  const stopping = [...roomJobs, sending, results, tasks, inference.refusedKeys, warm];
+  const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys, warm];
   const open = [counter, authenticator, ...clients];
   const closing = { log, calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;

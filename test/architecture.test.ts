@@ -33,6 +33,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
     "result",
     "task",
     "webhook",
+    "alert",
     "operator",
   ],
   dialect: ["gen", "limits", "core"],
@@ -46,6 +47,8 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   // Of http only what a vendor's failure looks like.
   inference: [...room, "billing", "vendor", "dialect", "http"],
   webhook: [...room, "http"],
+  // What the ledger reports, as webhooks and e-mails.
+  alert: [...room, "webhook"],
   result: [...room, "http"],
   task: [...room, "billing", "inference", "vendor", "http", "result", "webhook"],
   // One handler for all vendors' own interfaces: calls belong to inference, jobs are tasks.

@@ -16,6 +16,8 @@ export const AccountEntity = defineEntity({
     suspendTime: p.datetime().columnType("timestamptz").nullable(),
     discountBp: p.integer().default(0),
     lowBalanceThreshold: p.bigint().nullable(),
+    alertUrl: p.text().nullable(),
+    alertEmails: p.array().columnType("text[]").nullable(),
     changeTime: p.datetime().columnType("timestamptz").defaultRaw("now()").lazy(),
   },
   indexes: [{ name: "account_change_time_index", properties: ["changeTime"] }],

@@ -30,6 +30,8 @@ export function accountMessage(
     ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
     discountBp: row.discountBp,
     budgets: [...budgets],
+    alertUrl: row.alertUrl ?? "",
+    alertEmails: row.alertEmails ?? [],
     ...(lowBalanceThreshold != null && { lowBalanceThreshold: money(lowBalanceThreshold) }),
   });
 }

@@ -17,7 +17,10 @@ import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts"
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { isUuid, newId } from "../core/uuid.ts";
+import { invalid } from "../core/validation.ts";
 import { transact } from "../db/transaction.ts";
+import { readPublicUrl } from "../http/public-url.ts";
+import { readEmail } from "./email.ts";
 import { AccountEntity } from "./entity.ts";
 import { accountMessage, type AccountRow } from "./message.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
@@ -27,6 +30,8 @@ interface AccountServiceOptions {
   readonly orm: MikroORM;
   /** The budgets of accounts; kept by billing. */
   readonly budgets: Budgets;
+  /** Hosts that addresses of alerts may have although they are not public. Default: none. */
+  readonly allowHosts?: readonly string[];
 }
 
 /** The account room. */
@@ -116,7 +121,10 @@ function getAndChange(
     async updateAccount(request, { values }) {
       const caller = values.get(callerKey);
       const id = parseAccountId(caller, request.account?.accountId ?? "");
-      const changed = readAccountChange(request, caller);
+      const changed = {
+        ...readAccountChange(request, caller),
+        ...readAlertChange(request, options.allowHosts),
+      };
       const wanted = membersOf(request.updateMask).has("budgets")
         ? budgets.check(request.account?.budgets ?? [])
         : undefined;
@@ -171,14 +179,23 @@ function changeAccount(
 /** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
-  return { name, discountBp, lowBalanceThreshold, state, suspendReason };
+  const { alertUrl, alertEmails } = row;
+  const alerts = { lowBalanceThreshold, alertUrl, alertEmails };
+  return { name, discountBp, ...alerts, state, suspendReason };
 }
 
 /** Changed members of an account and their new values. */
 type ChangedAccount = Partial<
   Pick<
     AccountRow,
-    "name" | "discountBp" | "lowBalanceThreshold" | "state" | "suspendReason" | "suspendTime"
+    | "name"
+    | "discountBp"
+    | "lowBalanceThreshold"
+    | "alertUrl"
+    | "alertEmails"
+    | "state"
+    | "suspendReason"
+    | "suspendTime"
   >
 >;
 
@@ -200,6 +217,33 @@ function readAccountChange(
       lowBalanceThreshold: account?.lowBalanceThreshold?.amountNanos ?? null,
     }),
   };
+}
+
+/** Reads who is to get alerts from now on. @throws GatewayError INVALID_REQUEST */
+function readAlertChange(
+  { account, updateMask }: UpdateAccountRequest,
+  allowHosts?: readonly string[],
+): ChangedAccount {
+  const members = membersOf(updateMask);
+  const url = account?.alertUrl ?? "";
+  const emails = new Set((account?.alertEmails ?? []).map(parseEmail));
+  return {
+    ...(members.has("alert_url") && { alertUrl: url === "" ? null : parseUrl(url, allowHosts) }),
+    ...(members.has("alert_emails") && { alertEmails: emails.size === 0 ? null : [...emails] }),
+  };
+}
+
+function parseUrl(text: string, allowHosts?: readonly string[]): string {
+  const read = readPublicUrl(text, allowHosts);
+  if ("problem" in read) throw invalid("alert_url", `alert_url ${read.problem}`);
+  return read.url.href;
+}
+
+function parseEmail(text: string): string {
+  const email = readEmail(text);
+  if (email !== undefined) return email;
+  const told = "alert_emails must be e-mail addresses, each written as name@example.com";
+  throw invalid("alert_emails", told);
 }
 
 /** The change of a suspension; repeated suspensions keep the first time. */

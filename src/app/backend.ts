@@ -142,7 +142,7 @@ function createRooms({
 }: RoomOptions): Rooms {
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
-  const accounts = createAccountService({ orm, budgets });
+  const accounts = createAccountService({ orm, budgets, allowHosts: config.webhooks.allowHosts });
   const accountExists = accounts.exists;
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const copies = createKeyCopies({

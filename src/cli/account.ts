@@ -23,6 +23,7 @@ import {
   usdArgument,
   usdText,
   enumWord,
+  listArgument,
   orNull,
   orWord,
   percentArgument,
@@ -139,12 +140,18 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     );
   account
     .command("alert")
-    .description("alert in the log and by a metric when the balance falls below an amount")
+    .description("alert when the balance falls below an amount, and set who gets alerts")
     .argument("<account>", "account id")
-    .argument("<amount>", "US dollars such as 5.00, or off", orWord("off", usdArgument))
-    .action((accountId: string, lowBalanceThreshold: Money | false) => {
-      const wanted = { accountId, ...(lowBalanceThreshold && { lowBalanceThreshold }) };
-      return run((transport) => update(transport, wanted, ["low_balance_threshold"]));
+    .argument("[amount]", "US dollars such as 5.00, or off", orWord("off", usdArgument))
+    .option(
+      "--url <url>",
+      "where alerts are sent as signed webhooks, or none",
+      orWord("none", String),
+    )
+    .option("--email <list>", "who gets alerts by e-mail, or none", orWord("none", listArgument))
+    .action((accountId: string, amount: Money | false | undefined, options: AlertOptions) => {
+      const { members, paths } = alertMembers(amount, options);
+      return run((transport) => update(transport, { accountId, ...members }, paths));
     });
   const limit = account
     .command("limit")
@@ -156,6 +163,30 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     const { members, paths } = changedLimits(options, "account limit");
     return run((transport) => update(transport, { accountId, ...members }, paths));
   });
+}
+
+/** Omitted members stay as they are; `false` clears one. */
+interface AlertOptions {
+  readonly url?: string | false;
+  readonly email?: readonly string[] | false;
+}
+
+/** The members of an account that `account alert` changes, and their paths. @throws CliError */
+function alertMembers(amount: Money | false | undefined, { url, email }: AlertOptions) {
+  const paths = [
+    ...(amount === undefined ? [] : ["low_balance_threshold"]),
+    ...(url === undefined ? [] : ["alert_url"]),
+    ...(email === undefined ? [] : ["alert_emails"]),
+  ];
+  if (paths.length === 0) {
+    throw new CliError("nothing to change: see npx uas account alert --help");
+  }
+  const members = {
+    ...(amount && { lowBalanceThreshold: amount }),
+    ...(url && { alertUrl: url }),
+    ...(email && { alertEmails: [...email] }),
+  };
+  return { members, paths };
 }
 
 async function suspend(transport: Transport, accountId: string, reason: string): Promise<Output> {
@@ -194,6 +225,8 @@ function accountTerms(account: Account | undefined) {
     suspendedAt: timeText(account?.suspendTime),
     discountPercent: percentText(account?.discountBp ?? 0),
     lowBalanceThreshold: threshold === undefined ? null : usdText(threshold),
+    alertUrl: orNull(account?.alertUrl ?? ""),
+    alertEmails: account?.alertEmails ?? [],
     ...limitTerms(account),
   };
 }

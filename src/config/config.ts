@@ -11,6 +11,7 @@ import type { RetentionConfig } from "./retention.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
 import type { CorsConfig } from "./cors.ts";
 import type { StorageConfig } from "./storage.ts";
+import type { SmtpConfig } from "./smtp.ts";
 import type { WebhookConfig } from "./webhooks.ts";
 
 export type {
@@ -42,6 +43,8 @@ export interface Config {
   readonly console: ConsoleConfig;
   /** The provider of one-time codes; `undefined`: none. */
   readonly sms: SmsConfig | undefined;
+  /** The mail server that sends alerts; `undefined`: no e-mail is sent. */
+  readonly smtp: SmtpConfig | undefined;
   /** The line where each vendor and model begins, by its path such as `models.fast-1`. Absent where the configuration
    * does not come from a file. */
   readonly lines?: ReadonlyMap<string, number>;

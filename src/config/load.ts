@@ -16,6 +16,7 @@ import { retentionSchema } from "./retention.ts";
 import { storageSchema } from "./storage.ts";
 import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
 import { corsSchema } from "./cors.ts";
+import { smtpSchema } from "./smtp.ts";
 import { webhooksSchema } from "./webhooks.ts";
 
 /** The sources of {@link loadConfig}. */
@@ -75,6 +76,7 @@ export function loadConfig(options: LoadOptions): Config {
     storage: file.storage,
     console: file.console,
     sms: file.sms,
+    smtp: file.smtp,
     lines: linesOf(document, file),
     warnings: document.problems.warnings(),
   };
@@ -98,6 +100,7 @@ function fileSchema(
     storage: storageSchema(references).default({ kind: "local" }),
     console: consoleSchema.default({ signUp: true, copyAgain: true }),
     sms: smsSchema(references).optional(),
+    smtp: smtpSchema(references).optional(),
   });
 }
 

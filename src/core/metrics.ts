@@ -156,6 +156,12 @@ function moneyMetrics(registry: Registry) {
       name: "uas_billing_low_balance_total",
       help: "Times that an account fell below its low-balance threshold.",
     }),
+    alertEmails: new Counter({
+      registry,
+      name: "uas_alert_emails_total",
+      help: "Attempts to send an alert by e-mail, by outcome.",
+      labelNames: ["outcome"],
+    }),
     refusedForBalance: new Counter({
       registry,
       name: "uas_billing_rejected_total",

@@ -1,4 +1,5 @@
 import { accountEntities } from "../account/entity.ts";
+import { alertEntities } from "../alert/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
 import { inferenceEntities } from "../inference/entity.ts";
@@ -18,6 +19,7 @@ export const entities = [
   ...inferenceEntities,
   ...taskEntities,
   ...webhookEntities,
+  ...alertEntities,
   ...resultEntities,
   ...operatorEntities,
   ...nativeEntities,

@@ -5,7 +5,7 @@ import { webhookProgressMs } from "../config/limits.ts";
 import { newId } from "../core/uuid.ts";
 import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
-import { safeText } from "./safe-json.ts";
+import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 
 /** An event for a receiver. */
@@ -87,6 +87,39 @@ export async function enqueueWebhook(
   const id = newId();
   const values = rowOf(event, { id, kind, sequence: sent.sequence });
   await transaction.query(sql.insert, [...values, webhookProgressMs]);
+  return id;
+}
+
+/** An alert of an account, about no task. */
+export interface AlertEvent {
+  /** The alert's id, a UUID: it has one event. */
+  readonly id: string;
+  readonly accountId: string;
+  /** The receiver's address, which `readPublicUrl` accepted. */
+  readonly url: string;
+  /** Such as `budget.threshold`. */
+  readonly type: string;
+  readonly time: Date;
+  readonly data: { readonly [name: string]: Json };
+}
+
+/**
+ * Enqueues an alert in an open transaction. It is delivered as the end of a task is: at least once, with the same
+ * retries, signatures and log.
+ *
+ * @returns the delivery's id
+ */
+export async function enqueueAlert(
+  transaction: Transaction,
+  { id: alertId, accountId, url, type, time, data }: AlertEvent,
+): Promise<string> {
+  const id = newId();
+  const body = { data: { ...data, event_id: id }, timestamp: time.toISOString(), type };
+  const bytes = writeSafe(safeValue(body).value);
+  const endpointId = endpointIdOf(accountId, originOf(url));
+  const event = [id, accountId, alertId, endpointId, time.toISOString(), 1, EventKind.TERMINAL];
+  const shown = [WebhookStatus.ALERT, 0, type, url, bytes.toString("hex")];
+  await transaction.query(sql.insert, [...event, ...shown, 0]);
   return id;
 }
 

@@ -50,7 +50,7 @@ export const WebhookEventEntity = defineEntity({
   ],
   checks: [
     { name: "webhook_event_kind_check", expression: "kind >= 1 and kind <= 3" },
-    { name: "webhook_event_status_check", expression: "status >= 1 and status <= 4" },
+    { name: "webhook_event_status_check", expression: "status >= 1 and status <= 5" },
     { name: "webhook_event_progress_check", expression: "progress >= 0 and progress <= 100" },
   ],
 });

@@ -15,6 +15,8 @@ const plainTerms = {
   suspendedAt: null,
   discountPercent: "0",
   lowBalanceThreshold: null,
+  alertUrl: null,
+  alertEmails: [],
   budgets: [],
 };
 
@@ -167,6 +169,20 @@ describe("what an account is held to", () => {
       { lowBalanceThreshold: "5" },
     ],
     [["alert", accountId, "off"], ["low_balance_threshold"], 0, undefined, {}],
+    [
+      ["alert", accountId, "--url", "https://a.example/x", "--email", "a@b.example, c@d.example"],
+      ["alert_url", "alert_emails"],
+      0,
+      undefined,
+      { alertUrl: "https://a.example/x", alertEmails: ["a@b.example", "c@d.example"] },
+    ],
+    [
+      ["alert", accountId, "--url", "none", "--email", "none"],
+      ["alert_url", "alert_emails"],
+      0,
+      undefined,
+      {},
+    ],
   ])("%j changes that alone", async (line, paths, discountBp, threshold, shown) => {
     const { json } = await runJson(["account", ...line], { routes });
     expect(json).toEqual({ accountId, ...plainTerms, ...shown });

@@ -18,6 +18,7 @@ const env = {
   S3_ACCESS_KEY_ID: "k",
   S3_SECRET_ACCESS_KEY: "k",
   SMS_ACCESS_KEY_ID: "k",
+  SMTP_URL: "smtp://u:p@mail.test",
   SMS_ACCESS_KEY_SECRET: "k",
 };
 

@@ -277,6 +277,7 @@ function configOf(options: GatewayOptions): Config {
     ),
     ...(options.cors && { cors: options.cors }),
     webhooks: options.webhooks ?? { allowHosts: [], caFile: undefined },
+    smtp: undefined,
     console: { signUp: true, copyAgain: true, ...options.console },
     sms: options.sms,
     storage: options.storage ?? { kind: "local" },

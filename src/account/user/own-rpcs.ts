@@ -4,6 +4,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import type { SessionRef } from "../../core/caller.ts";
+import { readEmail } from "../email.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { membersOf } from "../../core/partial-update.ts";
 import {
@@ -129,12 +130,9 @@ async function requireProof(
   );
 }
 
-/** A form that is rarely mistyped. Only an email could tell whether the address exists. */
-const emailForm = /^[^\s@"(),:;<>[\]\\]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+$/;
-
 function parseEmail(text: string): string {
-  const email = text.trim().toLowerCase();
-  if (email.length <= 254 && emailForm.test(email)) return email;
+  const email = readEmail(text);
+  if (email !== undefined) return email;
   throw badEmail("email is no e-mail address: write it as name@example.com");
 }
 

@@ -2,6 +2,7 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
+import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { useText } from "../common/language.tsx";
@@ -73,50 +74,88 @@ function AlertCard() {
   const { billing: text, common } = useText();
   const { account } = useSession();
   const done = useDone();
-  const present = account.lowBalanceThreshold;
-  const written = present === undefined ? "" : decimalUsd(nanosOf(present));
-  const [amount, setAmount] = useState(written);
+  const present = alertForm(account);
+  const [form, setForm] = useState(present);
   const update = useMutation(AccountService.method.updateAccount, {
     onSuccess: () => done(text.alertSaved),
   });
-  const nanos = amount.trim() === "" ? undefined : parseUsd(amount);
-  const isWrong = amount.trim() !== "" && (nanos ?? 0n) <= 0n;
+  const nanos = form.amount.trim() === "" ? undefined : parseUsd(form.amount);
+  const isWrong = form.amount.trim() !== "" && (nanos ?? 0n) <= 0n;
   const submit = (): void => {
     if (isWrong) return;
     const { accountId } = account;
-    update.mutate({
-      account: { accountId, ...(nanos !== undefined && { lowBalanceThreshold: moneyOf(nanos) }) },
-      updateMask: { paths: ["low_balance_threshold"] },
-    });
+    const members = {
+      alertUrl: form.url.trim(),
+      alertEmails: form.emails.split(/[\s,;]+/).filter((email) => email !== ""),
+      ...(nanos !== undefined && { lowBalanceThreshold: moneyOf(nanos) }),
+    };
+    const paths = ["low_balance_threshold", "alert_url", "alert_emails"];
+    update.mutate({ account: { accountId, ...members }, updateMask: { paths } });
   };
   return (
     <Card>
       <CardHead title={text.alert} hint={text.alertHint} />
-      <Form onSubmit={submit} className="flex flex-wrap items-start gap-3 px-5 pb-5">
-        <div className="min-w-40 flex-1">
-          <TextField
-            label={text.alertAmount}
-            isLabelHidden
-            hint={text.alertOff}
-            error={isWrong ? text.amountWrong : undefined}
-            value={amount}
-            inputMode="decimal"
-            placeholder="5.00"
-            onChange={(event) => setAmount(event.target.value)}
-          />
-        </div>
+      <Form onSubmit={submit} className="flex flex-col gap-4 px-5 pb-5">
+        <AlertFields form={form} isWrong={isWrong} onChange={setForm} />
+        <ErrorNote error={update.error} />
         <Button
           type="submit"
           size="medium"
+          className="self-start"
           isBusy={update.isPending}
-          disabled={amount.trim() === written}
+          disabled={JSON.stringify(form) === JSON.stringify(present)}
         >
           {common.save}
         </Button>
-        <ErrorNote error={update.error} />
       </Form>
     </Card>
   );
+}
+
+type AlertForm = ReturnType<typeof alertForm>;
+
+function AlertFields({
+  form,
+  isWrong,
+  onChange,
+}: {
+  form: AlertForm;
+  isWrong: boolean;
+  onChange: (form: AlertForm) => void;
+}) {
+  const { billing: text } = useText();
+  return (
+    <>
+      <TextField
+        label={text.alertAmount}
+        hint={text.alertOff}
+        error={isWrong ? text.amountWrong : undefined}
+        value={form.amount}
+        inputMode="decimal"
+        placeholder="5.00"
+        onChange={({ target }) => onChange({ ...form, amount: target.value })}
+      />
+      <TextField
+        label={text.alertUrl}
+        hint={text.alertUrlHint}
+        value={form.url}
+        inputMode="url"
+        placeholder="https://example.com/alerts"
+        onChange={({ target }) => onChange({ ...form, url: target.value })}
+      />
+      <TextField
+        label={text.alertEmails}
+        hint={text.alertEmailsHint}
+        value={form.emails}
+        onChange={({ target }) => onChange({ ...form, emails: target.value })}
+      />
+    </>
+  );
+}
+
+function alertForm({ lowBalanceThreshold, alertUrl, alertEmails }: Account) {
+  const amount = lowBalanceThreshold === undefined ? "" : decimalUsd(nanosOf(lowBalanceThreshold));
+  return { amount, url: alertUrl, emails: alertEmails.join(", ") };
 }
 
 function BudgetCard() {

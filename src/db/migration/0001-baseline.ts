@@ -11,6 +11,7 @@ const rooms = [
   "task",
   "native",
   "webhook",
+  "alert",
   "operator",
 ];
 

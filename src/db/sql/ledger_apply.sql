@@ -359,5 +359,6 @@ begin
     where b.account_id = p_account;
   if v_before >= v_low and v_available + v_held < v_low then
     low_balance := v_available + v_held;
+    perform alert_low_balance(p_account, low_balance, v_low);
   end if;
 end $$;

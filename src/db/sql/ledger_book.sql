@@ -49,6 +49,7 @@ begin
       -p_amount, p_reference, null);
   if available + held >= v_low and available + held + p_amount < v_low then
     low_balance := available + held + p_amount;
+    perform alert_low_balance(p_account, low_balance, v_low);
   end if;
   available := available + p_amount;
   update balance b set available = ledger_book.available where b.account_id = p_account;

@@ -2,7 +2,8 @@
 -- them. They are in force for the next hold, in every process.
 --
 -- A new budget counts what its period has cost so far (usage_hour) and what is held now. A budget whose
--- amount changes keeps its count, one whose time zone changes counts anew.
+-- amount changes keeps its count, one whose time zone changes counts anew. What it has reached already is
+-- not reported.
 --
 -- Locks, in this order: the account's balance row; its open holds; its budgets. SQL, because the first
 -- count and the holds that follow must see one state of the balance.
@@ -42,6 +43,7 @@ begin
       time_zone = excluded.time_zone, start_time = excluded.start_time, end_time = excluded.end_time,
       spent = case when b.time_zone = excluded.time_zone then b.spent else excluded.spent end,
       held = case when b.time_zone = excluded.time_zone then b.held else excluded.held end;
+  update budget b set alerted = ledger_budget_reached(b.spent, b.amount) where b.owner_id = p_owner;
   update balance b
     set budget_time = case when exists (select from budget where account_id = p_account) then v_time end
     where b.account_id = p_account;

@@ -1,4 +1,5 @@
 -- Counts settled holds in the budgets of their account and keys: what they cost instead of what they held.
+-- Reports each threshold (50, 80, 95 percent) that a budget reaches thereby, once per period.
 --
 -- A call counts in the period in which it was held. What was held in an earlier one is not counted any
 -- more: that period is over.
@@ -13,11 +14,21 @@ set enable_mergejoin = off
 set jit = off
 as $$
 begin
-  update budget b set spent = b.spent + s.cost, held = b.held - s.amount
-    from (select b.owner_id, b.period, ledger_sum(coalesce(h.settled, 0)) as cost,
-        ledger_sum(h.amount) as amount
-      from hold h join budget b on b.owner_id = any(array[h.account_id, h.key_id])
-        and h.budget_time >= b.start_time
-      where h.id = any(p_ids) group by b.owner_id, b.period) s
-    where b.owner_id = s.owner_id and b.period = s.period;
+  with counted as (
+    update budget b set spent = b.spent + s.cost, held = b.held - s.amount,
+        alerted = greatest(b.alerted, ledger_budget_reached(b.spent + s.cost, b.amount))
+      from (select b.owner_id, b.period, b.alerted, ledger_sum(coalesce(h.settled, 0)) as cost,
+          ledger_sum(h.amount) as amount
+        from hold h join budget b on b.owner_id = any(array[h.account_id, h.key_id])
+          and h.budget_time >= b.start_time
+        where h.id = any(p_ids) group by b.owner_id, b.period, b.alerted) s
+      where b.owner_id = s.owner_id and b.period = s.period
+      returning b.*, s.alerted as before
+  )
+  insert into alert (id, account_id, kind, facts)
+    select ledger_uuid(), c.account_id, 2, jsonb_build_object('threshold', t.percent,
+        'owner', c.owner_id, 'period', c.period, 'amount', c.amount::text, 'spent', c.spent::text,
+        'timeZone', c.time_zone, 'startTime', c.start_time, 'endTime', c.end_time)
+      from counted c cross join unnest(array[50, 80, 95]) as t(percent)
+      where t.percent > c.before and t.percent <= c.alerted order by t.percent;
 end $$;

@@ -19,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account.proto.
  */
 export const file_uas_account_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSKKAwoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQqZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSK9AwoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoqZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * An account: the owner of API keys and of one prepaid balance.
@@ -78,7 +78,7 @@ export type Account = Message<"uas.account.v1.Account"> & {
   discountBp: number;
 
   /**
-   * The operator is told when the balance falls below this: more than zero. Unset: nobody is told.
+   * An alert is sent when the balance falls below this: more than zero. Unset: none is.
    *
    * @generated from field: uas.type.v1.Money low_balance_threshold = 8;
    */
@@ -91,6 +91,20 @@ export type Account = Message<"uas.account.v1.Account"> & {
    * @generated from field: repeated uas.type.v1.Budget budgets = 9;
    */
   budgets: Budget[];
+
+  /**
+   * Where alerts of low balances and budgets are sent as signed webhooks: a public https address. Empty: nowhere.
+   *
+   * @generated from field: string alert_url = 10;
+   */
+  alertUrl: string;
+
+  /**
+   * Who gets these alerts by e-mail, where the gateway sends any: at most 10 addresses. Empty: nobody.
+   *
+   * @generated from field: repeated string alert_emails = 11;
+   */
+  alertEmails: string[];
 };
 
 /**

@@ -6,7 +6,7 @@ export const tasks = {
   task: "Task",
   type: "Type",
   types: ["", "Text", "Image", "Video", "Audio", "Embedding", "Rerank"] as readonly string[],
-  statuses: ["", "In progress", "Completed", "Failed", "Cancelled"] as readonly string[],
+  statuses: ["", "In progress", "Completed", "Failed", "Cancelled", "Alert"] as readonly string[],
   stages: ["", "Queued", "Submitting", "Running", "Finalizing", "Ended"] as readonly string[],
   progress: "Progress",
   submitted: "Submitted",

@@ -57,7 +57,7 @@ export const webhooks: Texts["webhooks"] = {
   states: ["", "待推送", "推送中", "已送达", "失败", "已丢弃", "已暂停"],
   anyState: "全部状态",
   event: "事件",
-  events: ["", "进度", "完成", "失败", "取消"],
+  events: ["", "进度", "完成", "失败", "取消", "告警"],
   test: "测试",
   endpoint: "回调地址",
   attempts: "推送次数",

@@ -1,6 +1,7 @@
 -- Accounts, and signing in to the console: users, sessions, codes, links, failures.
 
 -- state: uas.account.v1.AccountState. discount_bp: in hundredths of a percent. low_balance_threshold: in nano-USD.
+-- alert_url, alert_emails: who is told of low balances and budgets.
 create table account (
   id uuid not null,
   name text not null,
@@ -10,6 +11,8 @@ create table account (
   suspend_time timestamptz null,
   discount_bp int not null default 0,
   low_balance_threshold bigint null,
+  alert_url text null,
+  alert_emails text[] null,
   change_time timestamptz not null default now(),
   constraint account_pkey primary key (id),
   constraint account_state_check check (state >= 1 and state <= 2),

@@ -30,7 +30,7 @@ create table webhook_event (
   constraint webhook_event_pkey primary key (id),
   constraint webhook_event_task_id_sequence_unique unique (task_id, sequence),
   constraint webhook_event_kind_check check (kind >= 1 and kind <= 3),
-  constraint webhook_event_status_check check (status >= 1 and status <= 4),
+  constraint webhook_event_status_check check (status >= 1 and status <= 5),
   constraint webhook_event_progress_check check (progress >= 0 and progress <= 100)
 );
 create unique index webhook_event_terminal_index on webhook_event (task_id) where (kind = 2);
