@@ -137,8 +137,10 @@ export interface VendorTimeouts {
   /** From the request to the first content of a stream. `undefined`: {@link ModelConfig} decides, see
    * `firstContentMs` of limits.ts. */
   readonly firstContentMs?: number | undefined;
-  /** Between two reads of the reply. Default 60,000. */
+  /** Between two reads of the reply that bring content: white space and comments do not count. Default 60,000. */
   readonly idleMs: number;
+  /** From the request to the end of the reply. Default 3,600,000 in a configuration, else none. */
+  readonly totalMs?: number | undefined;
 }
 
 /** A model that customers can call. */

@@ -14,11 +14,9 @@ const mib = 1_024 * kib;
 
 /** Maximum request body: room for a few images in base64. */
 export const bodyBytesMax = 20 * mib;
-/** What is left of a refused body is still read up to here and discarded: many clients read no reply before they have sent
- * everything, and would see a broken connection instead of the error. */
+/** How much of a refused body is read and discarded: many clients read no reply before they have sent everything. */
 export const discardedBodyBytesMax = 1_024 * mib;
-/** Maximum of request bodies that have begun and are not complete: on one connection (HTTP/2 carries many), of one key,
- * of one account, and of one process. Clients that begin uploads without ending them cannot take more memory. */
+/** Maximum of request bodies that are not complete: clients that never end uploads cannot take more memory. */
 export const unfinishedBodyBytesMax = {
   connection: 64 * mib,
   key: 64 * mib,
@@ -29,11 +27,10 @@ export const unfinishedBodyBytesMax = {
 export const anonymousMessageBytesMax = 64 * kib;
 /** How long a client may take to send the head of a request. */
 export const headMs = 10 * second;
-/** How fast a body must arrive on average, in bytes per second, after {@link bodyGraceMs}. Apache's default is half of it:
- * it ends connections that send a byte now and then, and no slow line. */
+/** The average rate of a body, in bytes per second, after a grace: twice Apache's default, and slower than any line. */
 export const bodyBytesPerSecondMin = kib;
 export const bodyGraceMs = 10 * second;
-/** How long a client may take to send one request, whatever its rate. */
+/** How long a client may take to send one request. */
 export const requestMs = 5 * minute;
 /** Maximum request head. */
 export const headerBytesMax = 16 * kib;
@@ -47,6 +44,12 @@ export const replyBytesMax = 64 * mib;
 export const refusalBytesMax = mib;
 /** Maximum stream event. A longer one fails the stream. */
 export const eventBytesMax = 16 * mib;
+/** Maximum of unfinished stream events of all replies that a process reads. */
+export const unfinishedEventBytesMax = 128 * mib;
+/** How many times its size a compressed reply may unpack to. JSON and events compress 5 to 50 times. */
+export const decodedRatioMax = 200;
+/** Default of `timeouts.total`: longer than any reply of a model. */
+export const totalMs = hour;
 /** How much of a stream may wait for a slow client before the vendor is paused. */
 export const streamBufferBytesMax = 256 * kib;
 /** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events

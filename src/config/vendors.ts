@@ -7,6 +7,7 @@ import type { ConfigDocument } from "./document.ts";
 import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
 import { type Preset, presets } from "./presets.ts";
 import type { ReferenceSource } from "./references.ts";
+import { totalMs } from "./limits.ts";
 import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
 import {
   address,
@@ -158,17 +159,24 @@ function isWrittenSecret(value: unknown): value is WrittenSecret {
 }
 
 /** The time limits of a vendor that sets none. */
-const timeoutsDefault: VendorTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 };
+const timeoutsDefault: VendorTimeouts = {
+  connectMs: 5_000,
+  firstByteMs: 120_000,
+  idleMs: 60_000,
+  totalMs,
+};
 
 const timeoutsSchema = section({
   connect: duration().default(timeoutsDefault.connectMs),
   first_byte: duration().optional(),
   idle: duration().default(timeoutsDefault.idleMs),
+  total: duration().default(totalMs),
 }).transform(
-  ({ connect, firstByte, idle }): VendorTimeouts => ({
+  ({ connect, firstByte, idle, total }): VendorTimeouts => ({
     connectMs: connect,
     firstByteMs: firstByte ?? timeoutsDefault.firstByteMs,
     idleMs: idle,
+    totalMs: total,
     firstContentMs: firstByte,
   }),
 );

@@ -18,6 +18,41 @@ export function joinBuffers(pieces: readonly Buffer[]): Buffer {
   return whole;
 }
 
+/**
+ * Bytes that arrive in pieces until they are complete. Memory doubles as it fills, so that a byte is copied twice at most,
+ * however small the pieces are. A list of pieces would take 100 bytes for each of one byte.
+ */
+export class GrowingBuffer {
+  #memory: Buffer;
+  #length: number;
+
+  constructor(begin: Buffer) {
+    this.#memory = Buffer.allocUnsafe(2 * begin.length);
+    this.#memory.set(begin);
+    this.#length = begin.length;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The bytes so far, valid for good: further ones come behind them. */
+  get bytes(): Buffer {
+    return this.#memory.subarray(0, this.#length);
+  }
+
+  append(piece: Buffer): void {
+    const length = this.#length + piece.length;
+    if (length > this.#memory.length) {
+      const larger = Buffer.allocUnsafe(2 * length);
+      larger.set(this.bytes);
+      this.#memory = larger;
+    }
+    this.#memory.set(piece, this.#length);
+    this.#length = length;
+  }
+}
+
 /** A buffer of length 0. */
 export const emptyBuffer: Buffer = Buffer.alloc(0);
 

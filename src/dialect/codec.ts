@@ -132,6 +132,8 @@ export interface StreamDecoder {
    * end.
    */
   readonly usage: Usage | undefined;
+  /** Bytes of an event that is not complete. */
+  readonly unfinishedBytes: number;
 }
 
 /** Encodes a streamed reply. */

@@ -32,6 +32,8 @@ export class CostStream {
   readonly #events: UsageEvents;
   /** The last event with usage, and what came after it. */
   #held: Buffer[] = [];
+  /** Bytes of {@link #held} behind its first piece. */
+  #heldBytes = 0;
   /** Where the usage stands in the first of them. */
   #usage: Span = { start: 0, end: 0 };
 
@@ -65,14 +67,14 @@ export class CostStream {
       const { start, usage } = found;
       const passed = [...this.#held, out.subarray(0, start)];
       this.#held = [out.subarray(start)];
+      this.#heldBytes = 0;
       this.#usage = { start: usage.start - start, end: usage.end - start };
       return passed;
     }
     if (this.#held.length === 0) return [out];
     this.#held.push(out);
-    const [, ...behind] = this.#held;
-    const heldBytes = behind.reduce((sum, { length }) => sum + length, 0);
-    return heldBytes > heldBytesMax ? [this.rest(undefined)] : [];
+    this.#heldBytes += out.length;
+    return this.#heldBytes > heldBytesMax ? [this.rest(undefined)] : [];
   }
 
   /** The last event with usage: where it begins, and its usage. */

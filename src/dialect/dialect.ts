@@ -156,6 +156,8 @@ export interface StreamRelay {
   readonly textBytes: number;
   /** What usage does not report, so far. Default: nothing. */
   readonly units?: ReplyUnits | undefined;
+  /** Bytes of an event that is not complete, which stay in memory. */
+  readonly unfinishedBytes: number;
   /** Whether the vendor finished the reply; a stream that ends earlier was cut off. */
   readonly finished: boolean;
   /** Whether the terminal event was relayed, so that nothing can be missing. */

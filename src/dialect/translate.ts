@@ -109,6 +109,10 @@ export abstract class EventReply {
     return this.source.units;
   }
 
+  get unfinishedBytes(): number {
+    return this.source.unfinishedBytes;
+  }
+
   get finished(): boolean {
     return this.source.finished;
   }
@@ -192,6 +196,11 @@ export class EventStream {
   /** Calls so far of tools that usage does not report. */
   get units(): ToolCalls | undefined {
     return this.#count.calls;
+  }
+
+  /** Bytes of an event that is not complete. */
+  get unfinishedBytes(): number {
+    return this.#decoder.unfinishedBytes;
   }
 
   /** The events that `pieces` complete. Nothing follows an end or an error. */

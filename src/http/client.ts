@@ -1,6 +1,6 @@
 /**
  * HTTP client for vendors: one keep-alive pool per origin, timeouts, cancellation, and bodies read at the pace of
- * their reader. No redirects, retries or decompression.
+ * their reader, decoded where they are compressed. No redirects or retries.
  */
 import { Readable } from "node:stream";
 import { Pool, type Dispatcher } from "undici";
@@ -8,6 +8,8 @@ import type { VendorTimeouts } from "../config/config.ts";
 import { streamBufferBytesMax } from "../config/limits.ts";
 import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
+import { type DecoderUser, ReplyDecoder } from "./decoder.ts";
+import { ExchangeWatch, Silence, type WatchedExchange } from "./exchange-watch.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 
 /** A request to an origin. */
@@ -51,15 +53,16 @@ export function createHttpClient(origin: string, timeouts: VendorTimeouts): Http
     headersTimeout: timeouts.firstByteMs,
     bodyTimeout: timeouts.idleMs,
   });
+  const watch = new ExchangeWatch(timeouts);
   return {
-    send: (request) => send(pool, request),
+    send: (request) => send(pool, watch, request),
     close: () => pool.destroy(),
   };
 }
 
-function send(pool: Pool, request: HttpRequest): Promise<HttpReply> {
+function send(pool: Pool, watch: ExchangeWatch, request: HttpRequest): Promise<HttpReply> {
   const { method, path, headers, body, isPatient = false, firstByteMs, signal } = request;
-  const exchange = new HttpExchange(signal);
+  const exchange = new HttpExchange(signal, isPatient ? undefined : watch);
   if (!signal.aborted) {
     const options: Dispatcher.DispatchOptions =
       body.length <= 1
@@ -85,7 +88,7 @@ function withLength(
 /** The head of a reply, and its body. */
 interface HttpReply {
   readonly status: number;
-  /** Lower-case names; repeated headers are joined by a comma. */
+  /** Lower-case names; repeated headers are joined by a comma. Without those of an encoding that was decoded. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: HttpBody;
 }
@@ -113,13 +116,17 @@ interface HttpBody {
  * read, and one event-loop turn for each would cost five times the CPU of everything else. Buffers at most {@link
  * streamBufferBytesMax} ahead of the reader, then pauses the connection.
  */
-class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
+class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, WatchedExchange {
   status = 0;
   headers: Readonly<Record<string, string>> = {};
   /** Resolves with the head of the reply. @throws HttpFailure */
   readonly answered: Promise<HttpReply>;
 
+  readonly silence = new Silence();
+
   readonly #signal: CancelSignal;
+  readonly #watch: ExchangeWatch | undefined;
+  #decoder: ReplyDecoder | undefined;
   #answer: (reply: HttpReply) => void = unreachable;
   #refuse: (failure: HttpFailure) => void = unreachable;
   #controller: Dispatcher.DispatchController | undefined;
@@ -134,14 +141,28 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
   #ended = false;
   #failure: HttpFailure | undefined;
 
-  constructor(signal: CancelSignal) {
+  /** @param watch ends it at its limits; `undefined`: only `signal` does */
+  constructor(signal: CancelSignal, watch: ExchangeWatch | undefined) {
     this.#signal = signal;
+    this.#watch = watch;
     this.answered = new Promise((resolve, reject) => {
       this.#answer = resolve;
       this.#refuse = reject;
     });
     if (signal.aborted) this.#refuse(new HttpFailure("aborted", "aborted before it was sent"));
-    else signal.addEventListener("abort", this.#onAbort);
+    else {
+      signal.addEventListener("abort", this.#onAbort);
+      watch?.add(this);
+    }
+  }
+
+  get isPaused(): boolean {
+    return this.#waitingBytes > 0 && !this.#isWhole;
+  }
+
+  expire(failure: HttpFailure): void {
+    // Without a connection it is watched until the limit of that.
+    if (this.#controller !== undefined) this.#abort(this.#controller, failure);
   }
 
   get body(): HttpBody {
@@ -162,20 +183,20 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     const pieces = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    const controller = this.#controller;
-    if (controller?.paused === true) controller.resume();
+    this.#resume();
     return pieces;
   }
 
   cancel(): void {
     if (this.#ended || this.#failure !== undefined) return;
-    this.#controller?.abort(new HttpFailure("aborted", "no longer wanted"));
+    const failure = new HttpFailure("aborted", "no longer wanted");
+    if (this.#controller !== undefined) this.#abort(this.#controller, failure);
   }
 
   async whole(bytesMax: number): Promise<Buffer> {
     this.#isWhole = true;
     this.#waitingBytesMax = bytesMax + 1;
-    if (this.#controller?.paused === true) this.#controller.resume();
+    this.#resume();
     const isTooLong = (): boolean => this.#waitingBytes > bytesMax;
     while (!this.#ended && !isTooLong()) {
       if (this.#failure !== undefined) throw this.#failure;
@@ -207,27 +228,47 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     if (status < 200) return;
     this.status = status;
     this.headers = flat(headers);
+    this.silence.begin(this.headers["content-type"]);
+    this.#decoder = ReplyDecoder.of(this.headers["content-encoding"], () => this.#decoded());
+    if (this.#decoder !== undefined) this.headers = withoutEncoding(this.headers);
     this.#answer(this);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    if (this.#decoder === undefined) this.#onData(bytes);
+    else if (!this.#decoder.write(bytes)) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    if (this.#decoder === undefined) this.#onEnd();
+    else this.#decoder.end();
+  }
+
+  #onData(bytes: Buffer): void {
+    this.silence.hear(bytes);
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
-    if (this.#waitingBytes >= this.#waitingBytesMax) controller.pause();
+    if (this.#waitingBytes >= this.#waitingBytesMax) this.#pause();
     // A reader of the whole body waits for its end.
     else if (this.#isWhole) return;
     // Wake the reader only after the parser has handled everything in this socket read.
     this.#tell(true);
   }
 
-  onResponseEnd(): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
+  #onEnd(): void {
+    this.#finish();
     this.#ended = true;
     this.#tell(false);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#decoder?.destroy();
+    this.#onError(error);
+  }
+
+  #onError(error: Error): void {
+    if (this.#failure !== undefined || this.#ended) return;
+    this.#finish();
     const failure = readFailure(error);
     failure.isSent = this.#isSent;
     if (this.status === 0) this.#refuse(failure);
@@ -238,12 +279,48 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
     fail?.(failure);
   }
 
+  /** What the decoder of a compressed reply tells. */
+  #decoded(): DecoderUser {
+    return {
+      onDecoded: (bytes) => this.#onData(bytes),
+      onDecodedEnd: () => this.#onEnd(),
+      onUndecodable: (failure) => {
+        this.#onError(failure);
+        this.#controller?.abort(failure);
+      },
+      onReady: () => this.#controller?.resume(),
+    };
+  }
+
+  #pause(): void {
+    if (this.#decoder === undefined) this.#controller?.pause();
+    else this.#decoder.pause(true);
+  }
+
+  #resume(): void {
+    if (this.#decoder !== undefined) this.#decoder.pause(false);
+    else if (this.#controller?.paused === true) this.#controller.resume();
+  }
+
+  #finish(): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#watch?.delete(this);
+  }
+
   readonly #onAbort = (): void => {
     const { reason } = this.#signal;
     const failure = reason instanceof HttpFailure ? reason : new HttpFailure("aborted", "aborted");
     if (this.#controller === undefined) this.#refuse(failure);
-    else this.#controller.abort(failure);
+    else this.#abort(this.#controller, failure);
   };
+
+  #abort(controller: Dispatcher.DispatchController, failure: HttpFailure): void {
+    controller.abort(failure);
+    if (this.#decoder === undefined) return;
+    // All may have been received, and not be decoded yet.
+    this.#decoder.destroy();
+    this.#onError(failure);
+  }
 
   #tell(isThere: boolean): void {
     const wake = this.#wake;
@@ -255,6 +332,12 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody {
 
 function unreachable(): never {
   throw new Error("a promise runs its executor at once");
+}
+
+/** The headers of a reply that is decoded. */
+function withoutEncoding(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const { "content-encoding": _encoding, "content-length": _length, ...others } = headers;
+  return others;
 }
 
 function flat(

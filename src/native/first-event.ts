@@ -4,7 +4,7 @@
  */
 import { joinBuffers } from "../core/bytes.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
-import { EventSplitter } from "../dialect/sse/event-stream.ts";
+import { EventDataReader } from "../dialect/sse/event-stream.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import type { VendorBody, VendorReply } from "../vendor/reply.ts";
 
@@ -42,7 +42,9 @@ interface FirstEvent {
 
 /** Reads the first event, for a short time: a fault is reported at once, and the client of a slow reply gets its head. */
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
-  let pieces: readonly Buffer[] = [];
+  const pieces: Buffer[] = [];
+  const reader = new EventDataReader();
+  let data: string | undefined;
   const late = new WaitLimit();
   try {
     for (let bytes = 0; bytes < refusalBytesMax; ) {
@@ -51,10 +53,11 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
       if (isReady === undefined)
         return { pieces, data: undefined, pending: ignoreRejection(pending) };
       if (!isReady) break;
-      pieces = [...pieces, ...body.take()];
-      bytes = pieces.reduce((sum, { length }) => sum + length, 0);
-      const data = dataIn(joinBuffers(pieces));
-      if (data !== undefined) return { pieces, data };
+      const taken = body.take();
+      for (const piece of taken) bytes += piece.length;
+      pieces.push(...taken);
+      reader.read(taken, (each) => (data ??= each));
+      if (data !== undefined) return { pieces, data: Buffer.from(data) };
     }
     return { pieces, data: undefined };
   } finally {
@@ -82,18 +85,6 @@ class WaitLimit {
 function ignoreRejection(pending: Promise<boolean>): Promise<boolean> {
   pending.catch(() => {});
   return pending;
-}
-
-/** The data of the first event that has any; `undefined`: none is complete. */
-function dataIn(bytes: Buffer): Buffer | undefined {
-  const splitter = new EventSplitter(refusalBytesMax);
-  const source = splitter.begin([bytes]);
-  for (let at = 0; ; ) {
-    const place = splitter.next(at);
-    if (place === undefined) return undefined;
-    at = place.end;
-    if (place.dataLines > 0) return Buffer.from(source.subarray(place.dataStart, place.dataEnd));
-  }
 }
 
 /** A body whose beginning has been read. */

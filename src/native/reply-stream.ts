@@ -31,6 +31,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     this.rewriter = new AddressRewriter(options.addresses);
   }
 
+  abstract readonly unfinishedBytes: number;
   abstract push(pieces: readonly Buffer[]): Buffer;
   abstract end(): Buffer;
   abstract stop(usage: Usage | undefined): Buffer;
@@ -73,6 +74,10 @@ abstract class NativeStream implements ReplyStream<Buffer> {
 /** Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand between them. */
 export class NativeEvents extends NativeStream {
   readonly #splitter = new EventSplitter(eventBytesMax);
+
+  get unfinishedBytes(): number {
+    return this.#splitter.restBytes;
+  }
 
   push(pieces: readonly Buffer[]): Buffer {
     const source = this.#splitter.begin(pieces);
@@ -124,6 +129,10 @@ export class NativeArray extends NativeStream {
   );
   #isBegun = false;
 
+  get unfinishedBytes(): number {
+    return this.#splitter.restBytes;
+  }
+
   push(pieces: readonly Buffer[]): Buffer {
     const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
@@ -131,7 +140,7 @@ export class NativeArray extends NativeStream {
   }
 
   end(): Buffer {
-    this.finished = this.#splitter.rest.length === 0;
+    this.finished = this.#splitter.restBytes === 0;
     return this.rewriter.end();
   }
 

@@ -49,6 +49,8 @@ export function createTaskHttp(
   const { firstByteMs, ...others } = config.timeouts;
   const client = createHttpClient(origin, {
     ...others,
+    // The deadline of the task ends it.
+    totalMs: undefined,
     firstByteMs: isSynchronous ? Math.max(firstByteMs, vendorWorkMs) : firstByteMs,
   });
   return {

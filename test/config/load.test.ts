@@ -59,7 +59,13 @@ describe("a valid file", () => {
       dialects: ["responses"],
       credentials: [{ name: "OPENAI_API_KEY", apiKey: "sk-1", weight: 1, priority: 0 }],
       timeouts: {
-        ...{ connectMs: 500, firstByteMs: 120_000, firstContentMs: 120_000, idleMs: 60_000 },
+        ...{
+          connectMs: 500,
+          firstByteMs: 120_000,
+          firstContentMs: 120_000,
+          idleMs: 60_000,
+          totalMs: 3_600_000,
+        },
       },
       maxInFlight: 20,
       pollsPerSecond: 5,

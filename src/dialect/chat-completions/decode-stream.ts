@@ -34,6 +34,10 @@ export class ChatStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ChunkReader();
 
+  get unfinishedBytes(): number {
+    return this.#data.restBytes;
+  }
+
   get usage(): Usage | undefined {
     return this.#reader.usage;
   }

@@ -52,6 +52,10 @@ export class ChatStreamRelay implements StreamRelay {
     this.#choices = new RelayedChoices(options);
   }
 
+  get unfinishedBytes(): number {
+    return this.#splitter.restBytes;
+  }
+
   push(pieces: readonly Buffer[]): Buffer {
     // Nothing follows an error, in particular no terminal event.
     if (this.failed) return emptyBuffer;

@@ -10,6 +10,10 @@ export class GeminiStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ReplyReader();
 
+  get unfinishedBytes(): number {
+    return this.#data.restBytes;
+  }
+
   get usage(): Usage | undefined {
     return this.#reader.usage;
   }

@@ -1,5 +1,5 @@
 /** Finds the objects of a JSON array in bytes that arrive in arbitrary pieces. Assumes valid JSON. */
-import { joinBuffers, emptyBuffer } from "../../core/bytes.ts";
+import { GrowingBuffer } from "../../core/bytes.ts";
 import { EventTooLongError } from "../sse/event-stream.ts";
 
 const quote = 0x22;
@@ -14,7 +14,7 @@ export type OnObject = (bytes: Buffer, start: number, end: number) => void;
 export class ArraySplitter {
   readonly #objectBytesMax: number;
   readonly #onObject: OnObject;
-  #rest: Buffer = emptyBuffer;
+  #rest: GrowingBuffer | undefined;
   #depth = 0;
   #isText = false;
   #isEscaped = false;
@@ -25,15 +25,17 @@ export class ArraySplitter {
   }
 
   /** The bytes of an incomplete object. */
-  get rest(): Buffer {
-    return this.#rest;
+  get restBytes(): number {
+    return this.#rest?.length ?? 0;
   }
 
   /** @returns the bytes up to the last complete object, separators included @throws EventTooLongError */
   push(piece: Buffer): Buffer {
-    const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
-    let start = this.#rest.length === 0 ? -1 : 0;
-    for (let at = this.#rest.length; at < source.length; at++) {
+    const known = this.restBytes;
+    this.#rest?.append(piece);
+    const source = this.#rest?.bytes ?? piece;
+    let start = this.#rest === undefined ? -1 : 0;
+    for (let at = known; at < source.length; at++) {
       const byte = source[at];
       if (this.#isText) this.#inText(byte);
       else if (byte === quote) this.#isText = true;
@@ -43,8 +45,10 @@ export class ArraySplitter {
         start = -1;
       }
     }
-    this.#rest = start < 0 ? emptyBuffer : Buffer.from(source.subarray(start));
-    if (this.#rest.length <= this.#objectBytesMax) {
+    // An object that is still the first one keeps its memory.
+    if (start < 0) this.#rest = undefined;
+    else if (start > 0 || known === 0) this.#rest = new GrowingBuffer(source.subarray(start));
+    if (this.restBytes <= this.#objectBytesMax) {
       return start < 0 ? source : source.subarray(0, start);
     }
     throw new EventTooLongError(`an object is longer than ${this.#objectBytesMax} bytes`);

@@ -32,6 +32,10 @@ export class MessagesStreamDecoder implements StreamDecoder {
   /** Whether the last event has been returned. */
   #isOver = false;
 
+  get unfinishedBytes(): number {
+    return this.#data.restBytes;
+  }
+
   get usage(): Usage | undefined {
     return this.#usage;
   }

@@ -31,6 +31,10 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   #started = false;
   #ended = false;
 
+  get unfinishedBytes(): number {
+    return this.#data.restBytes;
+  }
+
   get usage(): Usage | undefined {
     return this.#usage;
   }

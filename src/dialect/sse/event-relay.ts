@@ -46,6 +46,10 @@ export abstract class EventRelay implements StreamRelay {
 
   abstract stop(usage: Usage | undefined): Buffer;
 
+  get unfinishedBytes(): number {
+    return this.#splitter.restBytes;
+  }
+
   push(pieces: readonly Buffer[]): Buffer {
     const source = this.#splitter.begin(pieces);
     this.#source = source;

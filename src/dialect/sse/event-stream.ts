@@ -8,7 +8,7 @@
  * with only their data made into bytes again it takes 0.19 and 0.32 µs.
  */
 import { eventBytesMax } from "../../config/limits.ts";
-import { emptyBuffer, joinBuffers } from "../../core/bytes.ts";
+import { emptyBuffer, GrowingBuffer, joinBuffers } from "../../core/bytes.ts";
 
 /** One complete event, as places in the buffer that is being read. Valid until the next one. */
 export interface EventPlace {
@@ -27,14 +27,23 @@ export interface EventPlace {
 export class EventTooLongError extends Error {}
 
 /**
+ * From how many bytes on an incomplete event is held: then only new bytes are searched for its end, and the event is read
+ * once, complete. Shorter ones, which nearly all are, are copied in front of the next read, and read again with it.
+ */
+const heldBytesMin = 16 * 1024;
+
+/**
  * Walks through the events of a stream, and keeps the incomplete rest of a read for the next one:
- * `begin` with the bytes that arrived, `next` for each event, `finish`.
+ * `begin` with the bytes that arrived, `next` for each event, `finish`. Takes time in proportion to the bytes, whatever
+ * pieces they come in.
  */
 export class EventSplitter {
   readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
   readonly #eventBytesMax: number;
   readonly #gather = new Gather();
   #rest: Buffer | undefined;
+  /** A long incomplete event, in place of {@link #rest}. */
+  #held: GrowingBuffer | undefined;
   #source: Buffer = emptyBuffer;
   #hasCr: boolean | undefined;
 
@@ -44,14 +53,31 @@ export class EventSplitter {
 
   /** What has arrived of an event that is not complete. */
   get rest(): Buffer | undefined {
-    return this.#rest;
+    return this.#held?.bytes ?? this.#rest;
+  }
+
+  /** The length of {@link rest}. */
+  get restBytes(): number {
+    return this.#held?.length ?? this.#rest?.length ?? 0;
   }
 
   /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
   begin(pieces: readonly Buffer[]): Buffer {
-    this.#source = this.#gather.join(this.#rest === undefined ? pieces : [this.#rest, ...pieces]);
+    this.#source =
+      this.#held === undefined
+        ? this.#gather.join(this.#rest === undefined ? pieces : [this.#rest, ...pieces])
+        : this.#hold(this.#held, pieces);
     this.#hasCr = undefined;
     return this.#source;
+  }
+
+  /** Adds to a long event; returns it once it is complete, until then nothing. */
+  #hold(held: GrowingBuffer, pieces: readonly Buffer[]): Buffer {
+    const isComplete = endsInCr(held.bytes) || hasEmptyLine(pieces, held.bytes.at(-1));
+    for (const piece of pieces) held.append(piece);
+    if (!isComplete) return emptyBuffer;
+    this.#held = undefined;
+    return held.bytes;
   }
 
   /** The event that begins at `from`, or `undefined` where it is not complete. One object is reused. */
@@ -82,11 +108,16 @@ export class EventSplitter {
    * @throws EventTooLongError
    */
   finish(end: number, passed: Buffer): void {
-    const source = this.#source;
-    this.#gather.keep(passed);
-    this.#rest = end === source.length ? undefined : Buffer.from(source.subarray(end));
-    this.#source = emptyBuffer;
-    if (source.length - end > this.#eventBytesMax) {
+    if (this.#held === undefined) {
+      const source = this.#source;
+      this.#gather.keep(passed);
+      const rest = end === source.length ? undefined : source.subarray(end);
+      const isLong = rest !== undefined && rest.length >= heldBytesMin;
+      this.#held = isLong ? new GrowingBuffer(rest) : undefined;
+      this.#rest = isLong || rest === undefined ? undefined : Buffer.from(rest);
+      this.#source = emptyBuffer;
+    }
+    if (this.restBytes > this.#eventBytesMax) {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
   }
@@ -112,6 +143,33 @@ function afterLine(source: Buffer, lineEnd: number): number {
   if (source[lineEnd] === 0x0a) return lineEnd + 1;
   if (lineEnd + 1 === source.length) return -1;
   return source[lineEnd + 1] === 0x0a ? lineEnd + 2 : lineEnd + 1;
+}
+
+/** Whether an empty line ends with a CR, of which only the next byte tells whether an LF belongs to it. */
+function endsInCr(bytes: Buffer): boolean {
+  const before = bytes.at(-2);
+  return bytes.at(-1) === 0x0d && (before === 0x0a || before === 0x0d);
+}
+
+/**
+ * Whether an empty line ends in `pieces`. A CR at their end counts, though an LF may still belong to it.
+ *
+ * @param before the byte before them
+ */
+function hasEmptyLine(pieces: readonly Buffer[], before: number | undefined): boolean {
+  let previous = before;
+  for (const piece of pieces) {
+    const hasCr = piece.includes(0x0d);
+    const find = (from: number): number =>
+      hasCr ? endOfLine(piece, from) : piece.indexOf(0x0a, from);
+    for (let at = find(0); at >= 0; at = find(at + 1)) {
+      const byte = at === 0 ? previous : piece[at - 1];
+      const isCrLf = piece[at] === 0x0a && byte === 0x0d;
+      if (!isCrLf && (byte === 0x0a || byte === 0x0d)) return true;
+    }
+    previous = piece.at(-1) ?? previous;
+  }
+  return false;
 }
 
 function readLine(source: Buffer, start: number, end: number, place: EventPlace): void {
@@ -195,6 +253,11 @@ export class EventDataReader {
   /** What has arrived of an event that is not complete. */
   get rest(): Buffer | undefined {
     return this.#splitter.rest;
+  }
+
+  /** The length of {@link rest}. */
+  get restBytes(): number {
+    return this.#splitter.restBytes;
   }
 
   /**

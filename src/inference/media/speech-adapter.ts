@@ -109,6 +109,8 @@ const measuredBytesMax = 32 * 1024 * 1024;
 
 /** Audio, kept for its length where a second has a price. */
 class SpeechAudio extends BytesRelay {
+  /** Every byte is passed on as it comes. */
+  readonly unfinishedBytes = 0;
   readonly #characters: number;
   readonly #format: AudioFormat | undefined;
   #kept: Buffer[] = [];

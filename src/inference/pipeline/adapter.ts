@@ -92,6 +92,8 @@ export interface ReplyStream<Out> {
   /** See {@link WholeReply.estimated}. */
   readonly estimated?: Usage | undefined;
   readonly textBytes: number;
+  /** Bytes of an event that is not complete, which stay in memory. */
+  readonly unfinishedBytes: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
   readonly finished: boolean;

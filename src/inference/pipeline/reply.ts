@@ -57,6 +57,11 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.textBytes;
   }
 
+  /** Bytes of an event that is not complete. */
+  get unfinishedBytes(): number {
+    return this.#stream.unfinishedBytes;
+  }
+
   /** Billable units other than tokens so far. */
   get units(): UnitUsage | undefined {
     return this.#stream.units;

@@ -25,7 +25,7 @@ test("every object is told once and whole, and all bytes come out", () => {
         const passed = pieces.map((piece) => Buffer.from(splitter.push(piece)));
         expect(told).toEqual(objects.map((each) => JSON.parse(JSON.stringify(each)) as unknown));
         expect(Buffer.concat(passed).equals(whole)).toBe(true);
-        expect(splitter.rest.length).toBe(0);
+        expect(splitter.restBytes).toBe(0);
       },
     ),
   );

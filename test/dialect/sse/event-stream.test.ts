@@ -1,0 +1,93 @@
+/** Events of a stream, however its bytes are cut and its lines end. */
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { eventBytesMax } from "../../../src/config/limits.ts";
+import {
+  EventDataReader,
+  EventSplitter,
+  EventTooLongError,
+} from "../../../src/dialect/sse/event-stream.ts";
+
+/** A line of an event; some are so long that the event is held. */
+const line = fc.oneof(
+  fc.string({ maxLength: 20 }).map((text) => `data: ${text.replaceAll(/[\r\n]/g, "")}`),
+  fc.integer({ min: 8_000, max: 40_000 }).map((length) => `data: ${"x".repeat(length)}`),
+  fc.constantFrom(": comment", "event: x", "data:", "id"),
+);
+const lineEnd = fc.constantFrom("\n", "\r\n", "\r");
+const event = fc.array(fc.tuple(line, lineEnd), { minLength: 1, maxLength: 4 }).chain((lines) =>
+  lineEnd
+    // A CR and the LF of the empty line behind it would be one end.
+    .filter((end) => !(end === "\n" && lines.at(-1)?.[1] === "\r"))
+    .map((end) => lines.map(([text, own]) => text + own).join("") + end),
+);
+
+/** The data of the events of a text that is whole, in the plain words of the standard. */
+function dataOf(text: string): string[] {
+  const found: string[] = [];
+  let data: string[] = [];
+  for (const each of text.split(/\r\n|\n|\r/)) {
+    if (each.startsWith("data:")) data.push(each.slice(each[5] === " " ? 6 : 5));
+    if (each !== "" || data.length === 0) continue;
+    found.push(data.join("\n"));
+    data = [];
+  }
+  return found;
+}
+
+test("every event is found once and whole, and all bytes come out", () => {
+  fc.assert(
+    fc.property(
+      fc.array(event, { maxLength: 5 }),
+      fc.array(fc.nat(100_000), { maxLength: 20 }),
+      (events, cuts) => {
+        const whole = Buffer.from(`${events.join("")}data: last\n\n`, "latin1");
+        const places = [...new Set([0, ...cuts.map((cut) => cut % whole.length), whole.length])];
+        const sorted = places.toSorted((a, b) => a - b);
+        const pieces = sorted.slice(1).map((end, at) => whole.subarray(sorted[at], end));
+        const splitter = new EventSplitter(eventBytesMax);
+        const passed = pieces.map((piece) => {
+          const source = splitter.begin([piece]);
+          let at = 0;
+          for (
+            let place = splitter.next(at);
+            place && at < source.length;
+            place = splitter.next(at)
+          )
+            at = place.end;
+          const out = Buffer.from(source.subarray(0, at));
+          splitter.finish(at, out);
+          return out;
+        });
+        expect(Buffer.concat(passed).equals(whole)).toBe(true);
+        expect(splitter.restBytes).toBe(0);
+        const told: string[] = [];
+        const reader = new EventDataReader();
+        for (const piece of pieces) reader.read([piece], (data) => told.push(data));
+        expect(told).toEqual(dataOf(whole.toString("latin1")));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test("an event that comes byte by byte is found with its last byte", () => {
+  const whole = Buffer.from(`data: ${"x".repeat(20_000)}\r\ndata: y\r\n\r\n`);
+  const told: string[] = [];
+  const reader = new EventDataReader();
+  for (let at = 0; at < whole.length; at++) {
+    expect(told.length).toBe(0);
+    expect(reader.restBytes).toBe(at);
+    reader.read([whole.subarray(at, at + 1)], (data) => told.push(data));
+  }
+  expect(told.map((data) => data.length)).toEqual([20_002]);
+});
+
+test("an event that never ends is refused at the limit, not kept", () => {
+  const reader = new EventDataReader();
+  const piece = Buffer.from(`data: ${"x".repeat(1024 * 1024)}\n`);
+  const feed = (): void => {
+    for (let fed = 0; fed <= eventBytesMax; fed += piece.length) reader.read([piece], () => {});
+  };
+  expect(feed).toThrow(EventTooLongError);
+});

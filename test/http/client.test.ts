@@ -1,0 +1,176 @@
+/** The client of vendors: compressed replies, silence that says nothing, and the total limit. */
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { neverCancelled } from "../../src/core/cancel-signal.ts";
+import { createHttpClient } from "../../src/http/client.ts";
+
+/** A client of a server that answers so. */
+async function clientOf(
+  answer: RequestListener,
+  limits: { idleMs?: number; totalMs?: number } = {},
+) {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const times = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 10_000, ...limits };
+  const client = createHttpClient(`http://127.0.0.1:${port}`, times);
+  onTestFinished(async () => {
+    await client.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return () =>
+    client.send({ method: "GET", path: "/", headers: {}, body: [], signal: neverCancelled });
+}
+
+const json = { "content-type": "application/json" };
+const events = { "content-type": "text/event-stream" };
+
+describe("compressed replies", () => {
+  const text = JSON.stringify({ text: "hello ".repeat(50_000) });
+
+  it.each([
+    ["gzip", gzipSync(text)],
+    ["x-gzip", gzipSync(text)],
+    ["deflate", deflateSync(text)],
+    ["br", brotliCompressSync(text)],
+  ])("%s is decoded, and its headers are gone", async (encoding, body) => {
+    const send = await clientOf((_request, response) =>
+      response.writeHead(200, { ...json, "content-encoding": encoding }).end(body),
+    );
+    const { headers, body: reply } = await send();
+    expect(headers).not.toHaveProperty("content-encoding");
+    expect(headers).not.toHaveProperty("content-length");
+    expect((await reply.whole(text.length)).toString()).toBe(text);
+  });
+
+  it("a stream is decoded as it comes", async () => {
+    const gzip = createGzip();
+    const send = await clientOf((_request, response) => {
+      response.writeHead(200, { ...events, "content-encoding": "gzip" });
+      gzip.pipe(response);
+    });
+    gzip.write("data: one\n\n");
+    gzip.flush();
+    const { body } = await send();
+    expect(await body.ready()).toBe(true);
+    expect(Buffer.concat(body.take()).toString()).toBe("data: one\n\n");
+    gzip.end("data: two\n\n");
+    expect(await body.ready()).toBe(true);
+    expect(Buffer.concat(body.take()).toString()).toBe("data: two\n\n");
+    expect(await body.ready()).toBe(false);
+  });
+
+  it("a reader that reads nothing makes the vendor wait", async () => {
+    const noise = Array.from({ length: 400 }, () => crypto.getRandomValues(Buffer.alloc(65_536)));
+    const bytes = gzipSync(Buffer.concat(noise));
+    let isSent = false;
+    const send = await clientOf((_request, response) =>
+      response
+        .writeHead(200, { ...events, "content-encoding": "gzip" })
+        .end(bytes, () => void (isSent = true)),
+    );
+    const { body } = await send();
+    expect(await body.ready()).toBe(true);
+    expect(isSent).toBe(false);
+    let size = 0;
+    while (await body.ready()) for (const piece of body.take()) size += piece.length;
+    expect(size).toBe(400 * 65_536);
+  });
+
+  it.each([
+    ["one that unpacks to too much", gzipSync(Buffer.alloc(64 * 1024 * 1024)), /unpacks to over/],
+    ["a cut one", gzipSync(text).subarray(0, 200), /broken/],
+    ["one that is none", Buffer.from(text), /broken/],
+  ])("%s fails, and takes no memory", async (_name, bytes, reason) => {
+    const send = await clientOf((_request, response) =>
+      response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bytes),
+    );
+    const { body } = await send();
+    await expect(body.whole(1024 * 1024 * 1024)).rejects.toThrow(reason);
+  });
+
+  it("a reply without a body, and one in an unknown encoding, stay as they are", async () => {
+    const send = await clientOf((_request, response) =>
+      response.writeHead(204, { "content-encoding": "gzip" }).end(),
+    );
+    expect((await (await send()).body.whole(10)).length).toBe(0);
+    const other = await clientOf((_request, response) =>
+      response.writeHead(200, { ...json, "content-encoding": "tea" }).end("{}"),
+    );
+    const { headers, body } = await other();
+    expect(headers["content-encoding"]).toBe("tea");
+    expect((await body.whole(10)).toString()).toBe("{}");
+  });
+});
+
+describe("limits of time", () => {
+  /** Sends a piece again and again. */
+  function dripping(head: Record<string, string>, piece: string): RequestListener {
+    return (_request, response) => {
+      response.writeHead(200, head);
+      const timer = setInterval(() => response.write(piece), 20);
+      response.on("close", () => clearInterval(timer));
+    };
+  }
+
+  it.each([
+    ["comments", events, ": keep-alive\n\n"],
+    ["pieces of comments", events, ":"],
+    ["empty lines", events, "\r\n"],
+    ["white space", json, " \n"],
+  ])("%s do not end the silence of a vendor", async (_name, head, piece) => {
+    const send = await clientOf(dripping(head, piece), { idleMs: 200 });
+    const { body } = await send();
+    const read = async (): Promise<void> => {
+      while (await body.ready()) body.take();
+    };
+    await expect(read()).rejects.toMatchObject({
+      kind: "timeout",
+      message: "only white space or comments came",
+    });
+  });
+
+  it("neither do they in a reply that is read whole", async () => {
+    const send = await clientOf(dripping(json, "\n"), { idleMs: 200 });
+    const { body } = await send();
+    await expect(body.whole(1_000_000)).rejects.toMatchObject({ kind: "timeout" });
+  });
+
+  it.each([
+    ["data", events, "data: x\n\n"],
+    ["a colon outside of an event stream", json, ":"],
+  ])("%s does, until the total limit", async (_name, head, piece) => {
+    const send = await clientOf(dripping(head, piece), { idleMs: 200, totalMs: 600 });
+    const { body } = await send();
+    const read = async (): Promise<void> => {
+      while (await body.ready()) body.take();
+    };
+    await expect(read()).rejects.toMatchObject({
+      kind: "timeout",
+      message: "the total time limit was reached",
+    });
+  });
+
+  it("the total limit also ends the wait for a head", async () => {
+    const send = await clientOf(() => undefined, { totalMs: 100 });
+    await expect(send()).rejects.toMatchObject({ kind: "timeout" });
+  });
+
+  it("a reader that is slow is not taken for a silent vendor", async () => {
+    const send = await clientOf(
+      (_request, response) => response.writeHead(200, events).end("data: x\n\n"),
+      {
+        idleMs: 40,
+      },
+    );
+    const { body } = await send();
+    await body.ready();
+    // Longer than the limit, counted by the very timer that enforces it.
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(Buffer.concat(body.take()).toString()).toBe("data: x\n\n");
+    expect(await body.ready()).toBe(false);
+  });
+});
