@@ -59,7 +59,8 @@ export class RequestTokens {
 
   /** The upper bound, for the hold. Cheap: without a tokenizer. */
   get bound(): number {
-    return this.#measured().bound + storedBound(this.#options.text);
+    const bound = this.#measured().bound + storedBound(this.#options.text);
+    return Math.min(bound, contextBound(this.#options.routes));
   }
 
   /** The typical figure, for a charge without a count. */
@@ -147,6 +148,13 @@ export function countQuestion(
     question: { encoding, kind: "request", body: joinBuffers(pieces) },
     media: { bound, typical },
   };
+}
+
+/** The longest input that any of the routes takes; Infinity where one does not say. */
+function contextBound(routes: readonly PlannedRoute[]): number {
+  let bound = 0;
+  for (const { route } of routes) bound = Math.max(bound, route.maxContext ?? Infinity);
+  return bound === 0 ? Infinity : bound;
 }
 
 /** The bound of a stored conversation: JSON of unknown text, at most a token for two bytes. */
