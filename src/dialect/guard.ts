@@ -13,6 +13,7 @@ import {
   FeatureUse,
   type ToolTypeCheck,
 } from "./billed-features.ts";
+import { findDuplicateMember, guardedNames } from "./json/duplicate-member.ts";
 import type { FoundMedia } from "./json/media.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
@@ -61,6 +62,7 @@ export function guardOf(
   const suspects = new RegExp(`"(?:${[...members, ...searched].join("|")})"|\\\\u00[2-7]`);
   const isSuspect = (bytes: Buffer, outline: Outline | undefined): boolean => {
     if (outline === undefined) return suspects.test(bytes.toString("latin1"));
+    if (outline.nested.hasLookalike) return true;
     if (searched.some((name) => outline.nested.mayHave(name))) return true;
     return outline.members.some(
       ({ key, valueStart, valueEnd }) =>
@@ -74,12 +76,32 @@ export function guardOf(
     if (options.isVerified && !hasAudio && !isSuspect(bytes, options.outline)) return undefined;
     const record = parseRecord(bytes.toString("utf8"));
     if (record === undefined) return undefined;
+    refuseTwice(bytes);
     const use = new FeatureUse(options);
     if (hasAudio) use.use("audio_input", audioPath(record, "") ?? "messages", "audio");
     check(record, options, { bytes, use });
     return use.features;
   };
 }
+
+/** Refuses a repeated member: our parser uses the last one, a vendor's may use the first. */
+function refuseTwice(bytes: Buffer): void {
+  const twice = findDuplicateMember(bytes);
+  if (twice === undefined) return;
+  throw invalid(twice.path, `"${twice.path}" stands twice in the body; send it once`);
+}
+
+/** Refuses a member that some vendors' parsers take for a guarded one: they ignore case. */
+function refuseLookalikes(record: JsonRecord, path: string): void {
+  for (const name of Object.keys(record)) {
+    const meant = name.toLowerCase();
+    if (meant === name || !guarded.has(meant)) continue;
+    const where = path === "" ? name : `${path}.${name}`;
+    throw invalid(where, `"${where}" is not known; did you mean "${meant}"?`);
+  }
+}
+
+const guarded: ReadonlySet<string> = new Set(guardedNames);
 
 /** A body that is checked. */
 export interface GuardedBody {
@@ -172,6 +194,7 @@ export function checkTools(tools: unknown, path: string, check: ToolCheck): void
 }
 
 function checkTool(tool: JsonRecord, path: string, check: ToolCheck): void {
+  refuseLookalikes(tool, path);
   // Its images come from another model, whether it is named or not.
   if (textAt(tool, "type") === "image_generation") {
     throw refuseModel(tool["model"] == null ? `${path}.type` : `${path}.model`);
@@ -191,6 +214,7 @@ export function checkContainer(container: unknown, path: string): void {
   const instead = "leave it out, and the vendor makes a new one";
   if (typeof container === "string") throw refuseStored(path, instead);
   if (!isRecord(container)) return;
+  refuseLookalikes(container, path);
   for (const name of ["id", "container_id"]) {
     if (container[name] != null) throw refuseStored(`${path}.${name}`, instead);
   }
@@ -218,6 +242,7 @@ export function checkFiles(value: unknown, path: string, type = ""): void {
     return;
   }
   if (!isRecord(value)) return;
+  refuseLookalikes(value, path);
   const own = textAt(value, "type") || type;
   if (value["file_id"] != null && fileTypes.has(own)) {
     throw refuseStored(`${path}.file_id`, "send the file itself, or its address");

@@ -31,6 +31,9 @@ const suspects = {
 
 const checkType = toolTypeCheck(tools);
 
+/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+export const guardedChatMembers: readonly string[] = [...suspects.members, "tools"];
+
 /** Checks a body of chat completions. */
 export const guardChat = guardOf(suspects, (body, _options, { use }) => {
   checkModeration(body);

@@ -16,6 +16,7 @@ import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
 import type { Edit } from "../json/splice.ts";
+import { guardedChatMembers } from "./guard.ts";
 
 /** What `true` begins with. */
 const trueStart = 0x74;
@@ -28,6 +29,7 @@ const names = [
   "max_tokens",
   "max_completion_tokens",
   "n",
+  ...guardedChatMembers,
 ];
 
 const known = knownMembers(names);

@@ -78,6 +78,8 @@ export class KeySet {
   /** As plain numbers: a typed array would allocate off-heap memory for every request. */
   readonly #seen = [0, 0, 0, 0, 0, 0, 0, 0];
   #hasUnknown = false;
+  /** Whether a name may be a guarded one in other case: some vendors' parsers take `Type` for `type`. */
+  hasLookalike = false;
 
   /** Adds a name by its bit, see {@link placeOfBytes}. */
   add(place: number): void {
@@ -111,7 +113,53 @@ export function placeOfName(name: string): number {
   return placeOf(name.length, name.charCodeAt(0), name.charCodeAt(name.length - 1));
 }
 
-/** Names with the same length, first and last letter share a bit; few others do. */
+/** Names with the same length, first and last letter share a bit, in upper or lower case; few others do. */
 function placeOf(length: number, first: number, last: number): number {
-  return (length + first * 37 + last * 101) & (places - 1);
+  return (length + (first | 0x20) * 37 + (last | 0x20) * 101) & (places - 1);
+}
+
+/** Names below the top level by which the guards decide what a vendor bills or may not be asked. */
+export const guardedNames = [
+  "type",
+  "tools",
+  "model",
+  "container",
+  "environment",
+  "vector_store_ids",
+  "max_uses",
+  "file_id",
+  "file_ids",
+  "container_id",
+  "cache_control",
+  "ttl",
+  "input_audio",
+] as const;
+
+const guardedAt: readonly (readonly string[] | undefined)[] = Array.from(
+  { length: places },
+  (_, place) => {
+    const names = guardedNames.filter((name) => placeOfName(name) === place);
+    return names.length > 0 ? names : undefined;
+  },
+);
+
+/** Whether the name from `start` to `end` (exclusive), with this bit, is a guarded one in other case. */
+export function isLookalike(place: number, bytes: Uint8Array, start: number, end: number): boolean {
+  const names = guardedAt[place];
+  if (names === undefined) return false;
+  for (const name of names) {
+    if (end - start !== name.length) continue;
+    let isExact = true;
+    let at = 0;
+    for (; at < name.length; at++) {
+      const byte = bytes[start + at] ?? 0;
+      const letter = name.charCodeAt(at);
+      if (byte === letter) continue;
+      isExact = false;
+      // Letters only: `_` has no other case.
+      if ((byte | 0x20) !== letter || letter < 0x61) break;
+    }
+    if (at === name.length) return !isExact;
+  }
+  return false;
 }

@@ -14,7 +14,7 @@ import {
   type FoundMedia,
   type Level,
 } from "./media.ts";
-import { KeySet, placeOfBytes } from "./duplicate-member.ts";
+import { isLookalike, KeySet, placeOfBytes } from "./duplicate-member.ts";
 import { nestedNames, noRole, topNames, type NamedRole } from "./roles.ts";
 import {
   failure,
@@ -260,6 +260,7 @@ function nestedKeyEnd(scan: Scan, level: Level, at: number): number {
   } else {
     const place = placeOfBytes(bytes, at + 1, end - 1);
     nested.add(place);
+    if (isLookalike(place, bytes, at + 1, end - 1)) nested.hasLookalike = true;
     scan.member = isKnown ? nestedNames.find(place, bytes, at + 1, end - 1) : noRole;
   }
   return colonEnd(bytes, end);

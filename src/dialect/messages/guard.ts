@@ -73,6 +73,9 @@ function limitCalls(offered: unknown, { bytes, use }: GuardedBody): void {
   }
 }
 
+/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+export const guardedMessagesMembers: readonly string[] = [...suspects.members, "tools"];
+
 /** Checks a body of messages. */
 export const guardMessages = guardOf(suspects, (body, _options, found) => {
   const { use } = found;

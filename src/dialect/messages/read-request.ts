@@ -3,8 +3,15 @@ import { invalid } from "../../core/validation.ts";
 import { knownMembers, type Members, readCount } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+import { guardedMessagesMembers } from "./guard.ts";
 
-const known = knownMembers(["model", "messages", "max_tokens", "stream"]);
+const known = knownMembers([
+  "model",
+  "messages",
+  "max_tokens",
+  "stream",
+  ...guardedMessagesMembers,
+]);
 
 /** Implements {@link TextDialect.readRequest}. */
 export function readMessagesRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {

@@ -77,6 +77,9 @@ function limitCalls({ bytes, use }: GuardedBody): void {
 
 const send = 'send the items in "input"';
 
+/** The top-level members that the guard reads: each may stand only once, and under this name only. */
+export const guardedResponsesMembers: readonly string[] = [...suspects.members, "tools", limitName];
+
 /** Checks a body of responses. */
 export const guardResponses = guardOf(suspects, (body, { isVerified }, found) => {
   const { use } = found;

@@ -11,6 +11,7 @@ import {
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { parseRecord } from "../json/value.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+import { guardedResponsesMembers } from "./guard.ts";
 
 const quote = 0x22;
 
@@ -24,6 +25,7 @@ const known = knownMembers([
   "previous_response_id",
   "background",
   "prompt_cache_options",
+  ...guardedResponsesMembers,
 ]);
 
 /** Implements {@link TextDialect.readRequest}. */
