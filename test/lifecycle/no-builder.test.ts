@@ -1,30 +1,17 @@
 /** An installation with `npm ci --omit=dev` that nobody has built the console's pages for. */
-import { cpSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { makePlace, type Place, Process } from "./process.ts";
+import { install } from "./installation.ts";
+import { Process } from "./process.ts";
 
-const project = join(import.meta.dirname, "../..");
-
-let place: Place;
+let place: ReturnType<typeof install>;
 let database: TestDatabase;
 let gateway: Process;
 
 beforeAll(async () => {
-  place = makePlace();
+  place = install(({ name }) => name !== "vite");
   database = await createTestDatabase();
-  for (const name of ["bin", "gen", "src", "package.json", "package-lock.json"]) {
-    cpSync(join(project, name), join(place.folder, name), { recursive: true });
-  }
-  const packages = join(place.folder, "node_modules");
-  mkdirSync(packages);
-  for (const name of readdirSync(join(project, "node_modules"))) {
-    if (!["vite", ".cache"].includes(name))
-      symlinkSync(join(project, "node_modules", name), join(packages, name));
-  }
-  const program = join(place.folder, "bin/uas.js");
-  gateway = new Process(place, { DATABASE_URL: database.url }, program);
+  gateway = new Process(place, { DATABASE_URL: database.url }, place.bin);
 }, 60_000);
 
 afterAll(async () => {
