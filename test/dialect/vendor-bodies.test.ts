@@ -15,16 +15,18 @@ const flags = fc.record(
   {
     stream: fc.constantFrom(true, false, null),
     stream_options: fc.constantFrom({ include_usage: true }, { include_usage: false }, {}, null),
-    modelKey: fc.constantFrom("public", 'pu"blic'),
+    modelKey: fc.constant(true),
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
   },
   { requiredKeys: [] },
 );
 const bodies = fc
   .tuple(fc.constantFrom("public", "vendor", 'pu"blic', "é"), content, flags, fc.nat(2))
-  .map(([model, said, rest, indent]) => {
+  .map(([model, said, { modelKey, ...rest }, indent]) => {
     const messages = [{ role: "user", content: said }];
-    return JSON.stringify({ model, max_tokens: 9, messages, ...rest }, null, indent);
+    // Both names of a model must agree.
+    const alias = modelKey === undefined ? {} : { modelKey: model };
+    return JSON.stringify({ model, max_tokens: 9, messages, ...rest, ...alias }, null, indent);
   });
 
 it.each([...textDialects.values()].map((style) => [style.word, style] as const))(

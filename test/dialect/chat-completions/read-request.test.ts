@@ -110,9 +110,9 @@ describe("R-TXT-5: the platform's names", () => {
   });
 
   it("give way to the dialect's name, and leave no unknown member behind", () => {
-    expect(sent({ modelKey: "a", model: "m", messages })).toEqual({ model: "v", messages });
-    expect(sent({ model: "m", messages, modelKey: "a" })).toEqual({ model: "v", messages });
-    expect(sent({ model: "m", modelKey: "a", messages, x: 1 })).toEqual({
+    expect(sent({ modelKey: "m", model: "m", messages })).toEqual({ model: "v", messages });
+    expect(sent({ model: "m", messages, modelKey: "m" })).toEqual({ model: "v", messages });
+    expect(sent({ model: "m", modelKey: "m", messages, x: 1 })).toEqual({
       model: "v",
       messages,
       x: 1,
