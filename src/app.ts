@@ -134,7 +134,7 @@ async function assemble(built: Parts): Promise<App> {
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({ ...parts, database, upstream, tasks });
+  const inference = createInference({ ...parts, settings, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });

@@ -370,10 +370,12 @@ export function directHandlers(
       ],
       [
         exchangeMedia,
-        ({ mediaOperation: operation, path, query, headers, body, strict, reportCost }, call) => {
-          const fields = { operation, path, query, headers, body, strict, reportCost };
-          const message = { $typeName: ExchangeMediaRequestSchema.typeName, ...fields };
-          return inference.exchangeMedia(message, contextOf(call), call);
+        ({ mediaOperation, path, query, headers, body, strict, reportCost, form }, call) => {
+          const { contentType = "", pieces } = form ?? {};
+          const fields = { path, query, headers, body, strict, reportCost, contentType };
+          const $typeName = ExchangeMediaRequestSchema.typeName;
+          const message = { $typeName, operation: mediaOperation, ...fields };
+          return inference.exchangeMedia(message, contextOf(call), call, pieces);
         },
       ],
     ]),

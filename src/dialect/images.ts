@@ -32,7 +32,7 @@ export interface ImagesBody extends ModelBody {
 }
 
 /** The most images of one request, as with OpenAI. */
-const imagesMax = 10;
+export const imagesMax = 10;
 
 /** Members by which other servers of this style make several images. The hold is computed from `n` only. */
 const multipliers = new Set([
@@ -56,16 +56,20 @@ export function readImagesBody(body: Uint8Array): ImagesBody {
   const members = pickMembers(outline, known);
   const model = readModel(bytes, members, "model");
   readText(bytes, members, "prompt");
-  const other = outline.members.find(({ key }) => multipliers.has(key));
-  if (other !== undefined) {
-    throw invalid(other.key, `"${other.key}" is not taken: send the number of images as "n"`);
-  }
+  refuseMultipliers(outline.members.map(({ key }) => key));
   return {
     ...withModel(bytes, members, model),
     images: readCount(bytes, members, "n", { max: imagesMax }) ?? 1,
     stream: readBoolean(bytes, members, "stream"),
     members: () => JSON.parse(bytes.toString("utf8")) as JsonObject,
   };
+}
+
+/** Refuses names of further counts. @throws GatewayError INVALID_REQUEST */
+export function refuseMultipliers(names: readonly string[]): void {
+  const other = names.find((name) => multipliers.has(name));
+  if (other === undefined) return;
+  throw invalid(other, `"${other}" is not taken: send the number of images as "n"`);
 }
 
 /** A complete reply with images. */

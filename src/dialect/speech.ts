@@ -67,12 +67,17 @@ export function codePoints(text: string): number {
 /** A streamed reply that is not an event stream. Its end is that of the connection, which tells a cut from a whole one. */
 export class BytesRelay {
   readonly usage: Usage | undefined = undefined;
-  readonly textBytes = 0;
   readonly failed = false;
+  /** Every byte is passed on as it comes. */
+  readonly unfinishedBytes = 0;
   finished = false;
   done = false;
   /** Bytes so far. */
   bytes = 0;
+
+  get textBytes(): number {
+    return 0;
+  }
 
   push(pieces: readonly Buffer[]): Buffer {
     const piece = joinBuffers(pieces);

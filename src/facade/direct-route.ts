@@ -6,8 +6,9 @@
 import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
 import { dialects, textDialects } from "../dialect/index.ts";
-import { checkBodyForm, unsupportedMediaType } from "./errors.ts";
+import { checkBodyForm, noForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
 import { platformKeyOf, readWireRequest } from "./request-head.ts";
@@ -68,6 +69,8 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
   const style = dialects[dialect];
   const text = textDialects.get(dialect);
   if (text === undefined) throw new Error(`${label}: its dialect carries no text generation`);
+  const isFormTaken = (request: IncomingMessage): boolean =>
+    takesForms.has(mediaOperation) && isForm(request);
   const isCall = method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
   return {
     label,
@@ -77,22 +80,43 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
     pathOf: () => path,
     checkHead(request) {
       checkBodyForm(request);
+      if (isFormTaken(request)) return;
+      if (takesOnlyForms.has(mediaOperation)) throw noForm();
       checkJson(request);
     },
-    handle(request, body, call) {
+    isForm: isFormTaken,
+    handle(request, body, call, form) {
       const forwarded = text.forwardedHeaders;
-      const fields = readWireRequest(request, body, { route, forwarded });
+      const options = { route, forwarded, isForm: form !== undefined };
+      const fields = readWireRequest(request, body, options);
       call.isRecorded = true;
       const { headers } = request;
       const strict = headers["x-uas-strict"] === "true";
       const reportCost = headers["x-uas-cost"] === "true";
-      return handle({ ...fields, strict, reportCost, mediaOperation }, call);
+      return handle({ ...fields, strict, reportCost, mediaOperation, form }, call);
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
     // In any other stream, a comment would be content.
     keepAlive: ({ headers }) =>
       headers["content-type"]?.startsWith("text/event-stream") ? text.keepAlive : undefined,
   };
+}
+
+/** The operations on files of the request itself. */
+const takesOnlyForms: ReadonlySet<MediaOperation> = new Set([
+  MediaOperation.VARY_IMAGES,
+  MediaOperation.TRANSCRIBE,
+  MediaOperation.TRANSLATE,
+]);
+
+/** The operations that take files. Images to edit can also be named in JSON. */
+const takesForms: ReadonlySet<MediaOperation> = new Set([
+  ...takesOnlyForms,
+  MediaOperation.EDIT_IMAGES,
+]);
+
+function isForm({ headers }: IncomingMessage): boolean {
+  return /^multipart\/form-data\s*;/i.test(headers["content-type"] ?? "");
 }
 
 /** Refuses bodies with another content type than JSON. A missing body is reported later. */

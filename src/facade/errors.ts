@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
 import type { FastifyReply } from "fastify";
 import { bodyBytesMax } from "../config/limits.ts";
+import { uploadMax } from "../config/upload-limits.ts";
 import { dialects, type DialectId } from "../dialect/index.ts";
 import {
   ErrorCode,
@@ -38,6 +39,22 @@ export function unsupportedMediaType(): GatewayError {
   return new GatewayError(
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
     "The body must be JSON: send the header `content-type: application/json`",
+  );
+}
+
+/** The error for a body that is no form, where one is needed. */
+export function noForm(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+    "The body must be a form with a file: send it as `content-type: multipart/form-data` with a boundary, as SDKs do",
+  );
+}
+
+/** The error for a form that is too long. */
+export function formTooLarge(): GatewayError {
+  return new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    `The request is longer than ${uploadMax.bytes} bytes; send less`,
   );
 }
 

@@ -11,6 +11,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { SentReply, Sink } from "../core/sink.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
+import type { ArrivingForm } from "./request-body.ts";
 import type { RestRoute } from "./route-table.ts";
 
 /** A result file, wherever it is stored. */
@@ -53,6 +54,8 @@ interface WireFields {
   readonly reportCost: boolean;
   /** What is asked of a model for images or audio. Unspecified on other routes. */
   readonly mediaOperation: MediaOperation;
+  /** A form with files, which is read while it arrives; `body` is empty then. Absent: the body is JSON. */
+  readonly form?: ArrivingForm | undefined;
 }
 
 /** The caller of a direct route, and the sink for its reply. */

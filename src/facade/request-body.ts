@@ -1,13 +1,14 @@
 /** Reads and discards request bodies. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyBytesMax, discardedBodyBytesMax } from "../config/limits.ts";
+import { uploadMax } from "../config/upload-limits.ts";
 import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
-import { bodyTooLarge, wrongLength } from "./errors.ts";
+import { bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts";
 
 /** Options of {@link readBody}. */
-interface ReadBodyOptions {
+export interface ReadBodyOptions {
   readonly bodies: UnfinishedBodies;
   /** Whose budgets the body uses while it is not complete; `undefined`: only those of the process. */
   readonly caller: Caller | undefined;
@@ -76,6 +77,51 @@ export function readBody(
     request.on("error", onCut);
     request.on("close", onCut);
   });
+}
+
+/** A form that is read while it arrives. */
+export interface ArrivingForm {
+  /** With its boundary. */
+  readonly contentType: string;
+  /** @throws GatewayError INVALID_REQUEST where it is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over
+   * a budget */
+  readonly pieces: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Opens a form. Its reader may stop early: the connection stays open for the reply.
+ *
+ * @throws GatewayError REQUEST_TOO_LARGE where the length is known
+ */
+export function openForm(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ReadBodyOptions,
+): ArrivingForm {
+  const { "content-length": length = "0", "content-type": contentType = "" } = request.headers;
+  if (Number(length) > uploadMax.bytes) throw formTooLarge();
+  if (isWaiting(request)) {
+    response.writeContinue();
+    delete request.headers.expect;
+  }
+  return { contentType, pieces: piecesOf(request, options) };
+}
+
+async function* piecesOf(
+  request: IncomingMessage,
+  { bodies, caller }: ReadBodyOptions,
+): AsyncIterable<Uint8Array> {
+  const form = bodies.open({ caller, onSlow: (error) => request.destroy(error) });
+  try {
+    form.keep(uploadMax.memoryBytes);
+    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+    for await (const piece of pieces) {
+      form.drop(piece.length);
+      yield piece;
+    }
+  } finally {
+    form.close();
+  }
 }
 
 /** A reply whose head, with its length, and body are known. */

@@ -51,14 +51,23 @@ type Head = Pick<IncomingMessage, "headers" | "url">;
  * Reads the fields of an RPC with a body in a wire style.
  *
  * @param forwarded the headers to forward, by lower-case name
+ * @param isForm whether the body is read later, as a form. Default false
  * @throws GatewayError INVALID_REQUEST where the body is missing
  */
 export function readWireRequest(
   { headers: sent, url = "" }: Head,
   body: unknown,
-  { route, forwarded }: { readonly route: RestRoute; readonly forwarded: ReadonlySet<string> },
+  {
+    route,
+    forwarded,
+    isForm = false,
+  }: {
+    readonly route: RestRoute;
+    readonly forwarded: ReadonlySet<string>;
+    readonly isForm?: boolean;
+  },
 ) {
-  if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
+  if (!Buffer.isBuffer(body) || (body.length === 0 && !isForm)) throw emptyBody();
   const headers: Record<string, string> = {};
   for (const name of forwarded) {
     const value = sent[name];

@@ -4,12 +4,19 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { runInAccountContext } from "../core/account-context.ts";
 import { type Caller, gatewayStopping, type KeyCaller, resolveRequestId } from "../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
+import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { type SentReply, type Sink, type SinkHead, withinSettleWait } from "../core/sink.ts";
 import { errorHeaders, toGatewayError } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
-import { readBody, replyBeforeBodyEnds } from "./request-body.ts";
+import {
+  readBody,
+  replyBeforeBodyEnds,
+  openForm,
+  type ArrivingForm,
+  type ReadBodyOptions,
+} from "./request-body.ts";
 import { headerText, type PresentedKey } from "./request-head.ts";
 import { stallMs, StreamWriter } from "./stream-writer.ts";
 
@@ -29,8 +36,15 @@ export interface RestRouteOptions {
   callerWithoutKey?(request: IncomingMessage): Caller | undefined;
   /** Checks the request's head before its body is read. @throws GatewayError */
   checkHead(request: IncomingMessage): void;
+  /** Whether the body is a form, which the handler reads while it arrives. Default: bodies are read before. */
+  isForm?(request: IncomingMessage): boolean;
   /** Calls the handler. @throws GatewayError for failures that were not written to the sink */
-  handle(request: IncomingMessage, body: Buffer, call: RestCall): Promise<SentReply>;
+  handle(
+    request: IncomingMessage,
+    body: Buffer,
+    call: RestCall,
+    form: ArrivingForm | undefined,
+  ): Promise<SentReply>;
   /** The body of an error response. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /** Bytes that fill silence in a streamed reply; `undefined` for none. */
@@ -114,9 +128,9 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       this.#route.checkHead(this.#request);
       const { caller } = this;
       const { bodies } = this.#deps;
-      const body = await readBody(this.#request, this.#response, { bodies, caller });
+      const { form, body } = await this.#read({ bodies, caller });
       const { settled } = await runInAccountContext(this.caller, () =>
-        this.#route.handle(this.#request, body, this),
+        this.#route.handle(this.#request, body, this, form),
       );
       if (this.#writer !== undefined) await this.#end(this.#writer, settled);
     } catch (error) {
@@ -147,6 +161,15 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
 
   chunk(out: Buffer): Promise<void> | undefined {
     return this.#writer?.write(out);
+  }
+
+  /** Reads the body, or opens the form that its handler reads. @throws GatewayError */
+  async #read(options: ReadBodyOptions): Promise<{ form?: ArrivingForm; body: Buffer }> {
+    const [request, response] = [this.#request, this.#response];
+    if (this.#route.isForm?.(request) !== true) {
+      return { body: await readBody(request, response, options) };
+    }
+    return { form: openForm(request, response, options), body: emptyBuffer };
   }
 
   /** Identifies the caller by its key, before any byte of the body is read. @throws GatewayError */

@@ -11,14 +11,10 @@ interface Unserved {
 const tasks = (params: string): string => `submit a task to POST /api/ai/tasks with ${params}`;
 
 const unserved: readonly Unserved[] = [
-  {
-    path: /^\/v1\/images\/(?:edits|variations)$/,
-    advice: `use POST /v1/images/generations, or ${tasks("imageParams")}`,
-  },
   { path: /^\/v1\/videos(?:\/|$)/, advice: tasks("videoParams") },
   { path: /^\/v1\/audio\/voices(?:\/|$)/, advice: tasks("audioParams") },
   {
-    path: /^\/v1\/audio\/(?!speech$)/,
+    path: /^\/v1\/audio\/(?!speech$|transcriptions$|translations$)/,
     advice: "send audio to a model that takes it, as `input_audio` of POST /v1/chat/completions",
   },
   { path: /^\/v1\/(?:completions|edits)$/, advice: "use POST /v1/chat/completions" },

@@ -19,13 +19,21 @@ interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Pieces of the body, sent in order; empty means no body. */
-  readonly body: readonly Uint8Array[];
+  readonly body: readonly Uint8Array[] | StreamedBody;
   /** Ignore timeouts; only `signal` ends the request. Default false. */
   readonly isPatient?: boolean | undefined;
   /** The time until the head of the reply, in milliseconds. Default: that of the client. */
   readonly firstByteMs?: number | undefined;
   /** Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the failure. */
   readonly signal: CancelSignal;
+}
+
+/** A body that is read while it is sent. */
+export interface StreamedBody {
+  /** Its length. */
+  readonly bytes: number;
+  /** Reads it, from its beginning. */
+  open(): AsyncIterable<Uint8Array>;
 }
 
 /** A client of one origin. */
@@ -64,10 +72,7 @@ function send(pool: Pool, watch: ExchangeWatch, request: HttpRequest): Promise<H
   const { method, path, headers, body, isPatient = false, firstByteMs, signal } = request;
   const exchange = new HttpExchange(signal, isPatient ? undefined : watch);
   if (!signal.aborted) {
-    const options: Dispatcher.DispatchOptions =
-      body.length <= 1
-        ? { method, path, headers, body: body[0] ?? null }
-        : { method, path, headers: withLength(headers, body), body: Readable.from(body) };
+    const options: Dispatcher.DispatchOptions = { method, path, ...contentOf(headers, body) };
     if (firstByteMs !== undefined) options.headersTimeout = firstByteMs;
     pool.dispatch(isPatient ? { ...options, ...noTimeouts } : options, exchange);
   }
@@ -77,11 +82,22 @@ function send(pool: Pool, watch: ExchangeWatch, request: HttpRequest): Promise<H
 /** undici takes 0 for no timeout. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
 
+function contentOf(
+  headers: Readonly<Record<string, string>>,
+  body: readonly Uint8Array[] | StreamedBody,
+): Pick<Dispatcher.DispatchOptions, "headers" | "body"> {
+  if (!("open" in body)) {
+    if (body.length <= 1) return { headers, body: body[0] ?? null };
+    const length = body.reduce((sum, piece) => sum + piece.length, 0);
+    return { headers: withLength(headers, length), body: Readable.from(body) };
+  }
+  return { headers: withLength(headers, body.bytes), body: Readable.from(body.open()) };
+}
+
 function withLength(
   headers: Readonly<Record<string, string>>,
-  body: readonly Uint8Array[],
+  length: number,
 ): Record<string, string> {
-  const length = body.reduce((sum, piece) => sum + piece.length, 0);
   return { ...headers, "content-length": String(length) };
 }
 

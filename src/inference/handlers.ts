@@ -14,7 +14,6 @@ import {
   type GenerateResponse,
   GenerateResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import type { ExchangeMediaRequest } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
@@ -42,12 +41,8 @@ export interface InferenceHandlers {
     context: CallContext,
     sink: Sink<GenerateEvent[]>,
   ): Promise<SentReply>;
-  /** Generates images, in OpenAI's form. */
-  exchangeMedia(
-    request: ExchangeMediaRequest,
-    context: CallContext,
-    sink: Sink<Buffer>,
-  ): Promise<SentReply>;
+  /** Serves a request for images or audio, in OpenAI's form. */
+  exchangeMedia: MediaHandler;
   /** Runs a call of another room, by its own adapter. */
   runAdapter<Out extends Chunk>(
     adapter: CallAdapter<Out>,

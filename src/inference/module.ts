@@ -1,10 +1,11 @@
 /** Builds the inference room. */
+import { join } from "node:path";
 import type { Logger } from "pino";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, Settings } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
@@ -44,6 +45,8 @@ interface InferenceRoomOptions {
   readonly counter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
+  /** `dataDir`: temporary files are in a folder of it. */
+  readonly settings: Pick<Settings, "dataDir">;
   /** Runs background responses, and requests for images, as tasks. */
   readonly tasks: { readonly background: BackgroundTasks; readonly images: ImageTasks };
 }
@@ -62,7 +65,11 @@ export function createInference(options: InferenceRoomOptions) {
   const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };
   const handlers = createHandlers(callDeps, {
     background: createBackground(backgroundOptions),
-    media: createMediaHandler({ ...callDeps, tasks: images }),
+    media: createMediaHandler({
+      ...callDeps,
+      tasks: images,
+      uploadFolder: join(options.settings.dataDir, "uploads"),
+    }),
   });
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
   const inference = createInferenceService({

@@ -64,7 +64,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
       headers: {
         ...defaultHeaders,
         ...call.headers,
-        "content-type": "application/json",
+        "content-type": call.contentType ?? "application/json",
         ...credential,
       },
       body: call.body,

@@ -14,7 +14,14 @@ interface LocalFile {
  */
 export async function fileSeconds(file: LocalFile): Promise<number | undefined> {
   const { path, contentType, bytes } = file;
-  if (boxTypes.has(contentType)) return movieSeconds(path, bytes);
+  if (boxTypes.has(contentType)) {
+    const handle = await open(path, "r");
+    try {
+      return await movieSeconds(readerOf(handle), bytes);
+    } finally {
+      await handle.close();
+    }
+  }
   const format = audioFormats.get(contentType);
   if (format === undefined || bytes > audioBytesMax) return undefined;
   return audioSeconds(await readFile(path), format);
@@ -47,28 +54,23 @@ interface Box {
  * The length in the movie header, in units that it defines. Fragmented files have 0 there, and the length next to
  * their fragments.
  */
-async function movieSeconds(path: string, bytes: number): Promise<number | undefined> {
-  const handle = await open(path, "r");
-  try {
-    const movie = await findBox(handle, { start: 0, end: bytes }, "moov");
-    const head = movie && (await findBox(handle, movie, "mvhd"));
-    if (movie === undefined || head === undefined) return undefined;
-    const fields = await read(handle, head.start, 32);
-    const isLong = fields[0] === 1;
-    const scale = fields.readUInt32BE(isLong ? 20 : 12);
-    const said = isLong ? Number(fields.readBigUInt64BE(24)) : fields.readUInt32BE(16);
-    const units = isKnown(said) ? said : await fragmentsUnits(handle, movie);
-    return scale === 0 || units === undefined ? undefined : units / scale;
-  } finally {
-    await handle.close();
-  }
+async function movieSeconds(readAt: ReadAt, bytes: number): Promise<number | undefined> {
+  const movie = await findBox(readAt, { start: 0, end: bytes }, "moov");
+  const head = movie && (await findBox(readAt, movie, "mvhd"));
+  if (movie === undefined || head === undefined) return undefined;
+  const fields = await read(readAt, head.start, 32);
+  const isLong = fields[0] === 1;
+  const scale = fields.readUInt32BE(isLong ? 20 : 12);
+  const said = isLong ? Number(fields.readBigUInt64BE(24)) : fields.readUInt32BE(16);
+  const units = isKnown(said) ? said : await fragmentsUnits(readAt, movie);
+  return scale === 0 || units === undefined ? undefined : units / scale;
 }
 
-async function fragmentsUnits(handle: FileHandle, movie: Box): Promise<number | undefined> {
-  const rest = await findBox(handle, movie, "mvex");
-  const head = rest && (await findBox(handle, rest, "mehd"));
+async function fragmentsUnits(readAt: ReadAt, movie: Box): Promise<number | undefined> {
+  const rest = await findBox(readAt, movie, "mvex");
+  const head = rest && (await findBox(readAt, rest, "mehd"));
   if (head === undefined) return undefined;
-  const fields = await read(handle, head.start, 12);
+  const fields = await read(readAt, head.start, 12);
   const said = fields[0] === 1 ? Number(fields.readBigUInt64BE(4)) : fields.readUInt32BE(4);
   return isKnown(said) ? said : undefined;
 }
@@ -79,10 +81,10 @@ function isKnown(units: number): boolean {
 }
 
 /** Finds the first box of a type on one level. */
-async function findBox(handle: FileHandle, within: Box, type: string): Promise<Box | undefined> {
+async function findBox(readAt: ReadAt, within: Box, type: string): Promise<Box | undefined> {
   let at = within.start;
   for (let count = 0; count < boxesMax && at + 8 <= within.end; count++) {
-    const head = await read(handle, at, 16);
+    const head = await read(readAt, at, 16);
     const short = head.readUInt32BE(0);
     const start = at + (short === 1 ? 16 : 8);
     // Size 0 means the rest of the file; 1 means a 64-bit size after the type.
@@ -96,10 +98,66 @@ async function findBox(handle: FileHandle, within: Box, type: string): Promise<B
 }
 
 /** Reads bytes, padded with zeros beyond the end of the file. */
-async function read(handle: FileHandle, position: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.alloc(length);
-  await handle.read(bytes, 0, length, position);
-  return bytes;
+async function read(readAt: ReadAt, position: number, length: number): Promise<Buffer> {
+  const found = await readAt(position, length);
+  return found.length === length ? found : Buffer.concat([found], length);
+}
+
+/** Reads up to `length` bytes from a position; fewer at the end of the file. */
+export type ReadAt = (position: number, length: number) => Promise<Buffer>;
+
+function readerOf(handle: FileHandle): ReadAt {
+  return async (position, length) => {
+    const bytes = Buffer.alloc(length);
+    const { bytesRead } = await handle.read(bytes, 0, length, position);
+    return bytes.subarray(0, bytesRead);
+  };
+}
+
+/** How much of a file is read at once, in bytes. */
+const windowBytes = 256 * 1_024;
+
+/**
+ * The length of a recording in seconds, by its content, whatever it is called; `undefined` where the file does not tell.
+ * Reads at most {@link windowBytes} at once. Nothing in the file is trusted: it may tell too little.
+ */
+export async function recordingSeconds(readAt: ReadAt, bytes: number): Promise<number | undefined> {
+  const head = await readAt(0, windowBytes);
+  const seconds = await recordingLength(head, readAt, bytes);
+  return seconds !== undefined && Number.isFinite(seconds) && seconds > 0 ? seconds : undefined;
+}
+
+async function recordingLength(
+  head: Buffer,
+  readAt: ReadAt,
+  bytes: number,
+): Promise<number | undefined> {
+  const magic = head.toString("latin1", 0, 4);
+  if (magic === "RIFF") return wavSeconds(head, bytes);
+  if (magic === "fLaC") return flacSeconds(head);
+  if (magic === "OggS") {
+    const start = Math.max(0, bytes - windowBytes);
+    return opusSeconds(Buffer.concat([head, await readAt(start, windowBytes)]));
+  }
+  if (head.toString("latin1", 4, 8) === "ftyp") return movieSeconds(readAt, bytes);
+  const first = afterTag(head);
+  const isAac = head[first] === 0xff && ((head[first + 1] ?? 0) & 0xf6) === 0xf0;
+  const walk = isAac ? walkAac : walkMp3;
+  let seconds = 0;
+  for (let at = first; at < bytes; ) {
+    const part = walk(await readAt(at, windowBytes));
+    if (part.end === 0) break;
+    seconds += part.seconds;
+    at += part.end;
+  }
+  return seconds;
+}
+
+/** The frames of a part of a file, from its first byte. */
+interface WalkedFrames {
+  readonly seconds: number;
+  /** Behind the last of them, which may be longer than the part; 0: there is none. */
+  readonly end: number;
 }
 
 /** Measurable audio formats. `pcm` is 16 bits, mono, 24,000 samples a second. */
@@ -124,7 +182,7 @@ const measures: Readonly<Record<AudioFormat, (file: Buffer) => number | undefine
  * Counts the samples after the `fmt ` chunk. The size in `data` counts only where the file is that long; streams
  * leave it open.
  */
-function wavSeconds(file: Buffer): number | undefined {
+function wavSeconds(file: Buffer, bytes = file.length): number | undefined {
   if (file.toString("latin1", 0, 4) !== "RIFF" || file.toString("latin1", 8, 12) !== "WAVE") {
     return undefined;
   }
@@ -134,7 +192,7 @@ function wavSeconds(file: Buffer): number | undefined {
     const length = file.readUInt32LE(at + 4);
     const start = at + 8;
     if (type === "fmt " && start + 12 <= file.length) bytesPerSecond = file.readUInt32LE(start + 8);
-    if (type === "data") return Math.min(length, file.length - start) / bytesPerSecond;
+    if (type === "data") return Math.min(length, bytes - start) / bytesPerSecond;
     at = start + length + (length % 2);
   }
   return undefined;
@@ -164,8 +222,13 @@ const aacRates = [
 
 /** 1,024 samples per block of each ADTS frame. */
 function aacSeconds(file: Buffer): number | undefined {
+  return walkAac(file).seconds || undefined;
+}
+
+function walkAac(file: Buffer): WalkedFrames {
   let seconds = 0;
-  for (let at = 0; at + 7 <= file.length; ) {
+  let at = 0;
+  while (at + 7 <= file.length) {
     const isFrame = file[at] === 0xff && ((file[at + 1] ?? 0) & 0xf6) === 0xf0;
     const rate = aacRates[((file[at + 2] ?? 0) >> 2) & 0x0f];
     const length = (file.readUInt32BE(at + 3) >>> 13) & 0x1fff;
@@ -173,7 +236,7 @@ function aacSeconds(file: Buffer): number | undefined {
     seconds += (1_024 * (((file[at + 6] ?? 0) & 0x03) + 1)) / rate;
     at += length;
   }
-  return seconds === 0 ? undefined : seconds;
+  return { seconds, end: at };
 }
 
 const bitRates = {
@@ -187,14 +250,19 @@ const sampleRates = [44_100, 48_000, 32_000];
  * measured correctly.
  */
 function mp3Seconds(file: Buffer): number | undefined {
+  return walkMp3(file.subarray(afterTag(file))).seconds || undefined;
+}
+
+function walkMp3(file: Buffer): WalkedFrames {
   let seconds = 0;
-  for (let at = afterTag(file); at + 4 <= file.length; ) {
+  let at = 0;
+  while (at + 4 <= file.length) {
     const frame = mp3Frame(file.readUInt32BE(at));
     if (frame === undefined) break;
     seconds += frame.seconds;
     at += frame.bytes;
   }
-  return seconds === 0 ? undefined : seconds;
+  return { seconds, end: at };
 }
 
 function afterTag(file: Buffer): number {

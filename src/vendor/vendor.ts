@@ -3,6 +3,7 @@ import type { VendorReply } from "./reply.ts";
 import type { VendorFault, VendorTasks } from "./task.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { StreamedBody } from "../http/client.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
 import type { NativeTransport } from "./native-http.ts";
@@ -48,6 +49,11 @@ export interface Vendor {
   readonly generateImages?: VendorOperation;
   /** Speaks texts; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
   readonly speak?: VendorOperation;
+  /** Changes images, varies them, and turns speech into text; requests are in OpenAI's form. Absent: not available. */
+  readonly editImages?: VendorOperation;
+  readonly varyImages?: VendorOperation;
+  readonly transcribe?: VendorOperation;
+  readonly translate?: VendorOperation;
   /**
    * Finds a fault of the operator's account in a refusal whose status does not reveal it. Pure. Absent: the status
    * is enough.
@@ -79,7 +85,13 @@ export interface Vendor {
 export type OperationName = "countTokens" | "embed" | MediaOperationName;
 
 /** Operations of models for images and audio. */
-export type MediaOperationName = "generateImages" | "speak";
+export type MediaOperationName =
+  | "generateImages"
+  | "editImages"
+  | "varyImages"
+  | "speak"
+  | "transcribe"
+  | "translate";
 
 /** An operation besides text generation. */
 export interface VendorOperation {
@@ -98,8 +110,10 @@ export interface VendorCall {
   readonly query: string;
   /** Client headers that the dialect forwards. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Pieces of the body, in order. */
-  readonly body: readonly Buffer[];
+  /** Pieces of the body, in order; or a body that is read while it is sent. */
+  readonly body: readonly Buffer[] | StreamedBody;
+  /** The type of the body. Default: JSON. */
+  readonly contentType?: string | undefined;
   /** Whether the body requests a stream. */
   readonly stream: boolean;
   /** Ignore timeouts; only `signal` ends the call. Default false. */

@@ -12,9 +12,7 @@ const fixture = useGateway(() => ({ models: { text: {}, other: {} } }));
 
 describe("a path of another API that is not served", () => {
   it.each([
-    ["POST", "/v1/v1/images/edits", "imageParams"],
     ["GET", "/v1/audio/voices", "audioParams"],
-    ["POST", "/v1/audio/transcriptions", "input_audio"],
     ["POST", "/v1/files", "base64"],
     ["GET", "/v1/batches/batch_1", "background"],
     ["POST", "/v1/messages/batches", "textParams"],

@@ -72,6 +72,8 @@ export interface Gateway {
   /** The public address, without a trailing slash. */
   readonly url: string;
   readonly internalUrl: string;
+  /** The data folder. */
+  readonly dataDir: string;
   readonly app: App;
   /** The database itself, whatever `databaseAt` says. */
   readonly databaseUrl: string;
@@ -169,6 +171,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     url: publicUrl.replace(/\/$/, ""),
     internalUrl,
+    dataDir,
     app,
     databaseUrl: database.url,
     accounts: createClient(AccountService, app.transport),

@@ -9,50 +9,110 @@ import type { CallContext } from "../pipeline/context.ts";
 import { runCall } from "../pipeline/pipeline.ts";
 import type { ImageTaskModel } from "./image-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
-import { MediaAdapter, type MediaRequest } from "./media-adapter.ts";
-import { SpeechRequest } from "./speech-adapter.ts";
 import { createImagesByTask, type ImagesByTaskOptions } from "./images-by-task.ts";
+import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
+import { SpeechRequest } from "./speech-adapter.ts";
+import { measureRecording, TranscriptionRequest } from "./transcription-adapter.ts";
+import { readUpload, type Upload } from "./upload.ts";
 
-/** Handles a request. @throws GatewayError for failures that were not written to the sink */
+/**
+ * Handles a request.
+ *
+ * @param pieces the form of the request, while it arrives. Default: its body
+ * @throws GatewayError for failures that were not written to the sink
+ */
 export type MediaHandler = (
   request: ExchangeMediaRequest,
   context: CallContext,
   sink: Sink<Buffer>,
+  pieces?: AsyncIterable<Uint8Array>,
 ) => Promise<SentReply>;
 
+/** Options of {@link createMediaHandler}. */
+export interface MediaOptions extends ImagesByTaskOptions {
+  /** The folder of temporary files. */
+  readonly uploadFolder: string;
+}
+
 /** Creates the handler. */
-export function createMediaHandler(options: ImagesByTaskOptions): MediaHandler {
+export function createMediaHandler(options: MediaOptions): MediaHandler {
   const imagesByTask = createImagesByTask(options);
-  return async (request, context, sink) => {
-    const read = readers.get(request.operation);
-    if (read === undefined) {
-      throw invalid("operation", "operation: send one of those that the contract lists");
+  return async (request, context, sink, pieces = once(request.body)) => {
+    const { contentType } = request;
+    const call = { context, sink };
+    if (contentType === "") {
+      const model = taskModelOf(request, options);
+      if (model !== undefined) return imagesByTask(request, call, model);
+      return run({ request }, call, options);
     }
-    const model = taskModelOf(request, options);
-    if (model !== undefined) return imagesByTask(request, { context, sink }, model);
-    const adapter = new MediaAdapter(request, read);
-    return runCall(adapter, sink, { callId: newId(), context, deps: options });
+    const upload = await readUpload({ pieces, contentType, folder: options.uploadFolder });
+    try {
+      return await run({ request, upload }, call, options);
+    } finally {
+      await upload.close();
+    }
   };
 }
 
-/** Reads the requests of each operation. @throws GatewayError INVALID_REQUEST */
-const readers: ReadonlyMap<MediaOperation, (request: ExchangeMediaRequest) => MediaRequest> =
-  new Map([
-    [MediaOperation.GENERATE_IMAGES, (request): MediaRequest => new ImagesRequest(request)],
-    [MediaOperation.SPEAK, (request): MediaRequest => new SpeechRequest(request)],
-  ]);
+interface Running {
+  readonly context: CallContext;
+  readonly sink: Sink<Buffer>;
+}
+
+async function run(input: MediaInput, { context, sink }: Running, deps: MediaOptions) {
+  const read = await readerOf(input);
+  const adapter = new MediaAdapter(input, read);
+  return runCall(adapter, sink, { callId: newId(), context, deps });
+}
+
+/** Reads a request of an operation. @throws GatewayError INVALID_REQUEST */
+type ReadMedia = (input: MediaInput) => MediaRequest;
+
+/** Picks the reader of an operation. @throws GatewayError INVALID_REQUEST where there is none */
+async function readerOf({ request, upload }: MediaInput): Promise<ReadMedia> {
+  switch (request.operation) {
+    case MediaOperation.GENERATE_IMAGES:
+      return (input) => new ImagesRequest(input);
+    case MediaOperation.EDIT_IMAGES:
+      return (input) => new ImagesRequest(input, "editImages");
+    case MediaOperation.VARY_IMAGES:
+      requireForm(upload);
+      return (input) => new ImagesRequest(input, "varyImages");
+    case MediaOperation.SPEAK:
+      return (input) => new SpeechRequest(input);
+    case MediaOperation.TRANSCRIBE:
+    case MediaOperation.TRANSLATE: {
+      const isTranslation = request.operation === MediaOperation.TRANSLATE;
+      const operation = isTranslation ? "translate" : "transcribe";
+      const recording = await measureRecording(requireForm(upload));
+      return (input) => new TranscriptionRequest(input, operation, recording);
+    }
+    case MediaOperation.UNSPECIFIED:
+    default:
+      throw invalid("operation", "operation: send one of those that the contract lists");
+  }
+}
+
+function requireForm(upload: Upload | undefined): Upload {
+  if (upload !== undefined) return upload;
+  throw invalid(
+    "content_type",
+    "content_type: send a form, as multipart/form-data with its boundary",
+  );
+}
+
+async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
+  yield body;
+}
 
 /** The model's tasks; `undefined`: a vendor of its speaks OpenAI's form, or the pipeline refuses the request. */
 function taskModelOf(
   { operation, body }: ExchangeMediaRequest,
-  { catalogue, upstream, tasks }: ImagesByTaskOptions,
+  { catalogue, upstream, tasks }: MediaOptions,
 ): ImageTaskModel | undefined {
   if (operation !== MediaOperation.GENERATE_IMAGES) return undefined;
   const model = catalogue.find(namedModel(body, ["model"]));
-  if (
-    model === undefined ||
-    upstream.plan(model, Dialect.CHAT_COMPLETIONS, "generateImages").length > 0
-  )
-    return undefined;
-  return tasks.find(model);
+  if (model === undefined) return undefined;
+  const isRelayed = upstream.plan(model, Dialect.CHAT_COMPLETIONS, "generateImages").length > 0;
+  return isRelayed ? undefined : tasks.find(model);
 }

@@ -1,6 +1,5 @@
 /** Requests for images in OpenAI's form. */
 import { create } from "@bufbuild/protobuf";
-import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { RelayOptions } from "../../dialect/dialect.ts";
@@ -12,7 +11,8 @@ import {
 } from "../../dialect/images.ts";
 import { type Delivered, type Metered, meterInput } from "../metering.ts";
 import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
-import { MediaRequest } from "./media-adapter.ts";
+import { readImagesForm, type ImagesForm } from "./images-form.ts";
+import { type MediaInput, MediaRequest } from "./media-adapter.ts";
 
 /** The most tokens of one image: twice OpenAI's largest. */
 const imageTokensMax = 16_384;
@@ -22,24 +22,28 @@ const imageTokensTypical = 1_056;
 
 /** A request for images that has been read. */
 export class ImagesRequest extends MediaRequest {
-  override readonly operation = "generateImages";
+  override readonly operation: "generateImages" | "editImages" | "varyImages";
   override readonly isReadToEnd = true;
   readonly text: RequestSummary;
-  readonly body: ImagesBody;
+  readonly body: ImagesBody | ImagesForm;
   protected readonly modelType = ModelType.IMAGE;
   protected override readonly isJob = true;
 
   /** @throws GatewayError INVALID_REQUEST */
-  constructor(request: ExchangeMediaRequest) {
-    super(request);
-    this.body = readImagesBody(request.body);
-    const { model, bytes, images, stream } = this.body;
+  constructor(input: MediaInput, operation: ImagesRequest["operation"] = "generateImages") {
+    super(input);
+    const { request, upload } = input;
+    this.operation = operation;
+    const needsPrompt = operation !== "varyImages";
+    this.body = upload ? readImagesForm(upload, needsPrompt) : readImagesBody(request.body);
+    const { model, images, stream } = this.body;
+    const bytes = "bytes" in this.body ? this.body.bytes.length : this.body.inputTokensMax;
     this.text = {
       model,
       stream,
       maxOutputTokens: imageTokensMax,
       choices: images,
-      bytes: bytes.length,
+      bytes,
       units: { images },
     };
   }

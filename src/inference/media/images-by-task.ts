@@ -55,7 +55,7 @@ export function createImagesByTask(options: ImagesByTaskOptions): ImagesByTask {
 }
 
 function imagesAdapter(request: ExchangeMediaRequest): MediaAdapter<ImagesRequest> {
-  return new MediaAdapter(request, (each) => new ImagesRequest(each));
+  return new MediaAdapter({ request }, (input) => new ImagesRequest(input));
 }
 
 interface Accepting {
@@ -79,6 +79,7 @@ async function accept(
   { context, options, model, admitted }: Accepting,
 ): Promise<Accepted> {
   const { body } = read(admitted).request as ImagesRequest;
+  if (!("members" in body)) throw new TypeError("a form is no request for a task");
   const members = body.members();
   const isBase64 = readResponseFormat(members["response_format"]) || body.stream;
   const { params, dropped } = imageParams(members, model);

@@ -5,6 +5,7 @@ import { type ModelType, ModelTypeSchema } from "../../../gen/uas/inference/v1/m
 import type { ModelConfig } from "../../config/config.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import { invalid } from "../../core/validation.ts";
+import { emptyBuffer } from "../../core/bytes.ts";
 import { chatCompletions } from "../../dialect/chat-completions/dialect.ts";
 import { type ModelBody, namedModel } from "../../dialect/body-members.ts";
 import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
@@ -20,31 +21,42 @@ import {
   type ReplyHead,
   type VendorRefusal,
 } from "../pipeline/adapter.ts";
+import type { Upload } from "./upload.ts";
+
+/** A request, and its form where it has one. */
+export interface MediaInput {
+  readonly request: ExchangeMediaRequest;
+  /** Absent: the body is JSON. */
+  readonly upload?: Upload | undefined;
+}
 
 /** A request before it is read. */
 export class MediaAdapter<Read extends MediaRequest> extends CallAdapter<Buffer> {
   override readonly acceptsAnyModel = true;
-  readonly #request: ExchangeMediaRequest;
-  readonly #read: (request: ExchangeMediaRequest) => Read;
+  readonly #input: MediaInput;
+  readonly #read: (input: MediaInput) => Read;
 
   /** @param read reads the body @throws GatewayError INVALID_REQUEST */
-  constructor(request: ExchangeMediaRequest, read: (request: ExchangeMediaRequest) => Read) {
+  constructor(input: MediaInput, read: (input: MediaInput) => Read) {
     super();
-    this.#request = request;
+    this.#input = input;
     this.#read = read;
   }
 
   get path(): string {
-    return this.#request.path;
+    return this.#input.request.path;
   }
 
   read(): Read {
-    checkRequest(this.#request);
-    return this.#read(this.#request);
+    const { request, upload } = this.#input;
+    if (upload?.problem !== undefined) throw upload.problem;
+    checkRequest(upload === undefined ? request : { ...request, body: emptyBuffer });
+    return this.#read(this.#input);
   }
 
   modelName(): string {
-    return namedModel(this.#request.body, ["model"]);
+    const { request, upload } = this.#input;
+    return upload?.field("model") ?? namedModel(request.body, ["model"]);
   }
 }
 
@@ -53,17 +65,20 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.CHAT_COMPLETIONS;
   abstract override readonly operation: MediaOperationName;
   override readonly query: string;
-  abstract readonly body: ModelBody;
+  /** The body, which names its model. */
+  abstract readonly body: Pick<ModelBody, "model"> & Partial<ModelBody>;
   /** The type of models that serve it. */
   protected abstract readonly modelType: ModelType;
   /** Whether the vendor may be working and billing without an answer. Default false. */
   protected readonly isJob: boolean = false;
   readonly #request: ExchangeMediaRequest;
+  readonly #upload: Upload | undefined;
 
-  constructor(request: ExchangeMediaRequest) {
+  constructor({ request, upload }: MediaInput) {
     super();
     this.query = request.query;
     this.#request = request;
+    this.#upload = upload;
   }
 
   override checkModel({ key, type }: ModelConfig): void {
@@ -77,14 +92,15 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
     const headers = forwarded(this.#request.headers, chatCompletions.forwardedHeaders);
-    const body = this.body.forVendor(route.model);
+    const body = this.body.forVendor?.(route.model) ?? [];
+    const form = this.#upload?.forVendor(route.model);
     const { dialect, query, operation, isJob } = this;
     const { stream } = this.text;
     const call = { dialect, model: route.model, query, headers, body, stream };
     const send = (vendor: Vendor, signal: CancelSignal): Promise<VendorReply> => {
       const { [operation]: asked } = vendor;
       if (asked === undefined) throw new TypeError(`${vendor.name} has no ${operation}`);
-      const sent = asked.send({ ...call, signal });
+      const sent = asked.send({ ...call, ...form, signal });
       return isJob ? asJob(sent) : sent;
     };
     return { headers, body, dropped: [], send };

@@ -1,6 +1,5 @@
 /** Requests for speech in OpenAI's form, charged by character, second or token. */
 import { create } from "@bufbuild/protobuf";
-import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
@@ -25,7 +24,7 @@ import type {
   RequestSummary,
   WholeReply,
 } from "../pipeline/adapter.ts";
-import { MediaRequest } from "./media-adapter.ts";
+import { type MediaInput, MediaRequest } from "./media-adapter.ts";
 
 /** Output tokens of a second of speech: OpenAI's models make 1,250 a minute. */
 const tokensPerSecond = 21;
@@ -39,9 +38,9 @@ export class SpeechRequest extends MediaRequest {
   #price: PriceConfig | undefined;
 
   /** @throws GatewayError INVALID_REQUEST */
-  constructor(request: ExchangeMediaRequest) {
-    super(request);
-    this.body = readSpeechBody(request.body);
+  constructor(input: MediaInput) {
+    super(input);
+    this.body = readSpeechBody(input.request.body);
     const { model, bytes, characters, speed } = this.body;
     const seconds = speechSecondsMax(characters, speed);
     this.text = {
@@ -109,8 +108,6 @@ const measuredBytesMax = 32 * 1024 * 1024;
 
 /** Audio, kept for its length where a second has a price. */
 class SpeechAudio extends BytesRelay {
-  /** Every byte is passed on as it comes. */
-  readonly unfinishedBytes = 0;
   readonly #characters: number;
   readonly #format: AudioFormat | undefined;
   #kept: Buffer[] = [];

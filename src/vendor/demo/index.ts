@@ -39,7 +39,7 @@ function create(config: VendorConfig): Vendor {
 function exchange(call: VendorCall): VendorReply {
   let reply: DemoReply;
   try {
-    reply = replyTo(Buffer.concat(call.body).toString("utf8"));
+    reply = replyTo(textOf(call));
   } catch (error) {
     if (!(error instanceof DemoRequestError)) throw error;
     const body = {
@@ -56,6 +56,11 @@ function exchange(call: VendorCall): VendorReply {
   return reply.stream
     ? answer(200, "text/event-stream", events(reply, delayMs, call.signal))
     : answer(200, "application/json", once(reply.whole()));
+}
+
+function textOf({ body }: VendorCall): string {
+  if ("open" in body) throw new TypeError("the demo vendor takes no forms");
+  return Buffer.concat(body).toString("utf8");
 }
 
 async function* once(body: unknown): AsyncGenerator<Buffer, undefined> {

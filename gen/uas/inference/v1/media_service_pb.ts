@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/media_service.proto.
  */
 export const file_uas_inference_v1_media_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvaW5mZXJlbmNlL3YxL21lZGlhX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEijAIKFEV4Y2hhbmdlTWVkaWFSZXF1ZXN0Ei4KCW9wZXJhdGlvbhgBIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uEgwKBHBhdGgYAiABKAkSDQoFcXVlcnkYAyABKAkSRAoHaGVhZGVycxgEIAMoCzIzLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VNZWRpYVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSDgoGc3RyaWN0GAYgASgIEhMKC3JlcG9ydF9jb3N0GAcgASgIGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKFUV4Y2hhbmdlTWVkaWFSZXNwb25zZRIuCgRoZWFkGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWRIABIPCgVjaHVuaxgCIAEoDEgAQgYKBHBhcnQyvwEKDE1lZGlhU2VydmljZRKuAQoNRXhjaGFuZ2VNZWRpYRImLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VNZWRpYVJlcXVlc3QaJy51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlTWVkaWFSZXNwb25zZSJKqrsYIgoEUE9TVBIWL3YxL2ltYWdlcy9nZW5lcmF0aW9ucxgBSAGquxgcCgRQT1NUEhAvdjEvYXVkaW8vc3BlZWNoGAFIArC7GAIwAWIGcHJvdG8z", [file_uas_http_v1_http, file_uas_inference_v1_inference_service]);
+  fileDesc("CiR1YXMvaW5mZXJlbmNlL3YxL21lZGlhX3NlcnZpY2UucHJvdG8SEHVhcy5pbmZlcmVuY2UudjEiogIKFEV4Y2hhbmdlTWVkaWFSZXF1ZXN0Ei4KCW9wZXJhdGlvbhgBIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uEgwKBHBhdGgYAiABKAkSDQoFcXVlcnkYAyABKAkSRAoHaGVhZGVycxgEIAMoCzIzLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VNZWRpYVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSDgoGc3RyaWN0GAYgASgIEhMKC3JlcG9ydF9jb3N0GAcgASgIEhQKDGNvbnRlbnRfdHlwZRgIIAEoCRouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgChVFeGNoYW5nZU1lZGlhUmVzcG9uc2USLgoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkSAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0MtMCCgxNZWRpYVNlcnZpY2USwgIKDUV4Y2hhbmdlTWVkaWESJi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlTWVkaWFSZXF1ZXN0GicudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZU1lZGlhUmVzcG9uc2Ui3QGquxgiCgRQT1NUEhYvdjEvaW1hZ2VzL2dlbmVyYXRpb25zGAFIAaq7GBwKBFBPU1QSEC92MS9hdWRpby9zcGVlY2gYAUgCqrsYHAoEUE9TVBIQL3YxL2ltYWdlcy9lZGl0cxgBSAOquxghCgRQT1NUEhUvdjEvaW1hZ2VzL3ZhcmlhdGlvbnMYAUgEqrsYJAoEUE9TVBIYL3YxL2F1ZGlvL3RyYW5zY3JpcHRpb25zGAFIBaq7GCIKBFBPU1QSFi92MS9hdWRpby90cmFuc2xhdGlvbnMYAUgGsLsYAjABYgZwcm90bzM", [file_uas_http_v1_http, file_uas_inference_v1_inference_service]);
 
 /**
  * Request of [MediaService.ExchangeMedia][].
@@ -51,7 +51,7 @@ export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaReques
   headers: { [key: string]: string };
 
   /**
-   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   * The request body: one JSON object in UTF-8, at most 20 MiB; or a form, as `content_type` says.
    *
    * @generated from field: bytes body = 5;
    */
@@ -72,6 +72,14 @@ export type ExchangeMediaRequest = Message<"uas.inference.v1.ExchangeMediaReques
    * @generated from field: bool report_cost = 7;
    */
   reportCost: boolean;
+
+  /**
+   * The type of a body that is a form: `multipart/form-data` with its boundary, for the operations that take files.
+   * Empty: JSON.
+   *
+   * @generated from field: string content_type = 8;
+   */
+  contentType: string;
 };
 
 /**
