@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { measureRequest, mediaTokens } from "../../inference/tokens/request-size.ts";
+import { requestSize, scanSize, mediaTokens } from "../../inference/tokens/request-size.ts";
 import type { TaskUnits } from "../../vendor/task.ts";
 import {
   common,
@@ -172,13 +172,18 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
 };
 
 /** The most that a TEXT task can be charged for: the bound of its input tokens, and its max output tokens. */
-export function textUnits(params: JsonObject, { maxOutputTokens }: ModelConfig): TaskUnits {
+export function textUnits(
+  params: JsonObject,
+  { maxOutputTokens }: ModelConfig,
+): TaskUnits & { readonly hasAudioInput: boolean } {
   const { imageUrls, maxTokens, ...rest } = params;
   const named = Array.isArray(imageUrls) ? imageUrls.length : 0;
   const perImage = mediaTokens({ kind: "image", bytes: undefined }).bound;
-  const { bound } = measureRequest(Buffer.from(JSON.stringify(rest)));
+  const size = scanSize(Buffer.from(JSON.stringify(rest)));
   return {
-    inputTokens: bound + named * perImage,
+    inputTokens: requestSize(size).bound + named * perImage,
+    // A video has a track of audio.
+    hasAudioInput: size.media.some(({ kind }) => kind === "audio" || kind === "video"),
     outputTokens: typeof maxTokens === "number" ? maxTokens : maxOutputTokens,
   };
 }

@@ -196,4 +196,8 @@ it("R-TSK-6: a TEXT task holds for its parameters and all it may answer", () => 
   const less = units({ prompt: "x", maxTokens: 7, imageUrls: ["https://a.example/x"] });
   expect(less.outputTokens).toBe(7);
   expect(less.inputTokens).toBeGreaterThanOrEqual(5_000);
+  expect(less.hasAudioInput).toBe(false);
+  const audio = { type: "input_audio", input_audio: { data: "AAAA", format: "wav" } };
+  const heard = units({ messages: [{ role: "user", content: [audio] }] });
+  expect(heard.hasAudioInput).toBe(true);
 });
