@@ -13,6 +13,7 @@ import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { clientErrorHandler, createHttpServer } from "./http-server.ts";
 import { registerNative } from "./native-scope.ts";
+import { registerDocuments } from "./openapi.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
@@ -40,6 +41,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),
   );
   registerProbes(app, options);
+  registerDocuments(app, { routes, prefixes: options.natives.map(({ prefix }) => prefix) });
   const deps = createDirectDeps(options);
   for (const route of routes) {
     const handle = options.direct.wire.get(route.method);
