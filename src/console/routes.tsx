@@ -105,6 +105,12 @@ const models = createRoute({
   component: lazyRouteComponent(() => import("./models/page.tsx"), "ModelsPage"),
 });
 
+const reference = createRoute({
+  getParentRoute: () => inside,
+  path: "/reference",
+  component: lazyRouteComponent(() => import("./reference/page.tsx"), "ReferencePage"),
+});
+
 const playground = createRoute({
   getParentRoute: () => inside,
   path: "/playground",
@@ -192,6 +198,7 @@ const tree = root.addChildren([
     tasks,
     webhooks,
     models,
+    reference,
     playground,
     settings,
     operator.addChildren([

@@ -2,6 +2,7 @@
 import { Dialog } from "@base-ui/react/dialog";
 import { Link } from "@tanstack/react-router";
 import {
+  BookOpen,
   Boxes,
   Building2,
   ChartColumn,
@@ -39,6 +40,7 @@ interface Destination {
     | "/billing"
     | "/webhooks"
     | "/models"
+    | "/reference"
     | "/playground"
     | "/accounts"
     | "/all-calls"
@@ -62,6 +64,7 @@ const customerPages: readonly Destination[] = [
   { to: "/billing", icon: Wallet, title: ({ layout }) => layout.billing },
   { to: "/webhooks", icon: Webhook, title: ({ layout }) => layout.webhooks },
   { to: "/models", icon: Boxes, title: ({ layout }) => layout.models },
+  { to: "/reference", icon: BookOpen, title: ({ layout }) => layout.reference },
   { to: "/playground", icon: SquareTerminal, title: ({ layout }) => layout.playground },
 ];
 

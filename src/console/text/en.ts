@@ -4,7 +4,7 @@ import { billing, budgets, codes } from "./en/billing.ts";
 import { allCalls, calls, refund } from "./en/calls.ts";
 import { common, layout } from "./en/common.ts";
 import { keys } from "./en/keys.ts";
-import { models, prices, vendors } from "./en/models.ts";
+import { models, prices, reference, vendors } from "./en/models.ts";
 import { overview, usage } from "./en/overview.ts";
 import { playground } from "./en/playground.ts";
 import { code, settings, signIn } from "./en/sign-in.ts";
@@ -32,6 +32,7 @@ export const en = {
   models,
   prices,
   vendors,
+  reference,
   playground,
   accounts,
   audit,

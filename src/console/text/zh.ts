@@ -5,7 +5,7 @@ import { billing, budgets, codes } from "./zh/billing.ts";
 import { allCalls, calls, refund } from "./zh/calls.ts";
 import { common, layout } from "./zh/common.ts";
 import { keys } from "./zh/keys.ts";
-import { models, prices, vendors } from "./zh/models.ts";
+import { models, prices, reference, vendors } from "./zh/models.ts";
 import { overview, usage } from "./zh/overview.ts";
 import { playground } from "./zh/playground.ts";
 import { code, settings, signIn } from "./zh/sign-in.ts";
@@ -33,6 +33,7 @@ export const zh: Texts = {
   models,
   prices,
   vendors,
+  reference,
   playground,
   accounts,
   audit,

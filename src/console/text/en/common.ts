@@ -66,6 +66,7 @@ export const layout = {
   billing: "Billing",
   webhooks: "Webhooks",
   models: "Models",
+  reference: "API reference",
   playground: "Playground",
   settings: "Settings",
   operator: "Operator",

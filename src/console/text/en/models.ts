@@ -97,3 +97,15 @@ export const vendors = {
   empty: "No vendors in use",
   emptyHint: "Configure vendors and models in uas.yaml.",
 };
+
+/** The API reference. */
+export const reference = {
+  title: "API reference",
+  hint: "Every endpoint of this gateway. OpenAI's and Anthropic's SDKs work with it as their base address.",
+  search: "Search endpoints",
+  none: "No such endpoint",
+  parameters: "Parameters",
+  body: "Members of the body",
+  describedAt: "The body has the form described at",
+  required: "required",
+};

@@ -67,6 +67,7 @@ export const layout: Texts["layout"] = {
   billing: "账单",
   webhooks: "Webhook",
   models: "模型",
+  reference: "API 参考",
   playground: "模型体验",
   settings: "设置",
   operator: "管理",

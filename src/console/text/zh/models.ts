@@ -98,3 +98,15 @@ export const vendors: Texts["vendors"] = {
   empty: "暂无供应商",
   emptyHint: "请在 uas.yaml 中配置供应商与模型。",
 };
+
+/** The API reference. */
+export const reference: Texts["reference"] = {
+  title: "API 参考",
+  hint: "本网关的全部接口。OpenAI 与 Anthropic 的 SDK 可直接以本网关为基础地址。",
+  search: "搜索接口",
+  none: "没有匹配的接口",
+  parameters: "参数",
+  body: "请求体字段",
+  describedAt: "请求体格式见",
+  required: "必填",
+};

@@ -1,0 +1,112 @@
+/** The API reference: every endpoint of this gateway, from its own `/openapi.json`. */
+import { useQuery } from "@tanstack/react-query";
+import { FileJson } from "lucide-react";
+import { useState } from "react";
+import { useText } from "../common/language.tsx";
+import { buttonClass } from "../ui/button.tsx";
+import { Card, CardHead, Empty, PageHead, Skeleton } from "../ui/card.tsx";
+import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
+import { Badge, ErrorNote } from "../ui/show.tsx";
+import { type Endpoint, endpointsOf, type Member } from "./endpoints.ts";
+
+const documentPath = "/openapi.json";
+
+async function fetchEndpoints(): Promise<Endpoint[]> {
+  const response = await fetch(documentPath);
+  if (!response.ok) throw new Error(`${documentPath}: ${response.status}`);
+  return endpointsOf(await response.json());
+}
+
+/** `/reference`. */
+export function ReferencePage() {
+  const { reference: text } = useText();
+  const { data, error, refetch } = useQuery({ queryKey: [documentPath], queryFn: fetchEndpoints });
+  const [search, setSearch] = useState("");
+  const found = data?.filter(({ path, summary }) => isFound(search, path, summary));
+  const areas = found && [...Map.groupBy(found, ({ area }) => area)];
+  return (
+    <>
+      <PageHead
+        title={text.title}
+        hint={text.hint}
+        actions={
+          <a href={documentPath} className={buttonClass()} download="openapi.json">
+            <FileJson aria-hidden="true" className="size-4" />
+            OpenAPI
+          </a>
+        }
+      />
+      <Card className="mb-6">
+        <FilterBar label={text.title}>
+          <SearchField label={text.search} value={search} onChange={setSearch} />
+        </FilterBar>
+        {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
+        {areas === undefined && error === null && <Skeleton className="m-5 h-40" />}
+        {areas?.length === 0 && <Empty icon={<FileJson />} title={text.none} />}
+      </Card>
+      <div className="flex flex-col gap-6">
+        {areas?.map(([area, endpoints]) => (
+          <Card key={area}>
+            <CardHead title={area} />
+            <ul className="divide-y divide-line border-t border-line">
+              {endpoints.map((endpoint) => (
+                <EndpointRow key={endpoint.id} endpoint={endpoint} />
+              ))}
+            </ul>
+          </Card>
+        ))}
+      </div>
+    </>
+  );
+}
+
+function EndpointRow({ endpoint }: { endpoint: Endpoint }) {
+  const { reference: text } = useText();
+  const { verb, path, summary, description, parameters, members, docs } = endpoint;
+  return (
+    <li>
+      <details className="group">
+        <summary className="flex cursor-pointer flex-wrap items-baseline gap-x-3 gap-y-1 px-5 py-3">
+          <Badge tone={verb === "GET" ? "neutral" : "info"} isPlain>
+            {verb}
+          </Badge>
+          <code className="font-mono text-[0.8125rem] break-all">{path}</code>
+          <span className="text-[0.8125rem] text-muted">{summary}</span>
+        </summary>
+        <div className="flex flex-col gap-4 px-5 pb-5">
+          <p className="max-w-3xl text-[0.8125rem]">{description}</p>
+          <MemberList title={text.parameters} members={parameters} />
+          <MemberList title={text.body} members={members} />
+          {docs !== undefined && (
+            <p className="text-[0.8125rem] text-muted">
+              {text.describedAt} <span className="font-mono break-all">{docs}</span>
+            </p>
+          )}
+        </div>
+      </details>
+    </li>
+  );
+}
+
+function MemberList({ title, members }: { title: string; members: readonly Member[] }) {
+  const { reference: text } = useText();
+  if (members.length === 0) return null;
+  return (
+    <div>
+      <h3 className="mb-2 text-xs font-semibold text-muted">{title}</h3>
+      <dl className="grid grid-cols-1 gap-x-6 gap-y-2.5 text-[0.8125rem] sm:grid-cols-[minmax(9rem,max-content)_minmax(0,1fr)]">
+        {members.map(({ name, place, type, isRequired, description }) => (
+          <div key={`${place} ${name}`} className="contents">
+            <dt className="font-mono break-all">{name}</dt>
+            <dd className="min-w-0">
+              <span className="text-muted">
+                {[type, place, isRequired ? text.required : ""].filter(Boolean).join(" · ")}
+              </span>
+              {description !== "" && <p>{description}</p>}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
