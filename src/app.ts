@@ -14,7 +14,7 @@ import type { LedgerWriter } from "./billing/ledger/ledger-writer.ts";
 import type { Failpoint } from "./billing/ledger/failpoints.ts";
 import { createPricing } from "./billing/prices/pricing.ts";
 import { createPriceBook } from "./billing/prices/price-book.ts";
-import { drainMs } from "./config/limits.ts";
+import { countDeadlineMs, drainMs } from "./config/limits.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createInference } from "./inference/module.ts";
@@ -110,6 +110,12 @@ interface Parts extends BuildOptions {
   readonly backend: Backend;
 }
 
+/** Counts that cost nothing have a thread of their own: holds and settlements never wait for them (R-LIM-2). */
+function createCounters(warn: (message: string, fields: object) => void) {
+  const freeCounter = createTokenCounter({ warn, deadlineMs: countDeadlineMs });
+  return { counter: createTokenCounter({ warn }), freeCounter };
+}
+
 async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
   const { database, signIn, anchor } = backend;
@@ -127,9 +133,9 @@ async function assemble(built: Parts): Promise<App> {
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool, masterKey, vendors: storing, metrics, log });
-  const counter = createTokenCounter({ warn });
-  const pricing = createPricing(prices);
-  const parts = { config, vendors, ledger, pricing, calls, detached, metrics, log, state, counter };
+  const counters = createCounters(warn);
+  const facts = { config, vendors, metrics, log, state, ...counters };
+  const parts = { ...facts, ledger, pricing: createPricing(prices), calls, detached };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
   const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results };
@@ -155,7 +161,7 @@ async function assemble(built: Parts): Promise<App> {
   const starting = [...roomJobs, results.jobs, sending, alerts, tasks, working];
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys, warm];
-  const open = [counter, authenticator, ...clients];
+  const open = [...Object.values(counters), authenticator, ...clients];
   const closing = { log, calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
   return {

@@ -28,8 +28,7 @@ export const anonymousMessageBytesMax = 64 * kib;
 /** How long a client may take to send the head of a request. */
 export const headMs = 10 * second;
 /** The average rate of a body, in bytes per second, after a grace: twice Apache's default, and slower than any line. */
-export const bodyBytesPerSecondMin = kib;
-export const bodyGraceMs = 10 * second;
+export const [bodyBytesPerSecondMin, bodyGraceMs] = [kib, 10 * second];
 /** How long a client may take to send one request. */
 export const requestMs = 5 * minute;
 /** Maximum request head. */
@@ -42,10 +41,8 @@ export const requestIdCharsMax = 256;
 export const replyBytesMax = 64 * mib;
 /** How much of a vendor's error reply is read. */
 export const refusalBytesMax = mib;
-/** Maximum stream event. A longer one fails the stream. */
-export const eventBytesMax = 16 * mib;
-/** Maximum of unfinished stream events of all replies that a process reads. */
-export const unfinishedEventBytesMax = 128 * mib;
+/** Maximum stream event; a longer one fails its stream. And of all unfinished events of a process. */
+export const [eventBytesMax, unfinishedEventBytesMax] = [16 * mib, 128 * mib];
 /** How many times its size a compressed reply may unpack to. JSON and events compress 5 to 50 times. */
 export const decodedRatioMax = 200;
 /** Default of `timeouts.total`: longer than any reply of a model. */
@@ -145,6 +142,9 @@ export const bytesPerToken = 4;
 /** Maximum text whose tokens are counted exactly, and the timeout of the count: the worst such text takes 2 s. */
 export const countBytesMax = 2 * mib;
 export const countTimeoutMs = 5 * second;
+/** How long a free count is waited for, queue included; how many texts of an account may wait, and are remembered. */
+export const countDeadlineMs = holdWaitMs;
+export const [countAccountMax, countCacheMax] = [16, 1_000];
 /** How many texts may wait for the counting thread. Further ones are estimated. */
 export const countQueueMax = 256;
 /** How long the counting thread stays idle before it ends, and the pause before a new one after a failure. */

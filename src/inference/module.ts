@@ -43,6 +43,8 @@ interface InferenceRoomOptions {
   readonly log: Logger;
   readonly state: InferenceState;
   readonly counter: TokenCounter;
+  /** Counts for callers who pay nothing for it. */
+  readonly freeCounter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
   /** `dataDir`: temporary files are in a folder of it. */
@@ -53,7 +55,7 @@ interface InferenceRoomOptions {
 
 /** Creates the services, and the parts that other rooms use. */
 export function createInference(options: InferenceRoomOptions) {
-  const { config, calls, state, counter, upstream } = options;
+  const { config, calls, state, freeCounter, upstream } = options;
   const { background: tasks, images } = options.tasks;
   const catalogue = createCatalogue(config.models);
   const { pool, url } = options.database;
@@ -71,7 +73,7 @@ export function createInference(options: InferenceRoomOptions) {
       uploadFolder: join(options.settings.dataDir, "uploads"),
     }),
   });
-  const countTokens = createCountTokens({ catalogue, upstream, calls, counter });
+  const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
     offeredSince: (model) => options.pricing.offeredSince(model),

@@ -1,12 +1,16 @@
 /** Counts tokens exactly, in a worker thread: only where the count decides something, never for each call. */
+import { createHash } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import {
+  countAccountMax,
   countBytesMax,
+  countCacheMax,
   countIdleMs,
   countQueueMax,
   countRestMs,
   countTimeoutMs,
 } from "../../config/limits.ts";
+import { currentAccountContext } from "../../core/account-context.ts";
 import type { Encoding } from "./family.ts";
 
 /** A text to count. */
@@ -22,7 +26,10 @@ export type CountAnswer = { readonly tokens: number } | { readonly failure: stri
 
 /** Counts the tokens of requests and replies. */
 export interface TokenCounter {
-  /** Counts tokens; `undefined`: the text is too long, the queue is full, or the count failed. Then use an estimate. */
+  /**
+   * Counts tokens; `undefined`: the text is too long, the queue is full or has too many texts of the account, the count is
+   * not there in time, or failed. Then use an estimate.
+   */
   count(question: CountQuestion): Promise<number | undefined>;
   /** Ends the thread. Pending counts resolve to `undefined`. */
   close(): Promise<void>;
@@ -31,14 +38,19 @@ export interface TokenCounter {
 export interface TokenCounterOptions {
   /** Called with the reason of a failed count. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** The timeout of one count, in milliseconds. Default {@link countTimeoutMs}. */
+  /** The timeout of one count, after which its thread ends, in milliseconds. Default {@link countTimeoutMs}. */
   readonly timeoutMs?: number;
+  /** How long a caller waits, the queue included, in milliseconds. Default {@link countTimeoutMs}. */
+  readonly deadlineMs?: number;
   /** The script of the thread. Default: count-worker.ts; tests use one that fails. */
   readonly script?: URL;
 }
 
 interface PendingCount {
   readonly question: CountQuestion;
+  /** The text, by its hash: its count is remembered. */
+  readonly key: string;
+  readonly accountId: string;
   readonly resolve: (tokens: number | undefined) => void;
 }
 
@@ -50,6 +62,8 @@ export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
 class ThreadCounter implements TokenCounter {
   readonly #options: TokenCounterOptions;
   readonly #pending: PendingCount[] = [];
+  /** The latest counts. Agents count the same text again and again. */
+  readonly #known = new Map<string, number>();
   #current: PendingCount | undefined;
   #worker: Worker | undefined;
   /** The timeout of the current count, or the idle timer. */
@@ -62,16 +76,40 @@ class ThreadCounter implements TokenCounter {
   }
 
   count(question: CountQuestion): Promise<number | undefined> {
+    if (this.#isClosed || question.body.length > countBytesMax) return Promise.resolve(undefined);
+    const key = keyOf(question);
+    const known = this.#known.get(key);
+    if (known !== undefined) return Promise.resolve(known);
+    const accountId = currentAccountContext();
+    const own = this.#pending.filter((each) => each.accountId === accountId).length;
     const isRefused =
-      this.#isClosed ||
-      question.body.length > countBytesMax ||
+      own >= countAccountMax ||
       this.#pending.length >= countQueueMax ||
       performance.now() - this.#failedAt < countRestMs;
     if (isRefused) return Promise.resolve(undefined);
     return new Promise((resolve) => {
-      this.#pending.push({ question, resolve });
+      const late = (): void => {
+        const at = this.#pending.indexOf(pending);
+        if (at >= 0) this.#pending.splice(at, 1);
+        resolve(undefined);
+      };
+      const timer = setTimeout(late, this.#options.deadlineMs ?? countTimeoutMs);
+      const pending: PendingCount = {
+        ...{ question, key, accountId },
+        resolve(tokens) {
+          clearTimeout(timer);
+          resolve(tokens);
+        },
+      };
+      this.#pending.push(pending);
       if (this.#current === undefined) this.#next();
     });
+  }
+
+  #remember(key: string, tokens: number): void {
+    this.#known.set(key, tokens);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > countCacheMax && oldest !== undefined) this.#known.delete(oldest);
   }
 
   async close(): Promise<void> {
@@ -119,6 +157,7 @@ class ThreadCounter implements TokenCounter {
   #answered(answer: CountAnswer): void {
     const current = this.#current;
     if ("tokens" in answer) {
+      if (current !== undefined) this.#remember(current.key, answer.tokens);
       current?.resolve(answer.tokens);
     } else {
       this.#warn(answer.failure);
@@ -147,4 +186,8 @@ class ThreadCounter implements TokenCounter {
   #warn(reason: string): void {
     this.#options.warn("tokens could not be counted: estimated instead", { reason });
   }
+}
+
+function keyOf({ encoding, kind, body }: CountQuestion): string {
+  return `${encoding} ${kind} ${createHash("sha256").update(body).digest("base64")}`;
 }

@@ -1,10 +1,13 @@
 /** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
 import { afterEach, describe, expect, it } from "vitest";
-import { countBytesMax, countQueueMax } from "../../../src/config/limits.ts";
+import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/config/limits.ts";
+import { runInAccountContext } from "../../../src/core/account-context.ts";
+import type { Caller } from "../../../src/core/caller.ts";
 import {
   type CountQuestion,
   createTokenCounter,
   type TokenCounter,
+  type TokenCounterOptions,
 } from "../../../src/inference/tokens/counter.ts";
 
 const script = new URL("fail.ts", import.meta.url);
@@ -16,7 +19,7 @@ afterEach(async () => {
   warnings.length = 0;
 });
 
-function counter(options: { timeoutMs?: number; script?: URL } = { script }): TokenCounter {
+function counter(options: Partial<TokenCounterOptions> = { script }): TokenCounter {
   const warn = (_: string, fields: object): void => void warnings.push(JSON.stringify(fields));
   const made = createTokenCounter({ warn, ...options });
   counters.push(made);
@@ -51,6 +54,14 @@ describe("the token counter", () => {
   });
 });
 
+it("a text that was counted is not counted again", async () => {
+  const { count } = bind(counter({ script, timeoutMs: 60_000 }));
+  expect(await count(question("12"))).toBe(12);
+  // Only what is remembered can be known now: the thread hangs.
+  void count(question("hang"));
+  expect(await count(question("12"))).toBe(12);
+});
+
 describe("the token counter answers undefined", () => {
   it("where a count fails, and continues", async () => {
     const { count } = bind(counter());
@@ -83,9 +94,28 @@ describe("the token counter answers undefined", () => {
   it("for a text that is too long, and beyond the queue limit", async () => {
     const { count } = bind(counter());
     expect(await count(question("1".repeat(countBytesMax + 1)))).toBeUndefined();
-    const asked = Array.from({ length: countQueueMax + 2 }, () => count(question("4")));
+    const asked = Array.from({ length: countQueueMax + 2 }, (_, at) =>
+      runInAccountContext(accountOf(String(at)), () => count(question(String(at)))),
+    );
     const counts = await Promise.all(asked);
     expect(counts.filter((each) => each === undefined)).toHaveLength(1);
+  });
+
+  it("beyond the share of an account, while others count (R-LIM-2)", async () => {
+    const { count } = bind(counter());
+    const greedy = Array.from({ length: countAccountMax + 2 }, (_, at) =>
+      runInAccountContext(accountOf("greedy"), () => count(question(String(at)))),
+    );
+    const other = runInAccountContext(accountOf("other"), () => count(question("7")));
+    expect((await Promise.all(greedy)).filter((each) => each === undefined)).toHaveLength(1);
+    expect(await other).toBe(7);
+  });
+
+  it("at the deadline, the time in the queue included, and the thread goes on", async () => {
+    const { count } = bind(counter({ script, timeoutMs: 60_000, deadlineMs: 50 }));
+    const asked = ["hang", "1"].map((each) => count(question(each)));
+    expect(await Promise.all(asked)).toEqual([undefined, undefined]);
+    expect(warnings).toEqual([]);
   });
 
   it("once it is closed, also for queued counts", async () => {
@@ -99,4 +129,8 @@ describe("the token counter answers undefined", () => {
 
 function bind(made: TokenCounter): Pick<TokenCounter, "count"> {
   return { count: (asked) => made.count(asked) };
+}
+
+function accountOf(accountId: string): Caller {
+  return { kind: "key", accountId, keyId: "k", models: undefined };
 }
