@@ -11,6 +11,7 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import { type DecoderUser, ReplyDecoder } from "./decoder.ts";
 import { ExchangeWatch, Silence, type WatchedExchange } from "./exchange-watch.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
+import { SecretMask } from "./secret-mask.ts";
 
 /** A request to an origin. */
 interface HttpRequest {
@@ -51,8 +52,14 @@ export interface HttpClient {
 /**
  * Opens a pool to `origin`. It opens as many connections as there are concurrent calls and does not pipeline, so
  * that a slow reply delays no other.
+ *
+ * @param credential the headers that carry it. Replies show stars in its place. Default: none
  */
-export function createHttpClient(origin: string, timeouts: VendorTimeouts): HttpClient {
+export function createHttpClient(
+  origin: string,
+  timeouts: VendorTimeouts,
+  credential: Readonly<Record<string, string>> = {},
+): HttpClient {
   const pool = new Pool(origin, {
     connections: null,
     pipelining: 1,
@@ -62,15 +69,23 @@ export function createHttpClient(origin: string, timeouts: VendorTimeouts): Http
     bodyTimeout: timeouts.idleMs,
   });
   const watch = new ExchangeWatch(timeouts);
+  const mask = new SecretMask(credential);
   return {
-    send: (request) => send(pool, watch, request),
+    send: (request) => send(pool, { watch, mask }, request),
     close: () => pool.destroy(),
   };
 }
 
-function send(pool: Pool, watch: ExchangeWatch, request: HttpRequest): Promise<HttpReply> {
+/** What the exchanges of a client share. */
+interface Shared {
+  /** Ends exchanges at their limits; `undefined`: only their signals do. */
+  readonly watch: ExchangeWatch | undefined;
+  readonly mask: SecretMask;
+}
+
+function send(pool: Pool, shared: Shared, request: HttpRequest): Promise<HttpReply> {
   const { method, path, headers, body, isPatient = false, firstByteMs, signal } = request;
-  const exchange = new HttpExchange(signal, isPatient ? undefined : watch);
+  const exchange = new HttpExchange(signal, isPatient ? { ...shared, watch: undefined } : shared);
   if (!signal.aborted) {
     const options: Dispatcher.DispatchOptions = { method, path, ...contentOf(headers, body) };
     if (firstByteMs !== undefined) options.headersTimeout = firstByteMs;
@@ -107,6 +122,8 @@ interface HttpReply {
   /** Lower-case names; repeated headers are joined by a comma. Without those of an encoding that was decoded. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: HttpBody;
+  /** Masks the credential in what a stream says of a failure; whole bodies and headers are masked. */
+  readonly mask: SecretMask;
 }
 
 /** A reply body, read as `while (await body.ready()) use(body.take())`. */
@@ -142,6 +159,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   readonly #signal: CancelSignal;
   readonly #watch: ExchangeWatch | undefined;
+  readonly mask: SecretMask;
   #decoder: ReplyDecoder | undefined;
   #answer: (reply: HttpReply) => void = unreachable;
   #refuse: (failure: HttpFailure) => void = unreachable;
@@ -157,10 +175,10 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   #ended = false;
   #failure: HttpFailure | undefined;
 
-  /** @param watch ends it at its limits; `undefined`: only `signal` does */
-  constructor(signal: CancelSignal, watch: ExchangeWatch | undefined) {
+  constructor(signal: CancelSignal, { watch, mask }: Shared) {
     this.#signal = signal;
     this.#watch = watch;
+    this.mask = mask;
     this.answered = new Promise((resolve, reject) => {
       this.#answer = resolve;
       this.#refuse = reject;
@@ -200,7 +218,8 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#resume();
-    return pieces;
+    // Streams are masked where they report a failure: their content is the model's.
+    return this.status < 300 ? pieces : [this.mask.bytes(joinBuffers(pieces))];
   }
 
   cancel(): void {
@@ -221,7 +240,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
         this.#break = reject;
       });
     }
-    if (!isTooLong()) return joinBuffers(this.take());
+    if (!isTooLong()) return this.mask.bytes(joinBuffers(this.take()));
     this.cancel();
     throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
   }
@@ -243,7 +262,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     // Interim replies (1xx) only announce the final one.
     if (status < 200) return;
     this.status = status;
-    this.headers = flat(headers);
+    this.headers = flat(headers, this.mask);
     this.silence.begin(this.headers["content-type"]);
     this.#decoder = ReplyDecoder.of(this.headers["content-encoding"], () => this.#decoded());
     if (this.#decoder !== undefined) this.headers = withoutEncoding(this.headers);
@@ -358,11 +377,13 @@ function withoutEncoding(headers: Readonly<Record<string, string>>): Record<stri
 
 function flat(
   headers: Readonly<Record<string, string | string[] | undefined>>,
+  mask: SecretMask,
 ): Record<string, string> {
   const flattened: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    if (value !== undefined) flattened[name] = typeof value === "string" ? value : value.join(", ");
+    if (value === undefined) continue;
+    flattened[name] = mask.text(typeof value === "string" ? value : value.join(", "));
   }
   return flattened;
 }

@@ -27,7 +27,7 @@ export async function unwrapFirstEventError(
   return {
     status: told,
     headers: { ...headers, ...type },
-    body: new ResumedBody([data], undefined),
+    body: new ResumedBody([reply.mask?.bytes(data) ?? data], undefined),
   };
 }
 

@@ -55,7 +55,7 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
   const { tasks, native, media = {} } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
-  const client = createHttpClient(base.origin, config.timeouts);
+  const client = createHttpClient(base.origin, config.timeouts, credential);
   const dialects = allowedDialects(options.dialects, config);
   const post = (call: VendorCall, { path, query }: Target, firstByteMs?: number) =>
     client.send({

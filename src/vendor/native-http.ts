@@ -22,8 +22,8 @@ export function createNativeTransport(
   const firstByteMs = Math.max(timeouts.firstByteMs, nativeWaitMs);
   const open = bases.map(({ name, url }) => {
     const { origin, pathname } = new URL(url);
-    const defaultClient = createHttpClient(origin, timeouts);
-    const patient = createHttpClient(origin, { ...timeouts, firstByteMs });
+    const defaultClient = createHttpClient(origin, timeouts, credential);
+    const patient = createHttpClient(origin, { ...timeouts, firstByteMs }, credential);
     return [name, { usual: defaultClient, patient, path: pathname.replace(/\/+$/, "") }] as const;
   });
   const clients = new Map(open);

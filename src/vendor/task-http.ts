@@ -47,12 +47,16 @@ export function createTaskHttp(
   const { origin, pathname } = new URL(config.baseUrl);
   const basePath = pathname.replace(/\/+$/, "");
   const { firstByteMs, ...others } = config.timeouts;
-  const client = createHttpClient(origin, {
-    ...others,
-    // The deadline of the task ends it.
-    totalMs: undefined,
-    firstByteMs: isSynchronous ? Math.max(firstByteMs, vendorWorkMs) : firstByteMs,
-  });
+  const client = createHttpClient(
+    origin,
+    {
+      ...others,
+      // The deadline of the task ends it.
+      totalMs: undefined,
+      firstByteMs: isSynchronous ? Math.max(firstByteMs, vendorWorkMs) : firstByteMs,
+    },
+    credential,
+  );
   return {
     async send({ method, path, json, headers, signal }) {
       const { body, ...head } = await client.send({

@@ -1,6 +1,6 @@
 /** No key and no vendor secret in any log line, error body, metric or upstream request (R-AUTH-4). */
 import { expect, it } from "vitest";
-import { answer, failure, html, reset } from "../support/upstream/behaviour.ts";
+import { answer, bytes, byteStream, failure, html, reset } from "../support/upstream/behaviour.ts";
 import { send } from "../support/raw-http.ts";
 import { ask, newRequestId, useGateway } from "./harness.ts";
 
@@ -30,7 +30,17 @@ it("says no secret anywhere, whatever goes wrong", async () => {
       }
     }
   }
+  const vendorKey = upstream.secret;
   const failures = [
+    failure(400, { message: `your header was Bearer ${vendorKey}` }),
+    failure(422, { message: vendorKey, code: vendorKey }),
+    bytes(JSON.stringify({ object: "chat.completion", id: vendorKey, choices: [] })),
+    failure(400, {}, { "x-request-id": vendorKey, "openai-organization": vendorKey }),
+    byteStream([`data: {"error":{"message":"not with ${vendorKey}","code":"${vendorKey}"}}\n\n`]),
+    byteStream([
+      `data: {"error":{"message":"not with ${vendorKey.slice(0, 9)}`,
+      `${vendorKey.slice(9)}"}}\n\n`,
+    ]),
     failure(401, { message: `bad key ${upstream.secret}` }),
     failure(500),
     html(),
@@ -41,8 +51,18 @@ it("says no secret anywhere, whatever goes wrong", async () => {
     upstream.script(behaviour);
     const id = newRequestId();
     const reply = await fixture.chat({ ...ask, stream: true }, { "x-request-id": id });
+    upstream.script(behaviour);
+    // The same in another style: translated, not relayed.
+    const messages = await fixture.send("/v1/messages", {
+      body: JSON.stringify({ ...ask, max_tokens: 100, stream: true }),
+    });
+    replies.push(JSON.stringify(messages.headers), messages.body.toString());
     replies.push(JSON.stringify(reply.headers), reply.body.toString());
-    await gateway.call(id);
+    replies.push(
+      JSON.stringify(await gateway.call(id), (_name, value: unknown) =>
+        typeof value === "bigint" ? String(value) : value,
+      ),
+    );
   }
   const metrics = await send(`${gateway.internalUrl}/metrics`, { method: "GET" });
   expect(metrics.status).toBe(200);

@@ -147,7 +147,7 @@ async function begin<Out extends Chunk>(
   }
   // An adapter without streams throws here.
   const source = request.stream(planned, answer);
-  const stream = new StreamReply({ call, stream: source, body: answer.body });
+  const stream = new StreamReply({ call, stream: source, body: answer.body, mask: answer.mask });
   const opened: Opened<Out> = { ...held, planned, answer, reply: { kind: "stream", stream } };
   connection.unfinished = opened;
   // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there

@@ -1,6 +1,8 @@
 /** A vendor's reply: read whole, or as a stream that the gateway can end early. */
 import { unusableReply } from "./failures.ts";
 import { replyBytesMax } from "../../config/limits.ts";
+import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { SecretMask } from "../../http/secret-mask.ts";
 import { failureError } from "../upstream-refusal.ts";
 import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -16,6 +18,8 @@ interface StreamReplyOptions<Out> {
   readonly call: Call;
   readonly stream: ReplyStream<Out>;
   readonly body: VendorBody;
+  /** See {@link VendorReply}. */
+  readonly mask: VendorReply["mask"];
 }
 
 /** How the gateway ended a reply: at its limit with a usage, or with a failure. */
@@ -29,6 +33,7 @@ export class StreamReply<Out extends Chunk> {
   readonly #call: Call;
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
+  readonly #mask: VendorReply["mask"];
   #cut: Cut | undefined;
   #isStopSent = false;
   /** Pieces that came before the first content, for {@link take}. */
@@ -36,10 +41,11 @@ export class StreamReply<Out extends Chunk> {
   #earlySize = 0;
   #isEnded = false;
 
-  constructor({ call, stream, body }: StreamReplyOptions<Out>) {
+  constructor({ call, stream, body, mask }: StreamReplyOptions<Out>) {
     this.#call = call;
     this.#stream = stream;
     this.#body = body;
+    this.#mask = mask;
   }
 
   /** The usage that the vendor reported so far. */
@@ -113,7 +119,7 @@ export class StreamReply<Out extends Chunk> {
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
     while (!this.#hasContent() && (await this.#body.ready())) {
-      const out = this.#stream.push(this.#body.take());
+      const out = this.#push();
       if (out.length === 0) continue;
       this.#keepEarly(out);
       if (isKeepAlive(out)) continue;
@@ -168,7 +174,7 @@ export class StreamReply<Out extends Chunk> {
       if (this.#early?.length === 0) this.#early = undefined;
       return early;
     }
-    const chunk = this.#stream.push(this.#body.take());
+    const chunk = this.#push();
     if (chunk.length > 0) this.#call.answered();
     return chunk;
   }
@@ -196,6 +202,12 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.errorEvent(reported);
   }
 
+  /** Converts what came. What reports a failure is in the vendor's words. */
+  #push(): Out {
+    const out = this.#stream.push(this.#body.take());
+    return this.#stream.failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+  }
+
   #end(cut: Cut): void {
     if (this.#cut !== undefined || this.isOver) return;
     this.#cut = cut;
@@ -217,6 +229,16 @@ const pingEvent = Buffer.from("event: ping");
 function isKeepAlive(out: Chunk): boolean {
   if (!Buffer.isBuffer(out)) return false;
   return out[0] === colon || out.subarray(0, pingEvent.length).equals(pingEvent);
+}
+
+/** Masks the operator's credential in the last piece of a stream that failed: the vendor's words. */
+function masked<Out extends Chunk>(chunk: Out, mask: SecretMask): Out {
+  if (Buffer.isBuffer(chunk)) return mask.bytes(chunk) as Chunk as Out;
+  if (!Array.isArray(chunk)) return chunk;
+  for (const { kind } of chunk as readonly GenerateEvent[]) {
+    if (kind.case === "error") kind.value.message = mask.text(kind.value.message);
+  }
+  return chunk;
 }
 
 /**
