@@ -105,6 +105,7 @@ export const OneTimeCodeEntity = defineEntity({
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
     expireTime: p.datetime().columnType("timestamptz"),
     useTime: p.datetime().columnType("timestamptz").nullable(),
+    isKnown: p.boolean().default(false),
   },
   indexes: [
     { name: "one_time_code_phone_index", properties: ["phone", "createTime"] },
@@ -124,6 +125,17 @@ export const SignInLinkEntity = defineEntity({
     userId: p.uuid().primary(),
     digest: p.blob().lazy().unique("sign_in_link_digest_unique"),
     expireTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
+/** Wrong codes of an authenticator over its life. */
+export const TotpGuessEntity = defineEntity({
+  name: "TotpGuessEntity",
+  tableName: "totp_guess",
+  properties: {
+    subject: p.text().primary(),
+    wrong: p.integer(),
+    lastTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
   },
 });
 
@@ -150,5 +162,6 @@ export const accountEntities = [
   SessionEntity,
   OneTimeCodeEntity,
   SignInLinkEntity,
+  TotpGuessEntity,
   SignInFailureEntity,
 ] as const;

@@ -8,6 +8,7 @@ import { type AccountJobs, createAccountJobs } from "./jobs.ts";
 import type { SignInRoom } from "./room.ts";
 import type { Accounts } from "./service.ts";
 import { createFailures } from "./session/failures.ts";
+import { createKnownBrowsers } from "./session/known-browsers.ts";
 import { createSessionService } from "./session/service.ts";
 import { createStepUp } from "./session/step-up.ts";
 import { createSessions } from "./session/store.ts";
@@ -69,6 +70,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     users,
     sessions,
     failures,
+    known: createKnownBrowsers(masterKey),
     sealing,
     links: createLinks(orm),
     codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),

@@ -7,6 +7,7 @@ import type { Sealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
 import type { Codes } from "./code/codes.ts";
 import type { Failures } from "./session/failures.ts";
+import type { KnownBrowsers } from "./session/known-browsers.ts";
 import type { Sessions } from "./session/store.ts";
 import type { Links } from "./user/links.ts";
 import type { CheckTotp } from "./user/proof.ts";
@@ -34,6 +35,7 @@ export interface SignInRoom {
   readonly links: Links;
   readonly codes: Codes;
   readonly failures: Failures;
+  readonly known: KnownBrowsers;
   readonly checkTotp: CheckTotp;
   /** Encrypts the secrets of authenticators. */
   readonly sealing: () => Sealing;

@@ -357,10 +357,10 @@ export const linkProofMs = 15 * minute;
 export const codeDigits = 7;
 export const codeMs = 5 * minute;
 export const codeChecksMax = 5;
-/** Maximum number of wrong codes per number and day, whatever is sent meanwhile: guessing one of ten million then takes
- * centuries. */
+/** Maximum number of wrong codes per day from one browser or session for one number, whatever is sent meanwhile. Others
+ * have counts of their own: nobody can lock the owner out. The codes to a number are limited, too. */
 export const codeGuessesMax = 15;
-/** Maximum number of codes per window: to one number (R-KEY-3), for one account, to one IP address, and to the numbers
+/** Maximum number of codes per window: to one number (R-KEY-3; those for known browsers and sessions count apart), for one account, to one IP address, and to the numbers
  * of one country. The total per day is configured. */
 export const codeSendsMax = {
   phone: [
@@ -380,7 +380,7 @@ export const codeSendsMax = {
 } as const;
 /** Maximum number of codes per day where the configuration does not say. */
 export const codesDailyDefault = 1_000;
-/** Maximum number of wrong passwords, authenticator codes or links per window: for one user, and from one IP address. */
+/** Maximum number of wrong passwords or authenticator codes per window: for one user, from one IP address. */
 export const failuresMax = {
   subject: { max: 10, withinMs: 15 * minute },
   address: { max: 50, withinMs: 15 * minute },

@@ -16,6 +16,10 @@ export interface BrowserSession {
   readonly token: string | undefined;
   /** Sets the session cookie, valid for `maxAgeMs`; `undefined` deletes it. */
   keep(token: string | undefined, maxAgeMs?: number): void;
+  /** The cookie that outlives sessions and proves earlier sign-ins; `undefined` where there is none. */
+  readonly known: string | undefined;
+  /** Sets that cookie, valid for `maxAgeMs`. */
+  remember(known: string, maxAgeMs: number): void;
 }
 
 /** The browser session of an RPC. Only the console edge sets it. */

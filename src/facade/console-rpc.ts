@@ -86,18 +86,25 @@ function browserSessionOf(
 ): BrowserSession {
   const isSecure = request.protocol === "https" || (publicUrl?.startsWith("https:") ?? false);
   // Browsers accept a cookie with this prefix only from this very host and over https.
-  const name = isSecure ? "__Host-uas_console" : "uas_console";
+  const prefix = isSecure ? "__Host-" : "";
+  const [name, knownName] = [`${prefix}uas_console`, `${prefix}uas_browser`];
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  const cookies = new Map<string, string>();
+  const set = (cookie: string, value: string, maxAgeMs: number): void => {
+    // A later one of the same name replaces it.
+    cookies.set(
+      cookie,
+      `${cookie}=${value}; Max-Age=${Math.floor(maxAgeMs / 1_000)}; ${attributes}`,
+    );
+    reply?.raw.setHeader("set-cookie", [...cookies.values()]);
+  };
   return {
     ipAddress: request.ip,
     userAgent: request.headers["user-agent"] ?? "",
     token: readCookie(request.headers.cookie, name),
-    keep(token = "", maxAgeMs = 0) {
-      const seconds = Math.floor(maxAgeMs / 1_000);
-      const cookie = `${name}=${token}; Max-Age=${seconds}; ${attributes}`;
-      // A later one replaces it.
-      reply?.raw.setHeader("set-cookie", cookie);
-    },
+    keep: (token = "", maxAgeMs = 0) => set(name, token, maxAgeMs),
+    known: readCookie(request.headers.cookie, knownName),
+    remember: (known, maxAgeMs) => set(knownName, known, maxAgeMs),
   };
 }
 

@@ -1,4 +1,4 @@
-/** A browser of the console: keeps one cookie, says where its requests come from, speaks Connect. */
+/** A browser of the console: keeps its cookies, says where its requests come from, speaks Connect. */
 import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { DescService } from "@bufbuild/protobuf";
@@ -15,8 +15,10 @@ export interface Browser {
   readonly users: Client<typeof UserService>;
   /** Another service of the contract, with this browser's cookie. */
   client<S extends DescService>(service: S): Client<S>;
-  /** The cookie, as it would be sent: `name=value`. `undefined`: none. */
+  /** The cookie of the session, as it would be sent: `name=value`. `undefined`: none. */
   cookie: string | undefined;
+  /** The cookie by which the browser is known after it has signed in, as it would be sent. */
+  known: string | undefined;
   /** Every `set-cookie` so far. */
   readonly setCookies: readonly string[];
 }
@@ -29,12 +31,14 @@ export function openBrowser(
   const setCookies: string[] = [];
   const keepCookies: Interceptor = (next) => async (request) => {
     for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
-    if (browser.cookie !== undefined) request.header.set("cookie", browser.cookie);
+    const cookies = [browser.cookie, browser.known].filter((each) => each !== undefined);
+    if (cookies.length > 0) request.header.set("cookie", cookies.join("; "));
     const response = await next(request);
     for (const line of response.header.getSetCookie()) {
       setCookies.push(line);
       const [pair = ""] = line.split(";");
-      browser.cookie = /Max-Age=0(;|$)/.test(line) ? undefined : pair;
+      if (/^(__Host-)?uas_browser=/.test(pair)) browser.known = pair;
+      else browser.cookie = /Max-Age=0(;|$)/.test(line) ? undefined : pair;
     }
     return response;
   };
@@ -50,6 +54,7 @@ export function openBrowser(
     users: createClient(UserService, transport),
     client: (service) => createClient(service, transport),
     cookie: undefined,
+    known: undefined,
     setCookies,
   };
   return browser;

@@ -79,6 +79,7 @@ export function requestOf(phone: number, ip: number, account: number): CodeReque
     ipAddress: `192.0.2.${ip}`,
     accountId: accounts[account],
     language: "en",
+    isKnown: false,
     isWanted: true,
     isAwaited: true,
   };

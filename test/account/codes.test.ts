@@ -21,7 +21,7 @@ describe("R-KEY-3: a code", () => {
     await expect(codes.check(request, shown)).rejects.toThrow("expired");
   });
 
-  it("allows 5 checks, and a number 15 wrong ones a day, however many codes are sent", async () => {
+  it("allows 5 checks, and a browser 15 wrong ones of a number a day, however many codes are sent", async () => {
     const { codes } = rig.open();
     const request = requestOf(1, 1, 0);
     const wrongs: string[] = [];

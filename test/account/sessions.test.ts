@@ -47,6 +47,9 @@ class FakeVisit implements BrowserSession {
   keep(token: string | undefined): void {
     this.token = token;
   }
+
+  readonly known = undefined;
+  remember(): void {}
 }
 
 async function pass(ms: number): Promise<void> {

@@ -111,6 +111,9 @@ describe("the cookie", () => {
       expect.stringMatching(
         /^uas_console=[\w-]{43}; Max-Age=604800; Path=\/; HttpOnly; SameSite=Lax$/,
       ),
+      expect.stringMatching(
+        /^uas_browser=[\w.~-]+; Max-Age=31536000; Path=\/; HttpOnly; SameSite=Lax$/,
+      ),
     ]);
     const behind = { "sec-fetch-site": "same-origin", "x-forwarded-proto": "https" };
     const secure = openBrowser(gateway.url, behind);
@@ -118,6 +121,9 @@ describe("the cookie", () => {
     expect(secure.setCookies).toEqual([
       expect.stringMatching(
         /^__Host-uas_console=[\w-]{43}; Max-Age=604800; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+      ),
+      expect.stringMatching(
+        /^__Host-uas_browser=[\w.~-]+; Max-Age=31536000; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
       ),
     ]);
     expect((await secure.session.getSession({})).session?.isCurrent).toBe(true);

@@ -40,6 +40,8 @@ export interface CodeRequest extends CodeBinding {
   readonly ipAddress: string;
   readonly accountId: string | undefined;
   readonly language: "en" | "zh";
+  /** Whether it is for a session, or a browser that has signed in with this number before. Strangers' codes count apart. */
+  readonly isKnown: boolean;
   /** False: nothing is sent and no code will match, but everything looks and counts as if one had been sent. */
   readonly isWanted: boolean;
   /** Whether to wait for the SMS provider, and to fail if it fails. */
@@ -97,12 +99,12 @@ const sql = {
   lockSends: `select pg_advisory_xact_lock(hashtext('uas one-time code'))`,
   lockPhone: `select pg_advisory_xact_lock(hashtext('uas one-time code'), hashtext($1))`,
   add: `insert into one_time_code
-      (id, purpose, subject, binding, phone, country, ip_address, account_id, mac, expire_time)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + interval '${codeMs} ms')
+      (id, purpose, subject, binding, phone, country, ip_address, account_id, mac, is_known, expire_time)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + interval '${codeMs} ms')
     returning expire_time`,
   newest: `select id, mac, wrong, use_time is null and expire_time > now() as is_live,
       (select coalesce(sum(wrong), 0)::int from one_time_code
-        where phone = $3 and create_time > now() - interval '1 day') as guesses
+        where phone = $3 and binding = $4 and create_time > now() - interval '1 day') as guesses
     from one_time_code where purpose = $1 and subject = $2 and phone = $3 and binding = $4
     order by create_time desc limit 1`,
   wrong: `update one_time_code set wrong = wrong + 1 where id = $1`,
@@ -169,8 +171,8 @@ type CodeVerdict =
   | { readonly kind: "expired" | "blocked" };
 
 /**
- * Checks a code against the newest row of its binding. The number of checks per code and of wrong codes per phone
- * number and day is limited, so that requesting another code gives no more guesses.
+ * Checks a code against the newest row of its binding. The number of checks per code, and of wrong codes per number,
+ * browser and day, is limited. Whoever changes the browser needs another code; their number is limited, too.
  *
  * @param macFor the keyed hash that the row has if the code is right
  */
@@ -184,7 +186,7 @@ function classifyCode(row: NewestRow | undefined, macFor: (id: string) => Buffer
 const refusals = {
   wrong: "the code is wrong: check it, or request another one",
   expired: "the code has expired or was tried too often: request another one",
-  blocked: "too many wrong codes were tried for this number: try again in a day",
+  blocked: "too many wrong codes were tried in this browser: try again in a day",
 } as const;
 
 function badCode(kind: keyof typeof refusals, param: string): GatewayError {
@@ -247,6 +249,7 @@ async function admit(
     binding,
     ...where,
     mac,
+    request.isKnown,
   ]);
   if (rows[0] === undefined) throw new Error("unreachable");
   return rows[0].expire_time;

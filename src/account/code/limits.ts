@@ -12,6 +12,8 @@ interface Sending {
   readonly ipAddress: string;
   /** `undefined` for unknown users. */
   readonly accountId: string | undefined;
+  /** See CodeRequest. */
+  readonly isKnown: boolean;
 }
 
 /** The scope of a limit; `all` is the operator's own. */
@@ -26,9 +28,9 @@ interface ReachedLimit {
 
 const dayMs = 24 * 60 * 60_000;
 
-/** The SQL condition for rows that count; parameters `$1` to `$4` are those of {@link reachedLimit}. */
+/** The SQL condition for rows that count; parameters `$1` to `$6` are those of {@link reachedLimit}. */
 const countedBy: Readonly<Record<LimitScope, string>> = {
-  phone: "phone = $1",
+  phone: "phone = $1 and is_known = $6",
   country: "country = $2",
   address: "ip_address = $3",
   account: "account_id = $4",
@@ -58,8 +60,8 @@ export async function reachedLimit(
   sending: Sending,
   dailyMax: number,
 ): Promise<ReachedLimit | undefined> {
-  const { phone, country, ipAddress, accountId } = sending;
-  const values = [phone, country, addressGroup(ipAddress), accountId ?? null, dailyMax];
+  const { phone, country, ipAddress, accountId, isKnown } = sending;
+  const values = [phone, country, addressGroup(ipAddress), accountId ?? null, dailyMax, isKnown];
   const { rows } = await client.query<{ scope: LimitScope; wait_ms: number }>(reachedSql, values);
   const [row] = rows;
   return row && { scope: row.scope, waitMs: row.wait_ms };

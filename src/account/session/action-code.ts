@@ -42,6 +42,7 @@ export function createActionCodeRpc(
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
         language: languageOf(user.language) || "en",
+        isKnown: true,
         isWanted: true,
         isAwaited: true,
       });

@@ -1,6 +1,6 @@
 /** Counts wrong passwords and authenticator codes. After too many, attempts are refused for a while. SQL: counted under advisory locks. */
 import { createHash } from "node:crypto";
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { failuresMax } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { transact } from "../../db/transaction.ts";
@@ -13,6 +13,9 @@ export interface Attempt {
   /** A user id, or the text typed in its place. */
   readonly subject: string;
   readonly ipAddress: string;
+  /** The browser with which the user has signed in before, or the session: its failures count apart from those of
+   * strangers. Default: a stranger. */
+  readonly knownAs?: string | undefined;
 }
 
 /** The attempts of all processes. */
@@ -24,6 +27,13 @@ export interface Failures {
    * @throws GatewayError RATE_LIMIT_EXCEEDED after too many failures
    */
   begin(attempt: Attempt): Promise<() => Promise<void>>;
+  /**
+   * As {@link begin}, for authenticator codes: also counts over the authenticator's life (R-KEY-5). A right code resets the
+   * count of a known browser or session; that of strangers stays.
+   *
+   * @param attempt its `subject` tells the authenticator, so that a new one begins with a new count
+   */
+  beginTotp(attempt: Attempt): Promise<() => Promise<void>>;
 }
 
 const { subject, address } = failuresMax;
@@ -59,6 +69,17 @@ export function createFailures(pool: Pool): Failures {
       });
       return async () => void (await mapDatabaseLoss(pool.query(sql.forgive, [id])));
     },
+
+    async beginTotp(attempt) {
+      const [key] = keysOf(attempt);
+      const forgive = await this.begin(attempt);
+      await transact(pool, (client) => countGuess(client, key));
+      const forgiveGuess = attempt.knownAs === undefined ? guessSql.forgive : guessSql.reset;
+      return async () => {
+        await forgive();
+        await mapDatabaseLoss(pool.query(forgiveGuess, [key]));
+      };
+    },
   };
 }
 
@@ -69,7 +90,52 @@ function tooMany(waitSeconds: number): GatewayError {
 }
 
 /** Texts that users typed are stored as hashes only, since they may be anything. */
-function keysOf({ subject: about, ipAddress }: Attempt): [string, string] {
-  const digest = createHash("sha256").update(about).digest("base64url");
-  return [digest, addressGroup(ipAddress)];
+function keysOf({ subject: about, ipAddress, knownAs }: Attempt): [string, string] {
+  if (knownAs === undefined) return [digestOf(about), addressGroup(ipAddress)];
+  return [digestOf(`${about}\n${knownAs}`), digestOf(knownAs)];
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}
+
+/**
+ * Wrong codes of an authenticator over its life, from browsers that its user has never signed in with: three of a million
+ * codes are right at a time, so that guessing succeeds with 30 × 3e-6 = 9e-5 (R-KEY-5). Known browsers and sessions have
+ * counts of their own, which a right code resets.
+ */
+export const totpGuessesMax = 30;
+
+/** After so many of them each wrong code doubles the wait for the next one, from half a minute to a day. */
+export const totpFreeGuesses = 5;
+const totpWaitMs = { first: 30_000, most: 24 * 60 * 60 * 1_000 };
+
+const guessSql = {
+  find: `select wrong, extract(epoch from now() - last_time)::float8 * 1000 as age_ms
+    from totp_guess where subject = $1`,
+  add: `insert into totp_guess as g (subject, wrong) values ($1, 1)
+    on conflict (subject) do update set wrong = g.wrong + 1, last_time = now()`,
+  forgive: `update totp_guess set wrong = greatest(wrong - 1, 0) where subject = $1`,
+  reset: `delete from totp_guess where subject = $1`,
+} as const;
+
+/** Counts a guess before it is checked. @throws GatewayError RATE_LIMIT_EXCEEDED */
+async function countGuess(client: PoolClient, key: string): Promise<void> {
+  await client.query(sql.lock, [[key]]);
+  const { rows } = await client.query<{ wrong: number; age_ms: number }>(guessSql.find, [key]);
+  const { wrong, age_ms: ageMs } = rows[0] ?? { wrong: 0, age_ms: 0 };
+  if (wrong >= totpGuessesMax) throw lockedForStrangers();
+  const waitMs = wrong < totpFreeGuesses ? 0 : waitAfter(wrong - totpFreeGuesses) - ageMs;
+  if (waitMs > 0) throw tooMany(waitMs / 1_000);
+  await client.query(guessSql.add, [key]);
+}
+
+function waitAfter(doublings: number): number {
+  return Math.min(totpWaitMs.first * 2 ** doublings, totpWaitMs.most);
+}
+
+function lockedForStrangers(): GatewayError {
+  const text =
+    "too many wrong authenticator codes were tried: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`";
+  return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { param: "totp_code" });
 }

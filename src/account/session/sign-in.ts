@@ -34,15 +34,15 @@ export function createSignInRpcs(
     async signInWithPassword({ email, password, totpCode }, context) {
       const browser = requireBrowserSession(context);
       const address = email.trim().toLowerCase();
-      const attempt = { subject: `password ${address}`, ipAddress: browser.ipAddress };
-      const forgive = await failures.begin(attempt);
       const user = address.length > 320 ? undefined : await users.byEmail(address);
+      const from = fromOf(room, browser, user);
+      const forgive = await failures.begin({ subject: `password ${address}`, ...from });
       const isRight = await isPassword(password, user?.passwordHash ?? null);
       if (!isRight || user === undefined) {
         throw refused("wrong e-mail address or password: check both");
       }
       await forgive();
-      await room.checkTotp(user, totpCode, browser.ipAddress);
+      await room.checkTotp(user, totpCode, from);
       return open(room, user, context, SignInMethod.PASSWORD);
     },
 
@@ -69,13 +69,15 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
       const browser = requireBrowserSession(context);
       if (!rules.hasCodes) throw noSms();
       const { number, callingCode } = parsePhone(request.phone, rules.countries);
-      const isWanted = rules.hasSignUp || (await users.byPhone(number)) !== undefined;
+      const user = await users.byPhone(number);
+      const isWanted = rules.hasSignUp || user !== undefined;
       const sent = codes.send({
         ...signInCode(number, browserOf(browser)),
         country: callingCode,
         ipAddress: browser.ipAddress,
         accountId: undefined,
         language: languageOf(request.language) || "en",
+        isKnown: fromOf(room, browser, user).knownAs !== undefined,
         isWanted,
         // Otherwise the provider's response time would reveal whether a user has the number.
         isAwaited: rules.hasSignUp,
@@ -94,6 +96,13 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
       return { ...(await open(room, user, context, SignInMethod.CODE)), isNew: !found };
     },
   };
+}
+
+/** Where an attempt to sign in comes from: failures of strangers do not count against the user's own browsers. */
+function fromOf({ known }: SignInRoom, browser: BrowserSession, user: UserRow | undefined) {
+  const browserId = user && known.idOf(browser, user.id);
+  const knownAs = browserId === undefined ? undefined : `browser ${browserId}`;
+  return { ipAddress: browser.ipAddress, knownAs };
 }
 
 /** The binding of a sign-in code. */
@@ -120,7 +129,7 @@ async function requireSecond(
       "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
     );
   }
-  await room.checkTotp(user, totpCode, visit.ipAddress);
+  await room.checkTotp(user, totpCode, fromOf(room, visit, user));
 }
 
 async function addCustomer({ users, rules }: SignInRoom, phone: string): Promise<UserRow> {
@@ -137,13 +146,14 @@ async function addCustomer({ users, rules }: SignInRoom, phone: string): Promise
 }
 
 async function open(
-  { sessions, onSignIn }: SignInRoom,
+  { sessions, known, onSignIn }: SignInRoom,
   user: UserRow,
   context: HandlerContext,
   method: SignInMethod,
 ) {
   const browser = requireBrowserSession(context);
   const session = await sessions.open(browser, user.id, method);
+  known.remember(browser, user.id);
   onSignIn(method, user.id, browser.ipAddress);
   return { user: userMessage(user), session: sessionMessage(session, session.id) };
 }

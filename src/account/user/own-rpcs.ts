@@ -66,6 +66,8 @@ export function createOwnUserRpcs(
         ipAddress: requireBrowserSession(context).ipAddress,
         accountId: user.accountId,
         language: languageOf(user.language) || "en",
+        // The number may be anybody's.
+        isKnown: false,
         isWanted: true,
         isAwaited: true,
       });
@@ -112,7 +114,7 @@ async function requireProof(
   { room, requireStepUp, context, user }: ProofParts,
   { currentPassword, code }: { readonly currentPassword: string; readonly code: string },
 ): Promise<void> {
-  const { isFreshLink } = requireSession(context);
+  const { isFreshLink, sessionId } = requireSession(context);
   if (isFreshLink || (user.passwordHash == null && user.phone == null)) return;
   if (code !== "") {
     return requireStepUp(context, { action: CodeAction.SET_PASSWORD, subjectId: "", code });
@@ -120,6 +122,7 @@ async function requireProof(
   const attempt = {
     subject: `password ${user.email}`,
     ipAddress: requireBrowserSession(context).ipAddress,
+    knownAs: `session ${sessionId}`,
   };
   const forgive = await room.failures.begin(attempt);
   if (await isPassword(currentPassword, user.passwordHash ?? null)) return forgive();

@@ -1,7 +1,7 @@
 /** Checks authenticator codes as a second factor. */
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Sealing } from "../../core/sealing.ts";
-import type { Failures } from "../session/failures.ts";
+import type { Attempt, Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
 import { totpPeriod } from "./totp.ts";
 
@@ -17,20 +17,26 @@ export interface TotpCheckOptions {
   readonly sealing: () => Sealing;
 }
 
-/** Checks an authenticator code; accepts users without an authenticator. @throws GatewayError INVALID_REQUEST */
+/**
+ * Checks an authenticator code; accepts users without an authenticator.
+ *
+ * @param from where the code comes from: sign-ins and steps of a session are counted apart
+ * @throws GatewayError INVALID_REQUEST; RATE_LIMIT_EXCEEDED after too many wrong ones
+ */
 export type CheckTotp = (
   user: Pick<UserRow, "id" | "accountId" | "totp">,
   code: string,
-  ipAddress: string,
+  from: Pick<Attempt, "ipAddress" | "knownAs">,
 ) => Promise<void>;
 
 /** Creates the check. Each code is accepted once, so that an observed code is useless. */
 export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
-  return async (user, code, ipAddress) => {
+  return async (user, code, from) => {
     if (user.totp == null) return;
     if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
-    const attempt = { subject: `totp ${user.id}`, ipAddress };
-    const forgive = await failures.begin(attempt);
+    // By its sealed secret: the codes of another authenticator have a count of their own.
+    const subject = `totp ${user.id} ${Buffer.from(user.totp).toString("base64url")}`;
+    const forgive = await failures.beginTotp({ ...from, subject });
     const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
     const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());

@@ -2,7 +2,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
+import {
+  requireSession,
+  requireBrowserSession,
+  type RpcContext,
+} from "../../core/browser-session.ts";
 import type { SignInRoom } from "../room.ts";
 import { userMessage } from "./message.ts";
 import { requireUser } from "./store.ts";
@@ -31,7 +35,7 @@ export function createTotpRpcs(
       const user = await requireUser(room, own);
       const { id, accountId, totpPending: totp } = user;
       if (totp == null) throw refused("no authenticator is being set up: start it");
-      await checkTotp({ id, accountId, totp }, code, requireBrowserSession(context).ipAddress);
+      await checkTotp({ id, accountId, totp }, code, sessionFrom(context));
       const changed = await users.change(id, { totp, totpPending: null });
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
@@ -40,10 +44,16 @@ export function createTotpRpcs(
     async removeTotp({ code }, context) {
       const own = requireSession(context);
       const user = await requireUser(room, own);
-      if (!own.isFreshLink) await checkTotp(user, code, requireBrowserSession(context).ipAddress);
+      if (!own.isFreshLink) await checkTotp(user, code, sessionFrom(context));
       return { user: userMessage(await users.change(user.id, { totp: null, totpPending: null })) };
     },
   };
+}
+
+/** The session as a source of codes: strangers who try to sign in do not count against it. */
+function sessionFrom(context: RpcContext) {
+  const { ipAddress } = requireBrowserSession(context);
+  return { ipAddress, knownAs: `session ${requireSession(context).sessionId}` };
 }
 
 function refused(message: string): GatewayError {

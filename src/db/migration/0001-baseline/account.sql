@@ -84,6 +84,7 @@ create table one_time_code (
   create_time timestamptz not null default now(),
   expire_time timestamptz not null,
   use_time timestamptz null,
+  is_known boolean not null default false,
   constraint one_time_code_pkey primary key (id),
   constraint one_time_code_wrong_check check (wrong >= 0 and wrong <= 5)
 );
@@ -100,6 +101,15 @@ create table sign_in_link (
   expire_time timestamptz not null,
   constraint sign_in_link_pkey primary key (user_id),
   constraint sign_in_link_digest_unique unique (digest)
+);
+
+-- Wrong codes of an authenticator, hashed with the browser or session that they came from. Never deleted: the count is
+-- that of the authenticator's life.
+create table totp_guess (
+  subject text not null,
+  wrong integer not null,
+  last_time timestamptz not null default now(),
+  constraint totp_guess_pkey primary key (subject)
 );
 
 -- subject: who tried to sign in, hashed where it is an address that somebody typed.

@@ -1,0 +1,176 @@
+/** R-KEY-5: a stranger can neither guess a code nor lock the owner out. */
+import { describe, expect, it } from "vitest";
+import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
+import { totpCode } from "../../src/account/user/totp.ts";
+import { totpFreeGuesses, totpGuessesMax } from "../../src/account/session/failures.ts";
+import { codeChecksMax } from "../../src/config/limits.ts";
+import { ErrorCode } from "../../src/core/errors.ts";
+import {
+  actionCode,
+  type Browser,
+  createPhones,
+  failureOf,
+  letMinutePass,
+  signInWithCode,
+} from "./browser.ts";
+import { useConsole } from "./console.ts";
+
+const site = useConsole();
+const newPhone = createPhones();
+const password = "correct horse battery";
+
+const code = async (call: Promise<unknown>): Promise<ErrorCode> => (await failureOf(call)).code;
+
+/** Three codes for a number, each tried wrongly as often as it can be. */
+async function attack(phone: string): Promise<void> {
+  const stranger = site.browser();
+  for (let sent = 0; sent < 3; sent++) {
+    await letMinutePass(site.pool);
+    await stranger.session.sendSignInCode({ phone });
+    for (let count = 0; count < codeChecksMax; count++) {
+      await failureOf(stranger.session.signInWithCode({ phone, code: "0000000" }));
+    }
+  }
+}
+
+/** A member with a password and an authenticator, signed in with `browser`. */
+async function withTotp(browser: Browser) {
+  const { user } = await site.newMember(browser);
+  const email = `${user?.userId}@example.com`;
+  await browser.users.setPassword({ email, password });
+  const { secret } = await browser.users.startTotp({});
+  const period = Math.floor(Date.now() / 30_000);
+  await browser.users.confirmTotp({ code: totpCode(secret, period - 1) });
+  const wrong = totpCode(secret, period - 9);
+  return { email, secret, period, wrong };
+}
+
+describe("a stranger with wrong codes", () => {
+  it("does not keep the owner from signing in, in a new browser or in a known one", async () => {
+    const [phone, owner] = [newPhone(), site.browser()];
+    await signInWithCode(owner, phone);
+    await attack(phone);
+    await letMinutePass(site.pool);
+    expect((await signInWithCode(site.browser(), phone)).isNew).toBe(false);
+    await owner.session.signOut({});
+    expect((await signInWithCode(owner, phone)).isNew).toBe(false);
+  });
+
+  it("does not use up the codes of a known browser or of a session", async () => {
+    const [phone, owner, stranger] = [newPhone(), site.browser(), site.browser()];
+    await signInWithCode(owner, phone);
+    await letMinutePass(site.pool);
+    await stranger.session.sendSignInCode({ phone });
+    // Another code to this number within a minute, for a stranger and for the owner.
+    const limited = await failureOf(site.browser().session.sendSignInCode({ phone }));
+    expect(limited.code).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
+    await owner.session.signOut({});
+    expect((await signInWithCode(owner, phone)).isNew).toBe(false);
+  });
+
+  it("does not keep a session from its codes for actions", async () => {
+    const [phone, owner] = [newPhone(), site.browser()];
+    const { user } = await signInWithCode(owner, phone);
+    await attack(phone);
+    const step = await actionCode(owner, CodeAction.SET_PASSWORD);
+    const email = `${user?.userId}@example.com`;
+    await owner.users.setPassword({ email, password, code: step });
+    expect((await owner.session.getSession({})).user?.hasPassword).toBe(true);
+  });
+
+  it("is stopped itself", async () => {
+    const [phone, stranger] = [newPhone(), site.browser()];
+    for (let sent = 0; sent < 4; sent++) {
+      await letMinutePass(site.pool);
+      const { sent: told } = await stranger.session.sendSignInCode({ phone });
+      const shown = told?.developmentCode ?? "";
+      if (sent === 3) {
+        const failure = await failureOf(stranger.session.signInWithCode({ phone, code: shown }));
+        expect(failure.message).toContain("too many wrong codes");
+      }
+      for (let count = 0; count < codeChecksMax; count++) {
+        await failureOf(stranger.session.signInWithCode({ phone, code: "0000000" }));
+      }
+    }
+  });
+});
+
+describe("a stranger with wrong passwords", () => {
+  it("keeps other strangers out for a while, and never a browser of the owner or a session", async () => {
+    const owner = site.browser();
+    const { email, secret, period } = await withTotp(owner);
+    await owner.session.signOut({});
+    const totp = { email, password, totpCode: totpCode(secret, period) };
+    await owner.session.signInWithPassword(totp);
+    const wrong = { email, password: "a wrong password" };
+    for (let count = 0; count < 10; count++) {
+      await failureOf(site.browser().session.signInWithPassword(wrong));
+    }
+    expect(await code(site.browser().session.signInWithPassword({ email, password }))).toBe(
+      ErrorCode.RATE_LIMIT_EXCEEDED,
+    );
+    // Its own wrong one is wrong, not one too many.
+    expect(await code(owner.session.signInWithPassword(wrong))).toBe(ErrorCode.UNAUTHENTICATED);
+    const next = { password: "another password of mine", currentPassword: password };
+    await owner.users.setPassword({ email: "", ...next });
+    await owner.session.signOut({});
+    const last = { email, password: next.password, totpCode: totpCode(secret, period + 1) };
+    expect((await owner.session.signInWithPassword(last)).user?.hasTotp).toBe(true);
+    await site.pool.query("truncate sign_in_failure");
+  });
+});
+
+describe("an authenticator", () => {
+  it("is guessed with less than 1e-4 over its life, and its owner still gets in", async () => {
+    const owner = site.browser();
+    const { email, secret, period, wrong } = await withTotp(owner);
+    const guess = async () => {
+      // Time passes: neither the limit of minutes nor the growing wait stops anybody.
+      await site.pool.query("truncate sign_in_failure");
+      await site.pool.query("update totp_guess set last_time = last_time - interval '1 day'");
+      const right = { email, password, totpCode: wrong };
+      return code(site.browser().session.signInWithPassword(right));
+    };
+    for (let count = 0; count < totpGuessesMax; count++) {
+      expect(await guess()).toBe(ErrorCode.INVALID_REQUEST);
+    }
+    expect(await guess()).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
+    expect((totpGuessesMax * 3) / 1e6).toBeLessThan(1e-4);
+    const totp = { email, password, totpCode: totpCode(secret, period) };
+    expect(await code(site.browser().session.signInWithPassword(totp))).toBe(
+      ErrorCode.RATE_LIMIT_EXCEEDED,
+    );
+    await owner.session.signOut({});
+    expect((await owner.session.signInWithPassword(totp)).user?.hasTotp).toBe(true);
+    // A new one has a new count.
+    await owner.users.removeTotp({ code: totpCode(secret, period + 1) });
+    await site.pool.query("update console_user set totp_step = null");
+    const { secret: next } = await owner.users.startTotp({});
+    await owner.users.confirmTotp({ code: totpCode(next, period) });
+    const again = { email, password, totpCode: totpCode(next, period + 1) };
+    expect((await site.browser().session.signInWithPassword(again)).user?.hasTotp).toBe(true);
+  });
+
+  it("makes strangers wait longer after each wrong code, and not the session of its owner", async () => {
+    const owner = site.browser();
+    const { email, secret, period, wrong } = await withTotp(owner);
+    const attempt = { email, password, totpCode: wrong };
+    for (let count = 0; count < totpFreeGuesses; count++) {
+      expect(await code(site.browser().session.signInWithPassword(attempt))).toBe(
+        ErrorCode.INVALID_REQUEST,
+      );
+    }
+    const first = await failureOf(site.browser().session.signInWithPassword(attempt));
+    expect(first.code).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
+    await site.pool.query("update totp_guess set last_time = last_time - interval '30 s'");
+    await failureOf(site.browser().session.signInWithPassword(attempt));
+    const second = await failureOf(site.browser().session.signInWithPassword(attempt));
+    expect(second.retryAfterSeconds).toBeGreaterThan(first.retryAfterSeconds ?? 0);
+    // A link of a moment ago would need no code.
+    await site.pool.query("update console_session set create_time = now() - interval '1 hour'");
+    expect(await code(owner.users.removeTotp({ code: wrong }))).toBe(ErrorCode.INVALID_REQUEST);
+    const { user } = await owner.users.removeTotp({ code: totpCode(secret, period) });
+    expect(user?.hasTotp).toBe(false);
+    await site.pool.query("truncate sign_in_failure");
+  });
+});
