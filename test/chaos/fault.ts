@@ -10,8 +10,9 @@ export interface Fault {
    * - `frozen`: it is stopped until others take it for dead, and goes on then
    * - `backend`: the database's process that runs a batch is killed
    * - `server`: the database is stopped immediately and starts again
+   * - `stalled`: the database keeps its connections open and answers nothing for seconds
    */
-  readonly kind: "point" | "random" | "frozen" | "backend" | "server";
+  readonly kind: "point" | "random" | "frozen" | "backend" | "server" | "stalled";
 }
 
 /** Those that need a database of the harness's own. */
@@ -26,4 +27,5 @@ export const faults: readonly Fault[] = [
   { name: "frozen, taken for dead, thawed", kind: "frozen" },
   { name: "kill -9 of the database's backend", kind: "backend" },
   { name: "immediate stop of the database", kind: "server" },
+  { name: "frozen database", kind: "stalled" },
 ];

@@ -96,8 +96,8 @@ async function main(): Promise<void> {
   const plan = readPlan();
   endWithParent();
   const { url, dataDir, timings } = plan;
-  const at = crashAt(plan);
-  const points = at === undefined ? {} : { at };
+  const failpoint = crashAt(plan);
+  const points = failpoint === undefined ? {} : { failpoint };
   const history = new HistoryWriter(plan.history);
   const ledger = createLedger({
     url,

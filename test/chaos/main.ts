@@ -1,8 +1,8 @@
 /**
  * `npm run chaos`: kills gateways, their database's processes and their database at every point where money
  * moves, and compares what clients were told with the books; then workers and senders of webhooks at each of their
- * points. `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
- * `--mode ledger|gateway|tasks`, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
+ * points, and one of two containers that share a data folder. A fault that never came is a failure. `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
+ * `--mode ledger|gateway|tasks|containers`, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
  * timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { hasContainers, runContainers } from "./containers.ts";
 import { faults } from "./fault.ts";
 import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
@@ -25,6 +26,8 @@ interface Options {
   readonly modes: readonly Mode[];
   /** Whether tasks and webhooks get their rounds too. */
   readonly areTasksRun: boolean;
+  /** Whether containers that share a data folder get theirs. */
+  readonly areContainersRun: boolean;
   readonly lanes: number;
   readonly isFast: boolean;
 }
@@ -41,8 +44,8 @@ function readOptions(): Options {
     },
   });
   const { mode, only } = values;
-  if (mode !== undefined && !isMode(mode) && mode !== "tasks") {
-    throw new Error("--mode is ledger, gateway or tasks");
+  if (mode !== undefined && !isMode(mode) && mode !== "tasks" && mode !== "containers") {
+    throw new Error("--mode is ledger, gateway, tasks or containers");
   }
   return {
     rounds: wholeNumber("--rounds", values.rounds),
@@ -52,6 +55,7 @@ function readOptions(): Options {
     isFast: values.fast,
     modes: allModes.filter((one) => mode === undefined || mode === one),
     areTasksRun: mode === "tasks" || (mode === undefined && only === ""),
+    areContainersRun: mode === "containers" || (mode === undefined && only === ""),
   };
 }
 
@@ -91,6 +95,7 @@ async function main(): Promise<void> {
   const options = readOptions();
   if (options.modes.length > 0) await killMoney(options);
   if (options.areTasksRun) await killTasks(options);
+  if (options.areContainersRun) await killContainers(options);
   process.exit();
 }
 
@@ -98,6 +103,26 @@ async function killTasks({ rounds }: Options): Promise<void> {
   const failed = await runTaskRounds(rounds);
   print(`tasks and webhooks, ${rounds} rounds: ${failed === 0 ? "nothing is lost" : "WRONG"}`);
   if (failed > 0) process.exitCode = 1;
+}
+
+/** Top-ups of a round before and after the kill. */
+const bookings = 20;
+
+async function killContainers({ rounds }: Options): Promise<void> {
+  if (!hasContainers()) {
+    print("containers: not run, this machine does not let us make any (unshare needs root)");
+    return;
+  }
+  for (let round = 0; round < rounds; round++) {
+    const { acknowledged, takeoverMs, problems } = await runContainers(bookings);
+    const seconds = (takeoverMs / 1_000).toFixed(1);
+    const isRight = problems.length === 0;
+    print(
+      `containers: ${acknowledged} top-ups, taken over after ${seconds} s: ${isRight ? "nothing is lost" : "WRONG"}`,
+    );
+    for (const problem of problems) print(problem);
+    if (!isRight) process.exitCode = 1;
+  }
 }
 
 async function killMoney(options: Options): Promise<void> {
@@ -120,7 +145,9 @@ async function killMoney(options: Options): Promise<void> {
     const ran = await Promise.race([runs, interrupted.promise]);
     print(`\n${tableOf(ran)}\n`);
     const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
-    const isRight = isGood(sumUp(ran));
+    const sums = sumUp(ran);
+    const isRight = isGood(sums);
+    for (const fault of sums.missed) print(`${fault}: never came, nothing is proven of it`);
     print(`seed ${options.seed}, ${minutes} min: ${isRight ? "the books are right" : "WRONG"}`);
     if (!isRight) process.exitCode = 1;
   } finally {

@@ -40,8 +40,8 @@ const shortTimings: Partial<LedgerTimings> = {
   recoveryMs: 500,
 };
 
-/** How long anything may be left open, in milliseconds. With a tenth of the timings it takes a tenth of that, and
- * more on a machine where processes wait for a processor: the table says how long. */
+/** How long the holds of a dead process may be left open, in milliseconds (R-MON-7). Also with a tenth of the timings: it
+ * takes a tenth of that, and more on a machine where processes wait for a processor. The table says how long. */
 const cleanLimitMs = 60_000;
 
 /** How long a process may work before it must have come by its point, in milliseconds. */
@@ -100,7 +100,9 @@ class Round {
   #isBeside(): boolean {
     const { fault, seed } = this.#options;
     if (fault.kind === "frozen") return true;
-    return seed % 2 === 0 && !fault.name.startsWith("sweep.") && fault.name !== "journal.replayed";
+    return (
+      seed % 2 === 0 && !fault.name.startsWith("recovery.") && fault.name !== "journal.replayed"
+    );
   }
 
   /** Lets the fault happen. Returns whether it did where it was planned. */
@@ -109,13 +111,14 @@ class Round {
     if (fault.kind === "point") return this.#hitPoint(fault.name);
     if (fault.kind === "random") return this.#hitAnyTime();
     if (fault.kind === "frozen") return this.#freeze();
+    if (fault.kind === "stalled") return this.#stall();
     return this.#hitDatabase(fault.kind);
   }
 
   async #hitPoint(point: string): Promise<boolean> {
     const [operation] = point.split(".");
-    // What is swept and replayed is what another one has left.
-    if (operation === "sweep") await this.#leave("holds");
+    // What is recovered and replayed is what another one has left.
+    if (operation === "recovery") await this.#leave("holds");
     if (point === "journal.replayed") await this.#leave("journal");
     const child = await this.#start(6, { point, hit: this.#chooseHit(point) });
     const ended = child.ended.then(() => true);
@@ -137,7 +140,7 @@ class Round {
   /** How often it passes there before it ends. What happens once, ends it at once. */
   #chooseHit(point: string): number {
     const [operation = ""] = point.split(".");
-    if (operation === "sweep" || point === "journal.replayed") return 1;
+    if (operation === "recovery" || point === "journal.replayed") return 1;
     return this.#from(1, operation === "journal" || operation === "heartbeat" ? 2 : 60);
   }
 
@@ -175,6 +178,21 @@ class Round {
     await sleep(this.#from(50, 300));
     await this.#stop(child);
     return isLeft;
+  }
+
+  /** The database keeps its connections open and does not answer, for longer than any call waits. */
+  async #stall(): Promise<boolean> {
+    const child = await this.#start(6);
+    for (let times = 2; times > 0; times--) {
+      await sleep(this.#from(50, 300));
+      this.#site.proxy.hang();
+      await sleep(this.#from(1_500, 4_000));
+      this.#site.proxy.resume();
+    }
+    await sleep(this.#from(50, 300));
+    if (this.#random() < 0.5) await child.kill();
+    else await this.#stop(child);
+    return true;
   }
 
   async #hitDatabase(kind: "backend" | "server"): Promise<boolean> {

@@ -14,6 +14,8 @@ export interface Sums {
   readonly stuck: number;
   /** Rounds that could not be run to their end. */
   readonly failed: number;
+  /** Faults that came in none of their rounds where they were planned: nothing was proven of them. */
+  readonly missed: readonly string[];
   /** The longest that anything was left open, in milliseconds: with a tenth of the timings, and with all. */
   readonly cleanMsMax: number;
   readonly fullCleanMsMax: number;
@@ -39,14 +41,21 @@ export function sumUp(rounds: readonly Ran[]): Sums {
     drift: sum(({ findings }) => findings.drift),
     stuck: sum(({ findings }) => findings.stuck),
     failed: rounds.length - results.length,
+    missed: missedOf(rounds),
     cleanMsMax: longest(false),
     fullCleanMsMax: longest(true),
   };
 }
 
 /** Whether nothing is wrong. */
-export function isGood({ lost, doubled, drift, stuck, failed }: Sums): boolean {
-  return lost + doubled + drift + stuck + failed === 0;
+export function isGood({ lost, doubled, drift, stuck, failed, missed }: Sums): boolean {
+  return lost + doubled + drift + stuck + failed + missed.length === 0;
+}
+
+function missedOf(rounds: readonly Ran[]): string[] {
+  const isHit = ({ result }: Ran): boolean => !(result instanceof Error) && result.isHit;
+  const groups = Map.groupBy(rounds, ({ mode, fault }) => `${mode}: ${fault.name}`);
+  return [...groups].filter(([, group]) => !group.some(isHit)).map(([name]) => name);
 }
 
 const columns = ["rounds", "hit", "calls", "settled", "lost", "doubled", "drift", "stuck"] as const;
