@@ -59,14 +59,16 @@ async function startElsewhere(lease?: LeaseTimings): Promise<Elsewhere> {
     lease === undefined ? program : [...container, ...program, JSON.stringify(lease)];
   const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   // It may have been killed before it is asked to end.
-  child.stdin.on("error", () => {});
+  for (const pipe of [child.stdin, child.stdout]) pipe.on("error", () => {});
   closers.push(async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.stdin.end();
       await once(child, "exit");
     }
   });
-  const [line]: unknown[] = await once(createInterface(child.stdout), "line");
+  const lines = createInterface(child.stdout);
+  const [line]: unknown[] = await once(lines, "line");
+  lines.on("error", () => {});
   return { child, ...JSON.parse(String(line)) };
 }
 
