@@ -170,14 +170,14 @@ describe("a price of 0 that the list names", () => {
 
 describe("fields of a list", () => {
   it("that no unit can say are named as not imported, once", async () => {
-    const tiers = [{ tier: { size: 9 }, input: 2, output: 2, input_audio: 3, output_audio: 8 }];
+    const tiers = [{ tier: { size: 9 }, input: 2, output: 2, input_video: 3, output_video: 8 }];
     const compared = await compare(
-      modelsDev({ input: 1, output: 1, input_audio: 3, output_audio: 4, tiers }),
+      modelsDev({ input: 1, output: 1, input_video: 3, output_video: 4, tiers }),
     );
     expect(compared.found?.[0]?.notImported).toEqual([
-      "input_audio 3",
-      "output_audio 4",
-      "output_audio 8 above 9 tokens",
+      "input_video 3",
+      "output_video 4",
+      "output_video 8 above 9 tokens",
     ]);
   });
 
