@@ -21,7 +21,6 @@ import { createInference } from "./inference/module.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
-import { createUpstream } from "./inference/upstream.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { formatUsd } from "./core/money.ts";
@@ -128,8 +127,7 @@ async function assemble(built: Parts): Promise<App> {
   const { pool, url } = database;
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
-  const { vendors, storing, clients, targets } = openVendors({ ...built, shared: { pool, url } });
-  const upstream = createUpstream({ targets, metrics, log });
+  const { vendors, storing, clients, upstream, sharing } = openVendors({ ...built, database });
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool, masterKey, vendors: storing, metrics, log });
@@ -157,7 +155,7 @@ async function assemble(built: Parts): Promise<App> {
   });
   await authenticator.start();
   await prepareLedger(database, log);
-  const roomJobs = [jobs, targets, state.jobs, signIn.jobs, native.jobs];
+  const roomJobs = [jobs, ...sharing, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, alerts, tasks, working];
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys, warm];

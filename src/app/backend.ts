@@ -2,6 +2,7 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import { join } from "node:path";
@@ -22,6 +23,7 @@ import { keepMasterKey } from "../config/master-key.ts";
 import { createKeyCopies } from "../key/copies.ts";
 import type { SpentOf } from "../key/message.ts";
 import { createKeyService } from "../key/service.ts";
+import { createRouteService } from "../operator/route-service.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { createErrorMapping } from "../rpc/interceptor/error.ts";
 import { requestId } from "../rpc/interceptor/request-id.ts";
@@ -178,6 +180,7 @@ function createRooms({
     serve(KeyService, createKeyService(keyRoom)),
     ...billing.services,
     webhooks.service,
+    serve(RouteService, createRouteService({ pool, config })),
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
 }

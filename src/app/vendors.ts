@@ -1,8 +1,11 @@
 /** Opens the vendors of the configuration, once for each of their credentials. */
 import type { Logger } from "pino";
-import type { Config, Settings } from "../config/config.ts";
+import type { Config, Settings, VendorConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { type OpenVendor, Targets, type TargetsOptions } from "../inference/routing/targets.ts";
+import type { Database } from "../db/database.ts";
+import { HealthStore } from "../inference/routing/health-store.ts";
+import { type OpenVendor, Targets } from "../inference/routing/targets.ts";
+import { createUpstream, type Upstream } from "../inference/upstream.ts";
 import { vendorKinds } from "../vendor/index.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 
@@ -12,7 +15,7 @@ export interface OpenVendorsOptions {
   readonly settings: Settings;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly shared: TargetsOptions["shared"];
+  readonly database: Pick<Database, "pool" | "url">;
 }
 
 /** The vendors of a process. */
@@ -23,18 +26,24 @@ export interface Vendors {
   readonly storing: ReadonlyMap<string, Vendor>;
   /** All, to be closed. */
   readonly clients: readonly Vendor[];
-  readonly targets: Targets;
+  readonly upstream: Upstream;
+  /** Share breakers and health with other processes. */
+  readonly sharing: readonly { start(): Promise<void>; stop(): Promise<void> }[];
 }
 
 /** Opens the vendors that a route uses. */
 export function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
   const opened = openUsed(config);
   const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
+  const { metrics, log, database } = options;
+  const targets = new Targets({ metrics, log, vendors: shared, shared: database });
+  const health = new HealthStore({ pool: database.pool, targets, log });
   return {
     vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
     storing: storingVendors(opened),
     clients: [...opened.values()].flatMap(({ clients }) => clients),
-    targets: new Targets({ ...options, vendors: shared }),
+    upstream: createUpstream({ targets, metrics, log }),
+    sharing: [targets, health],
   };
 }
 
@@ -66,9 +75,10 @@ function openUsed(config: Config): ReadonlyMap<string, OpenVendor> {
   for (const [name, vendor] of config.vendors) {
     const kind = used.has(name) ? vendorKinds[vendor.kind] : undefined;
     if (kind === undefined) continue;
-    const [, ...others] = vendor.credentials ?? [];
-    const more = others.map(({ apiKey }) => kind.create({ ...vendor, apiKey }));
-    opened.set(name, { config: vendor, clients: [kind.create(vendor), ...more] });
+    const [first = vendor, ...others] = vendor.credentials ?? [];
+    const create = ({ apiKey }: Pick<VendorConfig, "apiKey">): Vendor =>
+      kind.create({ ...vendor, apiKey });
+    opened.set(name, { config: vendor, clients: [create(first), ...others.map(create)] });
   }
   return opened;
 }

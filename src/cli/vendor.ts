@@ -1,17 +1,62 @@
 /** `uas vendor …`. */
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { BreakerStateSchema, RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
+import { withBackend } from "./backend.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { presets } from "../config/presets.ts";
 import type { CliTools, Output } from "./context.ts";
 import { cell, table } from "./output.ts";
+import { enumWord, orNull, timeText } from "./values.ts";
 
 /** Adds the commands. */
-export function addVendorCommands(program: Command, { print }: CliTools): void {
+export function addVendorCommands(program: Command, { context, print }: CliTools): void {
   const vendor = program.command("vendor").description("look at vendors");
+  vendor
+    .command("list")
+    .description("list routes and credentials with their circuit breakers and health")
+    .option("--vendor <name>", "only those of this vendor", "")
+    .action(async (options: { vendor: string }) => {
+      print(await withBackend(context, ({ transport }) => routeList(transport, options.vendor)));
+    });
   vendor
     .command("presets")
     .description("list the vendors that `preset:` knows; needs no database")
     .action(() => print(presetList()));
+}
+
+async function routeList(transport: Transport, vendor: string): Promise<Output> {
+  const { routes } = await createClient(RouteService, transport).getRouteHealth({ vendor });
+  const json = routes.map((route) => ({
+    vendor: route.vendor,
+    model: orNull(route.model),
+    credential: orNull(route.credential),
+    breaker: enumWord(BreakerStateSchema, route.breaker),
+    breakerFailure: orNull(route.breakerFailure),
+    probeTime: timeText(route.probeTime),
+    attempts: route.attemptCount,
+    failed: route.failedCount,
+    inFlight: route.inFlight,
+    firstContentP50Ms: route.medianDuration ? durationMs(route.medianDuration) : null,
+    firstContentP95Ms: route.slowDuration ? durationMs(route.slowDuration) : null,
+    failure: orNull(route.failure),
+    failureTime: timeText(route.failureTime),
+  }));
+  const rows = json.map((route) => [
+    route.vendor,
+    cell(route.model),
+    cell(route.credential),
+    cell(route.breaker),
+    String(route.attempts),
+    String(route.failed),
+    String(route.inFlight),
+    cell(route.firstContentP50Ms),
+    cell(route.firstContentP95Ms),
+    cell(route.failure),
+  ]);
+  const columns = ["VENDOR", "MODEL", "CREDENTIAL", "BREAKER", "ATTEMPTS", "FAILED", "IN FLIGHT"];
+  return { json, text: table([...columns, "P50 MS", "P95 MS", "LAST FAILURE"], rows) };
 }
 
 function presetList(): Output {

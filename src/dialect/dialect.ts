@@ -26,6 +26,17 @@ export interface Dialect {
   readonly replyBody: (schema: DescMessage, message: Message) => JsonObject | Uint8Array;
 }
 
+/** Headers that name a conversation: of Claude Code, codex and other agents, in lower case. The first one counts. */
+export const conversationHeaders: readonly string[] = [
+  "x-claude-code-session-id",
+  "session_id",
+  "conversation_id",
+  "x-session-id",
+];
+
+/** Request headers that routing reads, in every style; they go to no vendor. */
+export const routingHeaders: readonly string[] = ["x-uas-route", ...conversationHeaders];
+
 /** A style for requests to vendors. */
 export interface VendorDialect extends VendorCodec {
   /** The dialect's name in configuration, logs and tables, for example `gemini`. */

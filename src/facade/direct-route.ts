@@ -4,6 +4,7 @@
  * do not run.
  */
 import type { IncomingMessage } from "node:http";
+import { routingHeaders } from "../dialect/dialect.ts";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
@@ -69,6 +70,7 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
   const style = dialects[dialect];
   const text = textDialects.get(dialect);
   if (text === undefined) throw new Error(`${label}: its dialect carries no text generation`);
+  const readHeaders = new Set([...text.forwardedHeaders, ...routingHeaders]);
   const isFormTaken = (request: IncomingMessage): boolean =>
     takesForms.has(mediaOperation) && isForm(request);
   const isCall = method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
@@ -86,8 +88,7 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
     },
     isForm: isFormTaken,
     handle(request, body, call, form) {
-      const forwarded = text.forwardedHeaders;
-      const options = { route, forwarded, isForm: form !== undefined };
+      const options = { route, forwarded: readHeaders, isForm: form !== undefined };
       const fields = readWireRequest(request, body, options);
       call.isRecorded = true;
       const { headers } = request;

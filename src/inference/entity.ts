@@ -115,6 +115,30 @@ export const BreakerEntity = defineEntity({
   },
 });
 
+/**
+ * Attempts at a route or credential in one minute, as one process counted them. `model` or `credential` is empty, as in
+ * {@link BreakerEntity}. `latencies`: successes by time to first content. `inFlight`: calls in flight at `updateTime`.
+ * `failure`: the last one of the minute; empty: none.
+ */
+export const RouteHealthEntity = defineEntity({
+  name: "RouteHealthEntity",
+  tableName: "route_health",
+  properties: {
+    minute: p.datetime().columnType("timestamptz").primary(),
+    process: p.uuid().primary(),
+    vendor: p.text().primary(),
+    model: p.text().primary(),
+    credential: p.text().primary(),
+    attempts: p.integer(),
+    failures: p.integer(),
+    latencies: p.array().columnType("int[]"),
+    inFlight: p.integer(),
+    failure: p.text(),
+    failureTime: p.datetime().columnType("timestamptz").nullable(),
+    updateTime: p.datetime().columnType("timestamptz"),
+  },
+});
+
 /** The tables of inference. */
 export const inferenceEntities = [
   StoredResponseEntity,
@@ -122,4 +146,5 @@ export const inferenceEntities = [
   ResponseEventEntity,
   UnlimitedRouteEntity,
   BreakerEntity,
+  RouteHealthEntity,
 ] as const;

@@ -29,6 +29,8 @@ interface TryOptions<Result> extends Omit<AttemptOptions, "prepare"> {
   hasFailed?(result: Result): boolean;
   /** Called with each failed attempt that another one may follow. Default: nothing. */
   onFailed?(destination: Destination, failed: FailedFacts): void;
+  /** The plan of the next model, when the last plan has no further attempt. Default: none. */
+  nextPlan?(): AttemptPlan | undefined;
   /** Ends the pauses between attempts. */
   readonly signal: CancelSignal;
 }
@@ -46,15 +48,21 @@ interface Begun<Result> {
 /** Makes attempts until one answers. @throws GatewayError of the last attempt */
 export async function tryRoutes<Result>(
   upstream: Upstream,
-  plan: AttemptPlan,
+  firstPlan: AttemptPlan,
   options: TryOptions<Result>,
 ): Promise<Result> {
+  let plan = firstPlan;
   let last: GatewayError | undefined;
   let spare: Begun<Result> | undefined;
   for (;;) {
     const next = plan.next();
     const destination = next instanceof Promise ? await next : next;
     if (destination === undefined) {
+      const other = options.nextPlan?.();
+      if (other !== undefined) {
+        plan = other;
+        continue;
+      }
       if (spare !== undefined) return spare.result;
       throw last ?? upstream.unserved(plan.pausedMs);
     }

@@ -8,14 +8,16 @@ import type { Metrics } from "../core/metrics.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { EventTooLongError } from "../dialect/sse/event-stream.ts";
 import { HttpFailure } from "../http/failure.ts";
+import { memberName } from "./headers.ts";
 import { unusableReply } from "./pipeline/failures.ts";
 import type { OperationName, Vendor, VendorCall } from "../vendor/vendor.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
+import { Affinity } from "./routing/affinity.ts";
 import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./routing/attempt-plan.ts";
 import type { AttemptFailure } from "./routing/breaker.ts";
 import { routePriorities } from "./routing/choice.ts";
-import type { Targets } from "./routing/targets.ts";
+import { average, type Targets } from "./routing/targets.ts";
 import {
   attemptFailureOf,
   attemptFailureOfKind,
@@ -46,9 +48,11 @@ export interface Upstream {
   attempt(destination: Destination, options: AttemptOptions): Promise<AttemptResult>;
   /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
   unserved(pausedMs?: number): GatewayError;
-  /** Records a failure of a vendor outside these attempts. @param what a text for operators */
+  /** Records a failure outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
   readonly targets: Targets;
+  /** Where conversations are. */
+  readonly affinity: Affinity;
 }
 
 /** Options of one attempt. */
@@ -112,12 +116,14 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
 class RoutedUpstream implements Upstream {
   readonly targets: Targets;
+  readonly affinity: Affinity;
   readonly #options: UpstreamOptions;
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 
   constructor(options: UpstreamOptions) {
     this.#options = options;
     this.targets = options.targets;
+    this.affinity = new Affinity(options.targets.clock);
   }
 
   plan(
@@ -143,16 +149,19 @@ class RoutedUpstream implements Upstream {
       const vendor = this.targets.vendor(route.vendor);
       const [client] = vendor?.credentials.map((credential) => credential.client) ?? [];
       const shares = { priority: priorities[index] ?? 0, weight: route.weight ?? 1 };
-      const details = vendor && plannedOf(vendor.config, model);
-      const planned = { route, detachedReadMs: 0, ...details, ...shares };
+      const details = vendor && {
+        vendorUrl: vendor.config.baseUrl,
+        detachedReadMs: detachedReadMs(vendor.config, model),
+      };
+      const name = memberName(`${route.vendor}/${route.model}`);
+      const planned = { route, name, detachedReadMs: 0, ...details, ...shares };
       if (operation !== undefined) {
         const canServe = dialect !== undefined && client?.[operation]?.dialects.has(dialect);
         return canServe ? [{ ...planned, dialect }] : [];
       }
       const spoken = client?.dialects;
-      const speaksIt = dialect !== undefined && spoken?.has(dialect);
       const [best] = spoken ?? [];
-      return [{ ...planned, dialect: speaksIt ? dialect : best }];
+      return [{ ...planned, dialect: dialect && spoken?.has(dialect) ? dialect : best }];
     });
   }
 
@@ -201,6 +210,7 @@ class RoutedUpstream implements Upstream {
     const { route, credential } = destination;
     const durationMs = performance.now() - startMs;
     this.#count(route.vendor, isRefusal ? "refused" : "ok");
+    route.pace.firstContentMs = average(route.pace.firstContentMs, durationMs);
     for (const target of [route, credential]) {
       target.health.answered(durationMs);
       this.targets.succeeded(target, startMs);
@@ -237,8 +247,8 @@ class RoutedUpstream implements Upstream {
     const isConnect = kind === "connect" || kind === "connect_timeout";
     this.#count(vendor, isConnect ? "connect" : kind === "reset" ? "failed" : kind);
     if (kind === "aborted") throw error;
-    const fields = { vendor, failure: kind, cause: cause.message };
-    this.#options.log.warn(fields, "a vendor gave no reply");
+    const { message } = cause;
+    this.#options.log.warn({ vendor, failure: kind, cause: message }, "a vendor gave no reply");
     const failure = attemptFailureOfKind(kind);
     this.#record(destination, failure, kind);
     // A job may be running: another route would run it twice.
@@ -254,8 +264,8 @@ class RoutedUpstream implements Upstream {
     this.#count(destination.route.vendor, "failed");
     this.#record(destination, "server", "unusable reply");
     const { internal } = reported;
-    const fields = { vendor: destination.route.vendor, internal };
-    this.#options.log.warn(fields, "a vendor sent a reply that cannot be used");
+    const { vendor } = destination.route;
+    this.#options.log.warn({ vendor, internal }, "a vendor sent a reply that cannot be used");
     return { error: reported, failure: "server", isSent: true };
   }
 
@@ -317,11 +327,6 @@ class Attempt implements OpenReply {
     route.inFlight--;
     credential.inFlight--;
   }
-}
-
-/** What is known of a route before a call. */
-function plannedOf(config: VendorConfig, model: ModelConfig) {
-  return { vendorUrl: config.baseUrl, detachedReadMs: detachedReadMs(config, model) };
 }
 
 /** The customer's error for a reply that cannot be read; `undefined`: the error is another. */

@@ -43,7 +43,11 @@ import {
   type WholeReply,
 } from "./pipeline/adapter.ts";
 import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
+import { conversationOf } from "./conversation.ts";
 import { estimateTokens } from "./metering.ts";
+import type { Conversation } from "./routing/affinity.ts";
+import { readPreferences } from "./routing/preferences.ts";
+import { hasRoutingMembers, takeRoutingMembers, type RoutingWishes } from "./routing-members.ts";
 import { requestSize } from "./tokens/request-size.ts";
 import {
   storeResponse,
@@ -82,8 +86,20 @@ export class WireAdapter extends CallAdapter<Buffer> {
   read(): WireRequest {
     const { request } = this.#options;
     checkRequest(request);
-    const { body } = request;
-    return new WireRequest(this.#options, { body, sent: undefined, previous: undefined });
+    const { body, headers } = request;
+    const header = headers["x-uas-route"];
+    const wishes =
+      header === undefined ? noWishes : { preferences: readPreferences(header, "x-uas-route") };
+    const plain = { body, sent: undefined, previous: undefined, wishes };
+    const read = new WireRequest(this.#options, plain);
+    if (!hasRoutingMembers(read.text.outline)) return read;
+    const { body: rest, ...taken } = takeRoutingMembers(body, read.text.outline);
+    const { preferences = taken.preferences } = wishes;
+    return new WireRequest(this.#options, {
+      ...plain,
+      body: rest,
+      wishes: { ...taken, preferences },
+    });
   }
 
   modelName(): string {
@@ -102,7 +118,11 @@ interface RequestBody {
   readonly previous: string | undefined;
   /** Bytes that the vendor has stored and its model reads. Default 0. */
   readonly storedBytes?: number;
+  /** What the request says about routing. */
+  readonly wishes: RoutingWishes;
 }
+
+const noWishes: RoutingWishes = {};
 
 /** A request in a wire style that has been read. */
 export class WireRequest extends ReadRequest<Buffer> {
@@ -111,6 +131,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   override readonly query: string;
   override readonly isLimitRequired: boolean;
   override readonly droppedOfReply: string[] = [];
+  override readonly wishes: RoutingWishes;
   readonly #options: WireAdapterOptions;
   readonly #style: TextDialect;
   readonly #read: RequestBody;
@@ -125,6 +146,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;
     this.#read = read;
+    this.wishes = read.wishes;
     this.#style = styleOf(dialect);
     this.dialect = dialect;
     this.query = query;
@@ -133,6 +155,16 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { storedBytes = 0 } = read;
     this.text =
       storedBytes === 0 ? text : { ...text, bytes: text.bytes + storedBytes, storedBytes };
+  }
+
+  override conversation(): Conversation | undefined {
+    const { headers } = this.#options.request;
+    return conversationOf(asBuffer(this.#read.body), this.text.outline, headers);
+  }
+
+  /** The model that the reply names. */
+  get #shownModel(): string {
+    return this.answeredBy ?? this.text.model;
   }
 
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
@@ -247,7 +279,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   #relayOptions({ route }: PlannedRoute): RelayOptions {
     const { text } = this;
     return {
-      publicModel: route.model === text.model ? undefined : text.model,
+      publicModel: route.model === this.#shownModel ? undefined : this.#shownModel,
       hideUsage: text.stream && !text.wantsUsage && !this.#options.request.reportCost,
       choices: text.choices,
     };
@@ -277,7 +309,6 @@ export class WireRequest extends ReadRequest<Buffer> {
   }
 
   #translation({ dialect }: PlannedRoute): Translation {
-    const { text } = this;
     const generation = this.#decoded();
     if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
     return {
@@ -290,7 +321,7 @@ export class WireRequest extends ReadRequest<Buffer> {
         return this.meter({ reported, inputTokens, textBytes, isComplete: true }).usage;
       },
       options: {
-        model: text.model,
+        model: this.#shownModel,
         callId: this.#options.callId.replaceAll("-", ""),
         created: this.#created,
         now: secondsSince1970,
@@ -337,7 +368,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     routes: readonly PlannedRoute[],
   ): Recalled<Buffer> {
     const sent = this.text.outline;
-    const request = new WireRequest(this.#options, { body, sent, previous, storedBytes });
+    const { wishes } = this;
+    const request = new WireRequest(this.#options, { body, sent, previous, storedBytes, wishes });
     if (vendor === undefined) return { request, routes };
     const [name, credential] = vendor.split("#");
     const sameVendor = routes

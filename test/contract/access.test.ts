@@ -83,6 +83,7 @@ const golden: Readonly<Record<string, keyof typeof Access>> = {
   "operator.v1.OperatorService/TestVendor": "OPERATOR",
   "operator.v1.OperatorService/ListConfiguredModels": "OPERATOR",
   "operator.v1.OperatorService/GetSystemInfo": "OPERATOR",
+  "operator.v1.RouteService/GetRouteHealth": "OPERATOR",
   "task.v1.TaskService/SubmitTask": "KEY",
   "task.v1.TaskService/GetTask": "CUSTOMER",
   "task.v1.TaskService/CancelTask": "CUSTOMER",

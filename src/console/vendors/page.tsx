@@ -10,11 +10,17 @@ import {
   OperatorService,
   type TestVendorResponse,
 } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
+import {
+  BreakerState,
+  type RouteHealth,
+  RouteService,
+} from "../../../gen/uas/operator/v1/route_service_pb.ts";
 import { useText } from "../common/language.tsx";
 import { durationText, msOf } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
 import { Badge, ErrorNote, Time } from "../ui/show.tsx";
+import { Table } from "../ui/table.tsx";
 
 /** How often the vendors are fetched, in milliseconds. */
 const refreshMs = 15_000;
@@ -68,6 +74,7 @@ function VendorCard({ vendor }: { vendor: VendorState }) {
       <div className="px-5 py-4">
         <Configured vendor={vendor} />
       </div>
+      <Routes vendor={vendor.vendor} />
       <VendorTest vendor={vendor.vendor} />
     </Card>
   );
@@ -168,6 +175,65 @@ function Configured({ vendor }: { vendor: VendorState }) {
         ...(line === 0 ? [] : [[text.place, text.line(line)] as const]),
       ]}
     />
+  );
+}
+
+/** The routes and credentials of a vendor, by their attempts in all processes. */
+function Routes({ vendor }: { vendor: string }) {
+  const { vendors: text } = useText();
+  const { data } = useQuery(
+    RouteService.method.getRouteHealth,
+    { vendor },
+    { refetchInterval: refreshMs },
+  );
+  return (
+    <Table
+      label={text.routes}
+      columns={[
+        {
+          id: "route",
+          title: text.route,
+          cell: ({ model, credential }) => (
+            <span className="font-mono text-xs">
+              {model || `${text.credential}: ${credential}`}
+            </span>
+          ),
+        },
+        { id: "breaker", title: text.breaker, cell: (row) => <Breaker health={row} /> },
+        {
+          id: "attempts",
+          title: text.attempts,
+          isNumber: true,
+          cell: ({ attemptCount, failedCount }) =>
+            text.failedOf(failedCount.toLocaleString(), attemptCount.toLocaleString()),
+        },
+        {
+          id: "pace",
+          title: text.firstContent,
+          isNumber: true,
+          from: "sm",
+          cell: ({ medianDuration }) =>
+            medianDuration === undefined
+              ? "—"
+              : durationText(Math.round(durationMs(medianDuration))),
+        },
+      ]}
+      rows={data?.routes}
+      keyOf={({ model, credential }) => `${model} ${credential}`}
+      empty={text.noRoutes}
+    />
+  );
+}
+
+function Breaker({ health: { breaker, breakerFailure } }: { health: RouteHealth }) {
+  const { vendors: text } = useText();
+  if (breaker === BreakerState.CLOSED) return <Badge tone="good">{text.closed}</Badge>;
+  const isOpen = breaker === BreakerState.OPEN;
+  return (
+    <span>
+      <Badge tone={isOpen ? "bad" : "warn"}>{isOpen ? text.open : text.halfOpen}</Badge>{" "}
+      <span className="font-mono text-xs text-muted">{breakerFailure}</span>
+    </span>
   );
 }
 

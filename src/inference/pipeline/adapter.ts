@@ -3,13 +3,18 @@ import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/price.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
-import type { ModelConfig, RouteConfig } from "../../config/config.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import type { Conversation } from "../routing/affinity.ts";
+import type { PlannedRoute } from "../routing/planned-route.ts";
+import type { RoutingWishes } from "../routing-members.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { type Delivered, meter, type Metered } from "../metering.ts";
+
+export type { FallbackModel, PlannedRoute } from "../routing/planned-route.ts";
 
 /** The facts of a request that routing and billing use. */
 export interface RequestSummary {
@@ -27,24 +32,6 @@ export interface RequestSummary {
   readonly storedBytes?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
-}
-
-/** A route, and the style of the request to its vendor. */
-export interface PlannedRoute {
-  readonly route: RouteConfig;
-  /** The dialect of the request; `undefined`: the vendor speaks none, or is not configured. */
-  readonly dialect: Dialect | undefined;
-  /** How long the reply is read after the client disconnected, to learn its usage, in milliseconds (R-MON-11):
-   * 0 stops the vendor at once, Infinity reads to the end. */
-  readonly detachedReadMs: number;
-  /** The vendor's configured address. Absent: it has none. */
-  readonly vendorUrl?: string;
-  /** Lower numbers are used first. Default 0. */
-  readonly priority?: number;
-  /** Its share of calls among routes of the same priority. Default 1. */
-  readonly weight?: number;
-  /** The only credential to use. Default: any of the vendor's. */
-  readonly credential?: string | undefined;
 }
 
 /** A request as it is sent to a vendor. */
@@ -152,6 +139,8 @@ export interface Recalled<Out extends Chunk> {
   readonly routes: readonly PlannedRoute[];
 }
 
+const noWishes: RoutingWishes = {};
+
 /** A request that has been read: it is encoded for vendors, and their replies are converted for the caller. */
 export abstract class ReadRequest<Out extends Chunk> {
   abstract readonly text: RequestSummary;
@@ -171,6 +160,15 @@ export abstract class ReadRequest<Out extends Chunk> {
   readonly droppedOfReply: readonly string[] = [];
   /** Whether the request may be sent again after a failure: not where a job may be running (R-ERR-5). Default true. */
   readonly isRepeatable: boolean = true;
+  /** What the request says about routing. Default: nothing. */
+  readonly wishes: RoutingWishes = noWishes;
+  /** The public name of the model that answered, where it is not the requested one. */
+  answeredBy: string | undefined;
+
+  /** The conversation that the request belongs to; `undefined`: none is recognised. */
+  conversation(): Conversation | undefined {
+    return undefined;
+  }
 
   /** Checks that the model is of the right kind. @throws GatewayError INVALID_REQUEST */
   checkModel(_model: ModelConfig): void {}

@@ -139,6 +139,11 @@ export class Call implements CallFacts {
     return this.#firstByteMs;
   }
 
+  /** Milliseconds since the first content came; 0: none came. */
+  get contentMs(): number {
+    return this.#answeredMs === 0 ? 0 : performance.now() - this.#answeredMs;
+  }
+
   /** Milliseconds spent in the gateway: before the last attempt, and between the first content's arrival and sending. */
   get overheadMs(): number {
     if (this.#attemptMs === 0) return this.durationMs;

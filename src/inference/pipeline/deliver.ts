@@ -213,6 +213,7 @@ function headOf<Out extends Chunk>(
   if (!isDetached) call.status = status;
   const isRelayed = planned.dialect === request.dialect;
   const headers = request.headers({ upstream, length, dropped, isRelayed });
+  if (planned.name !== undefined) headers["x-uas-route"] = planned.name;
   if (cost !== undefined) headers["x-uas-cost"] = cost;
   return { status, headers, dropped };
 }

@@ -7,7 +7,7 @@ import type { VendorReply } from "../../vendor/reply.ts";
 import { upstreamRequestId } from "../headers.ts";
 import { firstContentMs as firstContentDefaultMs } from "../../config/limits.ts";
 import type { ModelConfig, VendorConfig } from "../../config/config.ts";
-import type { Destination } from "../routing/attempt-plan.ts";
+import type { AttemptPlan, Binding, Destination } from "../routing/attempt-plan.ts";
 import { tryRoutes, type FailedFacts } from "../try-routes.ts";
 import type { OpenReply } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
@@ -48,6 +48,11 @@ export class Connection {
     return this.#open?.destination.planned;
   }
 
+  /** The route and credential that answered; `undefined`: none did. */
+  get destination(): Destination | undefined {
+    return this.#open?.destination;
+  }
+
   /** Whether a vendor received the whole request and did not refuse it: it then reads the input, and charges for it. */
   get isAccepted(): boolean {
     return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;
@@ -82,36 +87,90 @@ export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
-  const { call, context, request, routes, model, deps } = held;
-  const { upstream } = deps;
-  const plan = upstream.attempts(routes, {
-    retry: model.retry,
-    contextTokens: () => contextTokens(held),
-    isRepeatable: request.isRepeatable,
-  });
+  const { call, context, request } = held;
+  const conversation = new ConversationPlace(held);
+  let plan = planFor(held, held.routes, conversation);
   const silence = request.text.stream && request.isRepeatable ? new Silence(connection) : undefined;
+  let nextModel = 0;
   try {
-    return await tryRoutes(upstream, plan, {
+    const opened = await tryRoutes(held.deps.upstream, plan, {
       operation: request.operation,
       signal: context.signal,
+      nextPlan() {
+        const routes = held.fallbacks[nextModel++];
+        return routes && (plan = planFor(held, routes, conversation));
+      },
       callFor({ planned, route }) {
         call.attempting(route.vendor);
-        silence?.start(firstContentMs(model, route.owner.config));
+        silence?.start(firstContentMs(modelOf(held, planned), route.owner.config));
         return requestFor(held, planned, connection);
       },
-      begin: (answered) =>
-        begin(held, answered, {
-          ...{ connection, silence },
-          hasAlternatives: plan.hasAlternatives,
-        }),
+      begin: (answered) => {
+        const { hasAlternatives } = plan;
+        return begin(held, answered, { connection, silence, hasAlternatives });
+      },
       hasFailed: ({ reply }) => reply.kind === "stream" && reply.stream.hasFailedEarly,
       onFailed(destination, failed) {
         connection.abandoned();
         call.failed(destination, failed, possibleCost(held, destination, failed));
       },
     });
+    if (opened.reply.kind !== "refusal") conversation.served(connection.destination);
+    return opened;
   } finally {
     silence?.stop();
+  }
+}
+
+/** Plans the attempts at one model. */
+function planFor<Out extends Chunk>(
+  held: Held<Out>,
+  routes: readonly PlannedRoute[],
+  conversation: ConversationPlace,
+): AttemptPlan {
+  const { request, deps, model } = held;
+  const { retry } = routes[0]?.fallback?.model ?? model;
+  const isOnce = request.wishes.preferences?.allowFallbacks === false;
+  return deps.upstream.attempts(routes, {
+    retry: isOnce && request.wishes.preferences?.order === undefined ? onlyOnce : retry,
+    contextTokens: () => contextTokens(held),
+    isRepeatable: request.isRepeatable,
+    binding: () => conversation.find(),
+  });
+}
+
+const onlyOnce = { attempts: 1, withinMs: 0 };
+
+/** The model that takes the call on a route. */
+function modelOf<Out extends Chunk>({ model }: Held<Out>, { fallback }: PlannedRoute): ModelConfig {
+  return fallback?.model ?? model;
+}
+
+/** Where the conversation of a call is. Nothing is looked up for models with a single candidate. */
+class ConversationPlace {
+  readonly #held: Held<Chunk>;
+  #key: string | undefined;
+
+  constructor(held: Held<Chunk>) {
+    this.#held = held;
+  }
+
+  /** `undefined`: it has none yet. */
+  find(): Binding | undefined {
+    const { request, deps, call } = this.#held;
+    const { affinity } = deps.upstream;
+    const conversation = request.conversation();
+    if (conversation === undefined) return undefined;
+    const { accountId, keyId } = call.start;
+    this.#key = affinity.keyOf(conversation, { accountId, keyId, model: request.text.model });
+    return conversation.isFirst ? undefined : affinity.find(this.#key);
+  }
+
+  /** Records that a request of it was served. */
+  served(destination: Destination | undefined): void {
+    if (this.#key === undefined || destination === undefined) return;
+    const { route, credential } = destination;
+    this.#held.deps.upstream.affinity.bind(this.#key, route, credential);
   }
 }
 
@@ -127,9 +186,11 @@ async function begin<Out extends Chunk>(
   answered: OpenReply,
   { connection, silence, hasAlternatives }: BeginContext,
 ): Promise<Opened<Out>> {
-  const { call, request, model } = held;
+  const { call, request, deps } = held;
   const { reply: answer, refusal } = answered;
   const { planned } = answered.destination;
+  const { fallback } = planned;
+  const model = modelOf(held, planned);
   connection.answered(answered);
   call.upstreamRequestId = upstreamRequestId(answer.headers);
   if (refusal !== undefined) {
@@ -139,16 +200,23 @@ async function begin<Out extends Chunk>(
     if (relayed instanceof GatewayError) throw relayed;
     return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
   }
+  const price = fallback?.price ?? held.price;
+  if (fallback !== undefined) {
+    request.answeredBy = model.key;
+    call.model = model.key;
+    call.priceVersion = deps.pricing.version(price);
+  }
   const body = await readCompleteBody(answer, request.isStreamed(answer));
   if (body !== undefined) {
     call.answered();
     const whole = request.whole(body, planned, answer);
-    return { ...held, planned, answer, reply: { kind: "whole", whole, body } };
+    return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
   }
   // An adapter without streams throws here.
   const source = request.stream(planned, answer);
   const stream = new StreamReply({ call, stream: source, body: answer.body, mask: answer.mask });
-  const opened: Opened<Out> = { ...held, planned, answer, reply: { kind: "stream", stream } };
+  const reply: Reply<Out> = { kind: "stream", stream };
+  const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
   connection.unfinished = opened;
   // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there
   // on the client gets keep-alives.
@@ -214,12 +282,14 @@ function endSilent(client: DisconnectHandler): void {
 }
 
 function requestFor<Out extends Chunk>(
-  { routes, first, request, model }: Held<Out>,
+  held: Held<Out>,
   planned: PlannedRoute,
   connection: Connection,
 ) {
+  const { routes, first, request } = held;
   const isFirst = planned.route === routes[0]?.route;
-  const prepared: PreparedCall = (isFirst && first) || request.prepare(model, planned);
+  const prepared: PreparedCall =
+    (isFirst && first) || request.prepare(modelOf(held, planned), planned);
   connection.dropped = prepared.dropped;
   const { headers, body, send } = prepared;
   return {

@@ -17,6 +17,7 @@ import type { Call } from "./call.ts";
 import { clampToLimits, markOverrun } from "./overrun.ts";
 import type { HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
+import { average } from "../routing/targets.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
 /** A call with the results of the phases that it reached; at least admitted. */
@@ -59,6 +60,8 @@ export async function settle<Out extends Chunk>(
 ): Promise<void> {
   const { call, request, deps } = reached;
   connection.close();
+  if (reached.reply?.kind === "stream")
+    measurePace(call, reached.reply.stream.textBytes, connection);
   const { monitor, isDone } = delivery;
   if (monitor !== undefined) {
     deps.streams.delete(monitor);
@@ -88,6 +91,17 @@ export async function settle<Out extends Chunk>(
   reportCall(call, deps);
   const { id, accountId, costNanos } = call;
   await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
+}
+
+/** Shorter replies say nothing about a vendor's speed, in milliseconds. */
+const paceMsMin = 100;
+
+/** Measures how fast a route generates, for requests that sort routes by it. */
+function measurePace(call: Call, textBytes: number, { destination }: Connection): void {
+  const { contentMs } = call;
+  if (destination === undefined || contentMs < paceMsMin) return;
+  const { pace } = destination.route;
+  pace.bytesPerSecond = average(pace.bytesPerSecond, (textBytes * 1_000) / contentMs);
 }
 
 function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Out> & Held<Out> {

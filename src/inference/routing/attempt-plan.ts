@@ -1,7 +1,7 @@
 /** Which route and credential each attempt of one call goes to, and when there is no further one (R-RTE-1, R-RTE-2). */
 import type { RetryConfig } from "../../config/config.ts";
 import { retryDefault } from "../../config/routing.ts";
-import type { PlannedRoute } from "../pipeline/adapter.ts";
+import type { PlannedRoute } from "./planned-route.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import { chooseCandidate } from "./choice.ts";
 import type { CredentialTarget, RouteTarget, Target, Targets } from "./targets.ts";
@@ -37,8 +37,8 @@ export interface AttemptPlanOptions {
   readonly contextTokens?: (() => number) | undefined;
   /** Whether the same route may be asked again: false where a job may be running. Default true. */
   readonly isRepeatable?: boolean | undefined;
-  /** The route and credential of the conversation. Default: any. */
-  readonly bound?: Binding | undefined;
+  /** Finds the route and credential of the conversation, once a choice is to be made. Default: any. */
+  readonly binding?: (() => Binding | undefined) | undefined;
   /** From 0 to 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
@@ -70,6 +70,7 @@ export class AttemptPlan {
   #firstFailureMs: number | undefined;
   #last: Failed | undefined;
   #hasRepeated = false;
+  #bound: Binding | undefined;
   /** Set with the first failure, as all below: nearly all calls have none. */
   #failedRoutes: Set<RouteTarget> | undefined;
   #failedPairs: { readonly route: RouteTarget; readonly credential: CredentialTarget }[] = [];
@@ -149,8 +150,10 @@ export class AttemptPlan {
     return destination(planned, route, credential);
   }
 
-  async #choose(): Promise<Destination | undefined> {
+  /** At once, unless a probe must be claimed: calls that begin together see each other's choices. */
+  #choose(): Promise<Destination | undefined> | Destination | undefined {
     const last = this.#last;
+    if (last === undefined) this.#bound = this.#options.binding?.();
     const { targets } = this.#options;
     if (this.#asked >= this.#retry.attempts) return undefined;
     const untilMs = (this.#firstFailureMs ?? Infinity) + this.#retry.withinMs;
@@ -168,9 +171,16 @@ export class AttemptPlan {
     for (;;) {
       const picked = this.#pick() ?? this.#lastResort();
       if (picked === undefined) return undefined;
-      const isGranted = picked.isForced === true || (await this.#claim(picked));
-      if (isGranted && this.#takeRetry(picked)) return picked;
+      const { route, credential, isForced = false } = picked;
+      const isOpen = route.breaker.open !== undefined || credential.breaker.open !== undefined;
+      if (isOpen && !isForced) return this.#probe(picked);
+      if (this.#takeRetry(picked)) return picked;
     }
+  }
+
+  async #probe(picked: Destination): Promise<Destination | undefined> {
+    const isGranted = await this.#claim(picked);
+    return isGranted && this.#takeRetry(picked) ? picked : this.#choose();
   }
 
   #mayRepeat({ failure, retryAfterMs, wasFailing }: Failed): boolean {
@@ -220,7 +230,8 @@ export class AttemptPlan {
 
   /** Chooses among the candidates that have not failed. @param options whether paused and open ones count too */
   #pick({ withPaused = false, withOpen = false } = {}): Destination | undefined {
-    const { targets, bound } = this.#options;
+    const { targets } = this.#options;
+    const bound = this.#bound;
     const nowMs = targets.clock();
     const isUsable = (target: Target): boolean =>
       withOpen || (target.breaker.state(nowMs) !== "open" && this.#skipped?.has(target) !== true);

@@ -39,7 +39,7 @@ const jitter = "(0.8 + 0.4 * random())";
 const openStatement = `
 with opened as (
   insert into breaker (vendor, model, credential, failure, cooldown_ms, probe_time)
-    values ($1, $2, $3, $4, $5, clock_timestamp() + ${jitter} * $5 * interval '1 ms')
+    values ($1, $2, $3, $4, $5::int, clock_timestamp() + ${jitter} * $5::int * interval '1 ms')
     on conflict do nothing returning vendor
 ) select pg_notify('${channel}', vendor) from opened`;
 
@@ -120,8 +120,7 @@ export class BreakerStore {
   }
 
   async #load(): Promise<void> {
-    const { rows } = await this.#options.pool.query<StoredBreaker>(loadStatement);
-    this.#options.onChange(rows);
+    this.#options.onChange(await readBreakers(this.#options.pool));
   }
 
   #track(work: Promise<void>): void {
@@ -134,6 +133,11 @@ export class BreakerStore {
   #warn(error: unknown): void {
     this.#options.log.warn({ err: error }, "the state of circuit breakers could not be shared");
   }
+}
+
+/** Reads the open breakers of all processes. */
+export async function readBreakers(pool: Pick<Pool, "query">): Promise<readonly StoredBreaker[]> {
+  return (await pool.query<StoredBreaker>(loadStatement)).rows;
 }
 
 function columns({ vendor, model, credential }: BreakerKey): string[] {

@@ -21,14 +21,15 @@ export interface LastFailure {
   readonly what: string;
 }
 
-/** Counts since the last {@link HealthCounts.drain}, and the last outcomes of this process. */
+/** Counts of the current minute, and the last outcomes of this process. */
 export class HealthCounts {
   lastFailure: LastFailure | undefined;
   lastSuccess: { readonly atMs: number; readonly durationMs: number } | undefined;
-  #counts = emptyCounts();
+  /** Of the minute since the last {@link restart}. */
+  counts = emptyCounts();
 
   answered(durationMs: number): void {
-    const counts = this.#counts;
+    const { counts } = this;
     counts.attempts++;
     const bucket = bucketOf(durationMs);
     counts.latencies[bucket] = (counts.latencies[bucket] ?? 0) + 1;
@@ -36,17 +37,14 @@ export class HealthCounts {
   }
 
   failed(what: string): void {
-    this.#counts.attempts++;
-    this.#counts.failures++;
+    this.counts.attempts++;
+    this.counts.failures++;
     this.lastFailure = { atMs: Date.now(), what };
   }
 
-  /** The counts since the last call; `undefined`: there was no attempt. */
-  drain(): AttemptCounts | undefined {
-    const counts = this.#counts;
-    if (counts.attempts === 0) return undefined;
-    this.#counts = emptyCounts();
-    return counts;
+  /** Begins another minute. */
+  restart(): void {
+    if (this.counts.attempts > 0) this.counts = emptyCounts();
   }
 }
 

@@ -54,6 +54,22 @@ export class CredentialTarget extends Target {
   }
 }
 
+/** Moving averages of a route: recent calls count most. */
+export interface Pace {
+  /** The time to the first content, in milliseconds. */
+  firstContentMs: number | undefined;
+  /** Bytes of text per second after the first content. */
+  bytesPerSecond: number | undefined;
+}
+
+/** The share of a new figure in a moving average. */
+const newestShare = 0.2;
+
+/** A moving average with a new figure. */
+export function average(before: number | undefined, figure: number): number {
+  return before === undefined ? figure : before + newestShare * (figure - before);
+}
+
 /** A vendor's limits and credentials, shared by all its routes. */
 export interface VendorTarget {
   readonly config: VendorConfig;
@@ -64,6 +80,8 @@ export interface VendorTarget {
 
 /** A vendor and its name of a model, shared by all models that have this route. */
 export class RouteTarget extends Target {
+  /** How fast it was lately, in this process. `undefined`: not known. */
+  readonly pace: Pace = { firstContentMs: undefined, bytesPerSecond: undefined };
   readonly vendor: string;
   readonly model: string;
   readonly credential = "";

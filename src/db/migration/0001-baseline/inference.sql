@@ -74,3 +74,21 @@ create table breaker (
   create_time timestamptz not null default now(),
   constraint breaker_pkey primary key (vendor, model, credential)
 );
+
+-- Attempts at routes (credential is empty) and credentials (model is empty), by minute and process. latencies: successes
+-- by time to first content, in the steps of inference/routing/health.ts.
+create table route_health (
+  vendor text not null,
+  model text not null,
+  credential text not null,
+  minute timestamptz not null,
+  process uuid not null,
+  attempts int not null,
+  failures int not null,
+  latencies int[] not null,
+  in_flight int not null,
+  failure text not null,
+  failure_time timestamptz null,
+  update_time timestamptz not null,
+  constraint route_health_pkey primary key (minute, process, vendor, model, credential)
+);
