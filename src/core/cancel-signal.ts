@@ -7,6 +7,8 @@ export interface CancelSignal {
   readonly reason: unknown;
   addEventListener(type: "abort", listener: () => void): void;
   removeEventListener(type: "abort", listener: () => void): void;
+  /** Called once the whole request that the signal belongs to was sent. Absent: nobody asks. */
+  onSent?(): void;
 }
 
 /**

@@ -252,6 +252,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   onRequestSent(): void {
     this.#isSent = true;
+    this.#signal.onSent?.();
   }
 
   onResponseStart(

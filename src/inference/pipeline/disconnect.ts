@@ -4,7 +4,7 @@
  *
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
- * | before the whole request was sent | is stopped; with `drain` or a reasoning model the request still goes out | nothing; or what it reports |
+ * | before the whole request was sent | is not called, or is stopped | nothing |
  * | after that, before content | is stopped; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
  * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
@@ -32,7 +32,7 @@ export interface DisconnectHandlerOptions {
 export class DisconnectHandler {
   readonly #options: DisconnectHandlerOptions;
   /** Stops the vendor; separate from the client's signal, so that the reply can outlive the client. */
-  #vendor: CancelSource | undefined;
+  #vendor: AttemptSignal | undefined;
   #detachedReadMs = 0;
   #isDetached = false;
   #isListening = false;
@@ -62,7 +62,8 @@ export class DisconnectHandler {
     // Without a client no further attempt is made.
     if (client.aborted) return client;
     this.#detachedReadMs = detachedReadMs;
-    this.#vendor ??= new CancelSource();
+    this.#vendor ??= new AttemptSignal();
+    this.#vendor.isSent = false;
     if (!this.#isListening) client.addEventListener("abort", this.#onDisconnect);
     this.#isListening = true;
     return this.#vendor;
@@ -107,13 +108,19 @@ export class DisconnectHandler {
     call.end(CallEnding.CLIENT_GONE);
   }
 
+  /** Whether the reply to a request that was sent is read on. */
+  #isReadOn(hasContent: boolean): boolean {
+    return (
+      this.#detachedReadMs === Number.POSITIVE_INFINITY || (this.#detachedReadMs > 0 && hasContent)
+    );
+  }
+
   readonly #onDisconnect = (): void => {
     const { client, detached, call } = this.#options;
     const vendor = this.#vendor;
     if (vendor === undefined) return;
-    const isRead =
-      this.#detachedReadMs === Number.POSITIVE_INFINITY ||
-      (this.#detachedReadMs > 0 && call.firstByteMs > 0);
+    const hasContent = call.firstByteMs > 0;
+    const isRead = (vendor.isSent || hasContent) && this.#isReadOn(hasContent);
     if (this.isStopping || !isRead || !detached.begin(vendor, this.#detachedReadMs)) {
       vendor.cancel(client.reason);
       return;
@@ -122,6 +129,15 @@ export class DisconnectHandler {
     if (call.status === 0) call.status = 499;
     call.end(CallEnding.CLIENT_GONE);
   };
+}
+
+/** Stops the vendor of an attempt, and knows whether it has the whole request: it works and charges only then. */
+class AttemptSignal extends CancelSource {
+  isSent = false;
+
+  onSent(): void {
+    this.isSent = true;
+  }
 }
 
 /** Replies that are read after their clients disconnected: limited in time and in number. */

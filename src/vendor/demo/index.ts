@@ -52,6 +52,7 @@ function exchange(call: VendorCall): VendorReply {
     };
     return answer(error.status, "application/json", once(body));
   }
+  call.signal.onSent?.();
   const delayMs = reply.model === "chat" ? paceMs : 0;
   return reply.stream
     ? answer(200, "text/event-stream", events(reply, delayMs, call.signal))
