@@ -14,7 +14,7 @@
  * A library's time limit also does not tell a server that is away from one that is busy: a caller that waited too long
  * behind others was told that the database could not be reached.
  */
-import { Client, type Pool, type PoolClient } from "pg";
+import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
 import { databaseBusy, accountQueueFull } from "../core/database-lost.ts";
 import { sharedContext, currentAccountContext } from "../core/account-context.ts";
 import { Turns, type Waiter } from "./turns.ts";
@@ -45,10 +45,16 @@ const waitMsDefault = 10_000;
 /** How often is looked at who waits, in milliseconds. */
 const lookMs = 100;
 
-/** After how long without a sign of life the server is asked for one, and how long it may take, in milliseconds:
- * together less than a second, after which a database that is away is told as such. */
+/** After how long without a sign of life the server is asked for one, in milliseconds. */
 const quietMs = 250;
-const probeMs = 600;
+
+/** How long the sign may take, in milliseconds. Callers are told within a second that the database is away; jobs have
+ * time, also on a busy server. */
+const probeMs = { callers: 600, jobs: 5_000 } as const;
+
+/** How late a probe may end, in milliseconds. One that ends later was kept waiting by this process itself: it says
+ * nothing about the server. */
+const probeLateMs = 200;
 
 type Callback = (
   error: Error | undefined,
@@ -187,10 +193,14 @@ class Sharing {
   async #listen(): Promise<void> {
     this.#isProbing = true;
     const askedMs = performance.now();
+    const limitMs = this.#isForCallers ? probeMs.callers : probeMs.jobs;
     try {
-      await this.#probe(probeMs);
+      await this.#probe(limitMs);
       this.#heardMs = performance.now();
     } catch (cause) {
+      // A refusal is a sign of life: the server may have too many connections.
+      if (cause instanceof DatabaseError) this.#heardMs = performance.now();
+      if (performance.now() - askedMs > limitMs + probeLateMs) return;
       // It may have answered somebody else meanwhile.
       if (this.#heardMs >= askedMs) return;
       const lost = new Error("timeout: no connection is free, and the database does not answer", {

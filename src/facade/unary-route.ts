@@ -40,7 +40,8 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
     constraints: constraintsOf(route),
     onRequest,
     async handler(request, reply) {
-      const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
+      const sent = readFields(request, reply);
+      const fields = { ...sent, ...pathFieldsOf(route, request) };
       const { values, header } = rpcCaller(request);
       const input = readInput(method, fields);
       const { signal } = abortWith(reply.raw, running);
@@ -48,7 +49,7 @@ export function registerUnary(scope: FastifyInstance, context: RouteContext): vo
       const answer = await transport
         .unary(method, signal, undefined, headers, input, values)
         .catch((error: unknown) => {
-          throw inCallersSpelling(toGatewayError(error), fields);
+          throw inCallersSpelling(toGatewayError(error), sent);
         });
       if (passHeaders(answer.header, request, reply)) return reply.code(304).send();
       const body = replyBody(method.output, answer.message);

@@ -7,6 +7,7 @@ import { createExternalTasks, type ExternalTasks } from "../../src/task/external
 import type { TaskRow } from "../../src/task/task-row.ts";
 import { claimObjects, insertJob, acceptJob } from "../../src/native/store.ts";
 import { always, priceDefault, type Customer } from "../support/gateway.ts";
+import { often } from "./native-vendor.ts";
 import { type ReplicateGateway, startReplicateGateway } from "./replicate-gateway.ts";
 
 let gateway: ReplicateGateway;
@@ -15,7 +16,7 @@ let pool: Pool;
 let external: ExternalTasks;
 
 beforeAll(async () => {
-  gateway = await startReplicateGateway();
+  gateway = await startReplicateGateway({ taskTimings: { ...often, settleMs: 0 } });
   customer = await gateway.customer();
   pool = new Pool({ connectionString: gateway.databaseUrl, max: 2 });
   external = createExternalTasks({

@@ -203,7 +203,9 @@ test("R-VND-3: interactions and files belong to the account that created them, w
   gateway.vendor.clear();
   const uri = `${gateway.url}/gemini/v1beta/files/abc`;
   const vendorUri = `${gateway.vendor.origin}/v1beta/files/abc`;
-  const part = (fileUri: string) => ({ contents: [{ parts: [{ fileData: { fileUri } }] }] });
+  const part = (fileUri: string) => ({
+    contents: [{ parts: [{ fileData: { mimeType: "image/png", fileUri } }] }],
+  });
   const escaped = JSON.stringify(part(uri)).replace("fileUri", "file\\u0055ri");
   const rows: readonly (readonly [string, string, string | undefined])[] = [
     ["GET", `/v1beta/interactions/${made.id}`, undefined],
@@ -262,7 +264,9 @@ test("a public address as input belongs to no account, and passes", async () => 
   const fileUri = "https://www.youtube.com/watch?v=files/abc";
   const response = await ask("/v1beta/models/gemini-x:generateContent", {
     method: "POST",
-    body: JSON.stringify({ contents: [{ parts: [{ fileData: { fileUri } }] }] }),
+    body: JSON.stringify({
+      contents: [{ parts: [{ fileData: { mimeType: "text/html", fileUri } }] }],
+    }),
   });
   expect(response.status).toBe(200);
 });

@@ -109,7 +109,7 @@ test("R-VND-3: unusual spellings of file names refer to files, and an upload bel
     "\\u0001https://a.test/v1beta/files/abc",
   ];
   for (const uri of uris) {
-    const body = `{"contents":[{"parts":[{"fileData":{"fileUri":"${uri}"}}]}]}`;
+    const body = `{"contents":[{"parts":[{"fileData":{"mimeType":"image/png","fileUri":"${uri}"}}]}]}`;
     const { status } = await ask({ path: `${generate}:generateContent`, body });
     expect([uri, status]).toEqual([uri, 404]);
   }

@@ -13,7 +13,7 @@ import { createImagesByTask, type ImagesByTaskOptions } from "./images-by-task.t
 import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
 import { SpeechRequest } from "./speech-adapter.ts";
 import { measureRecording, TranscriptionRequest } from "./transcription-adapter.ts";
-import { readUpload, type Upload } from "./upload.ts";
+import { readUpload } from "./upload.ts";
 
 /**
  * Handles a request.
@@ -68,7 +68,7 @@ async function run(input: MediaInput, { context, sink }: Running, deps: MediaOpt
 /** Reads a request of an operation. @throws GatewayError INVALID_REQUEST */
 type ReadMedia = (input: MediaInput) => MediaRequest;
 
-/** Picks the reader of an operation. @throws GatewayError INVALID_REQUEST where there is none */
+/** Picks the reader of an operation. Only the reader refuses the request: whether its account may call comes first. */
 async function readerOf({ request, upload }: MediaInput): Promise<ReadMedia> {
   switch (request.operation) {
     case MediaOperation.GENERATE_IMAGES:
@@ -76,25 +76,28 @@ async function readerOf({ request, upload }: MediaInput): Promise<ReadMedia> {
     case MediaOperation.EDIT_IMAGES:
       return (input) => new ImagesRequest(input, "editImages");
     case MediaOperation.VARY_IMAGES:
-      requireForm(upload);
-      return (input) => new ImagesRequest(input, "varyImages");
+      return upload === undefined ? needsForm : (input) => new ImagesRequest(input, "varyImages");
     case MediaOperation.SPEAK:
       return (input) => new SpeechRequest(input);
     case MediaOperation.TRANSCRIBE:
     case MediaOperation.TRANSLATE: {
       const isTranslation = request.operation === MediaOperation.TRANSLATE;
       const operation = isTranslation ? "translate" : "transcribe";
-      const recording = await measureRecording(requireForm(upload));
+      if (upload === undefined) return needsForm;
+      const recording = await measureRecording(upload);
       return (input) => new TranscriptionRequest(input, operation, recording);
     }
     case MediaOperation.UNSPECIFIED:
     default:
-      throw invalid("operation", "operation: send one of those that the contract lists");
+      return unknownOperation;
   }
 }
 
-function requireForm(upload: Upload | undefined): Upload {
-  if (upload !== undefined) return upload;
+function unknownOperation(): never {
+  throw invalid("operation", "operation: send one of those that the contract lists");
+}
+
+function needsForm(): never {
   throw invalid(
     "content_type",
     "content_type: send a form, as multipart/form-data with its boundary",

@@ -1,6 +1,7 @@
 /** Nothing but what must change changes on the way to the vendor and back (R-TXT-1). */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
+import { findDuplicateMember } from "../../../src/dialect/json/duplicate-member.ts";
 import { bytes, byteStream } from "../../support/upstream/behaviour.ts";
 import { publicModel, useGateway } from "../harness.ts";
 import {
@@ -33,6 +34,11 @@ const options = fc.constantFrom(
   '{ "x": 1, "include_usage" : true }',
 );
 
+/** Whether a body was refused because a name stands twice in it, and it has names that the guards read (R-TXT-10). */
+function isRepeated(body: string, status: number): boolean {
+  return status === 400 && findDuplicateMember(Buffer.from(body)) !== undefined;
+}
+
 /** A body's members in order, and what stands for the model in them. */
 const requestMembers = fc
   .record({ publicText, messages, options, stream: fc.boolean(), unknown: unknownMembers })
@@ -56,6 +62,7 @@ it("request: only the model's name and the wish for usage", async () => {
       fixture.upstream.clear();
       const sent = objectText(members, gaps);
       const reply = await fixture.send("/v1/chat/completions", { body: sent });
+      if (isRepeated(sent, reply.status)) return;
       expect(reply.status).toBe(200);
       const got = fixture.upstream.last().body.toString();
       const mine = members.map(
@@ -252,7 +259,8 @@ it("any JSON value survives in a place that nobody reads", async () => {
   await fc.assert(
     fc.asyncProperty(jsonText, space, async (value, gap) => {
       const body = `{"model":"${publicModel}","messages":[{"role":"user","content":"x"}],"x_any":${gap}${value}${gap}}`;
-      await fixture.send("/v1/chat/completions", { body });
+      const { status } = await fixture.send("/v1/chat/completions", { body });
+      if (isRepeated(body, status)) return;
       const got = fixture.upstream.last().body.toString();
       expect(got).toBe(body.replace(publicModel, "vendor-model"));
     }),
