@@ -136,7 +136,8 @@ async function assemble(built: Parts): Promise<App> {
   const parts = { ...facts, ledger, pricing: createPricing(prices), calls, detached };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
   const work = { database, config, vendors, prices, metrics, upstream, state };
-  const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results };
+  const { taskTimings = {} } = built;
+  const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results, taskTimings };
   const { native, working, tasks } = createTaskRooms(common);
   const inference = createInference({ ...parts, settings, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
