@@ -38,7 +38,7 @@ test("pitfall 9: an unrequested compressed reply is decoded and charged", async 
     const response = await ask(path, { headers: { "x-request-id": `zip${path.slice(1)}` } });
     expect([path, response.status]).toEqual([path, 200]);
     expect(response.headers.get("content-encoding")).toBeNull();
-    expect(await response.text()).toBe(String(geminiReply));
+    expect(await response.text()).toBe(geminiReply);
   }
   const call = await gateway.call("zipgenerateContent");
   expect(call.cost?.amountNanos ?? 0n).toBeGreaterThan(0n);
