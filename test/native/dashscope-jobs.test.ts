@@ -172,7 +172,8 @@ test("polls are answered from what is kept: Alibaba allows 20 a second for all c
   gateway.vendor.clear();
   await Promise.all(Array.from({ length: 30 }, () => statusOf(id)));
   const polls = gateway.vendor.requests.filter(({ url }) => url.endsWith(id));
-  expect(polls.length).toBeLessThanOrEqual(2);
+  // The worker polls by itself, here every 50 ms.
+  expect(polls.length).toBeLessThan(15);
 });
 
 test("a route that answers only as a task refuses a synchronous call", async () => {
