@@ -18,6 +18,7 @@ import { countDeadlineMs, drainMs } from "./config/limits.ts";
 import { directHandlers, createEdges, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createInference } from "./inference/module.ts";
+import { openLimiter } from "./inference/limits/limiter.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
@@ -131,7 +132,7 @@ async function assemble(built: Parts): Promise<App> {
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const masterKey = backend.masterKey();
   const state = createInferenceState({ pool, masterKey, vendors: storing, metrics, log });
-  const counters = createCounters(warn);
+  const [counters, limiter] = [createCounters(warn), openLimiter(url, ledger.nodeId)];
   const facts = { config, vendors, metrics, log, state, ...counters };
   const parts = { ...facts, ledger, pricing: createPricing(prices), calls, detached };
   const results = openResults({ pool, settings, config, warn, measure: fileSeconds });
@@ -139,7 +140,7 @@ async function assemble(built: Parts): Promise<App> {
   const { taskTimings = {} } = built;
   const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results, taskTimings };
   const { native, working, tasks } = createTaskRooms(common);
-  const inference = createInference({ ...parts, settings, database, upstream, tasks });
+  const inference = createInference({ ...parts, limiter, settings, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
@@ -160,7 +161,7 @@ async function assemble(built: Parts): Promise<App> {
   const starting = [...roomJobs, results.jobs, sending, alerts, tasks, working];
   for (const each of starting) await each.start();
   const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys, warm];
-  const open = [...Object.values(counters), authenticator, ...clients];
+  const open = [...Object.values(counters), authenticator, limiter, ...clients];
   const closing = { log, calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
   return {

@@ -18,6 +18,9 @@ export const AccountEntity = defineEntity({
     lowBalanceThreshold: p.bigint().nullable(),
     alertUrl: p.text().nullable(),
     alertEmails: p.array().columnType("text[]").nullable(),
+    rpm: p.integer().nullable(),
+    tpm: p.integer().nullable(),
+    concurrency: p.integer().nullable(),
     changeTime: p.datetime().columnType("timestamptz").defaultRaw("now()").lazy(),
   },
   indexes: [{ name: "account_change_time_index", properties: ["changeTime"] }],
@@ -27,6 +30,7 @@ export const AccountEntity = defineEntity({
       name: "account_discount_bp_check",
       expression: "discount_bp >= 0 and discount_bp <= 10000",
     },
+    { name: "account_limits_check", expression: "rpm > 0 and tpm > 0 and concurrency > 0" },
     { name: "account_low_balance_threshold_check", expression: "low_balance_threshold > 0" },
   ],
 });

@@ -9,6 +9,7 @@ import {
 import type { Caller } from "../core/caller.ts";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { money } from "../core/money.ts";
+import { rateMember } from "../core/rate-limits.ts";
 import type { AccountEntity } from "./entity.ts";
 
 /** A stored account. */
@@ -30,6 +31,7 @@ export function accountMessage(
     ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
     discountBp: row.discountBp,
     budgets: [...budgets],
+    ...rateMember(row),
     alertUrl: row.alertUrl ?? "",
     alertEmails: row.alertEmails ?? [],
     ...(lowBalanceThreshold != null && { lowBalanceThreshold: money(lowBalanceThreshold) }),

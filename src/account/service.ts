@@ -16,6 +16,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
+import { rateColumns } from "../core/rate-limits.ts";
 import { isUuid, newId } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
 import { transact } from "../db/transaction.ts";
@@ -179,9 +180,9 @@ function changeAccount(
 /** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
-  const { alertUrl, alertEmails } = row;
+  const { alertUrl, alertEmails, rpm, tpm, concurrency } = row;
   const alerts = { lowBalanceThreshold, alertUrl, alertEmails };
-  return { name, discountBp, ...alerts, state, suspendReason };
+  return { name, discountBp, ...alerts, rpm, tpm, concurrency, state, suspendReason };
 }
 
 /** Changed members of an account and their new values. */
@@ -193,6 +194,9 @@ type ChangedAccount = Partial<
     | "lowBalanceThreshold"
     | "alertUrl"
     | "alertEmails"
+    | "rpm"
+    | "tpm"
+    | "concurrency"
     | "state"
     | "suspendReason"
     | "suspendTime"
@@ -202,16 +206,19 @@ type ChangedAccount = Partial<
 /**
  * Reads the changes of an UpdateAccount request.
  *
- * @throws GatewayError ACCESS_DENIED where a session changes the discount of its own account
+ * @throws GatewayError ACCESS_DENIED where a session changes the discount or the limits of its own account
  */
 function readAccountChange(
   { account, updateMask }: UpdateAccountRequest,
   caller: Caller | undefined,
 ): ChangedAccount {
   const members = membersOf(updateMask);
-  if (members.has("discount_bp") && caller?.kind !== "operator") throw onlyOperator();
+  for (const member of ["discount_bp", "rate_limits"]) {
+    if (members.has(member) && caller?.kind !== "operator") throw onlyOperator(member);
+  }
   return {
     ...(members.has("name") && { name: account?.name.trim() ?? "" }),
+    ...(members.has("rate_limits") && rateColumns(account?.rateLimits)),
     ...(members.has("discount_bp") && { discountBp: account?.discountBp ?? 0 }),
     ...(members.has("low_balance_threshold") && {
       lowBalanceThreshold: account?.lowBalanceThreshold?.amountNanos ?? null,
@@ -263,8 +270,8 @@ const resumption: ChangedAccount = {
   suspendTime: null,
 };
 
-function onlyOperator(): GatewayError {
-  const text = "Access denied: discount_bp is set by an operator";
+function onlyOperator(member: string): GatewayError {
+  const text = `Access denied: ${member} is set by an operator`;
   return new GatewayError(ErrorCode.ACCESS_DENIED, text, { param: "update_mask" });
 }
 

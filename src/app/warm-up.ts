@@ -153,6 +153,8 @@ async function openGateway(
       catalogue: createCatalogue(models),
       upstream: createUpstream({ targets: new Targets({ vendors, metrics, log }), metrics, log }),
       calls: new RunningCalls(),
+      limiter: { admit: notServed, end() {} },
+      limitDefaults: {},
       streams: new MonitoredStreams(),
       unlimitedRoutes: { has: () => false, add() {} },
       detached: new DetachedReplies(),

@@ -156,12 +156,11 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
   const limit = account
     .command("limit")
     .description(
-      "limit what all keys of an account spend together; what is left out stays as it is",
+      "limit what all keys of an account spend and how fast their calls come; what is left out stays as it is",
     )
     .argument("<account>", "account id");
   addLimitOptions(limit).action((accountId: string, options: LimitOptions) => {
-    const { members, paths } = changedLimits(options, "account limit");
-    return run((transport) => update(transport, { accountId, ...members }, paths));
+    return run((transport) => limitAccount(transport, accountId, options));
   });
 }
 
@@ -187,6 +186,17 @@ function alertMembers(amount: Money | false | undefined, { url, email }: AlertOp
     ...(email && { alertEmails: [...email] }),
   };
   return { members, paths };
+}
+
+async function limitAccount(
+  transport: Transport,
+  accountId: string,
+  options: LimitOptions,
+): Promise<Output> {
+  const client = createClient(AccountService, transport);
+  const readPresent = async () => (await client.getAccount({ accountId })).account?.rateLimits;
+  const { members, paths } = await changedLimits(options, "account limit", readPresent);
+  return update(transport, { accountId, ...members }, paths);
 }
 
 async function suspend(transport: Transport, accountId: string, reason: string): Promise<Output> {

@@ -103,7 +103,9 @@ const addUpdate: AddCommand = (key, { context, print }) => {
 const addLimit: AddCommand = (key, { context, print }) => {
   const command = key
     .command("limit")
-    .description("limit what a key spends; what is left out stays as it is")
+    .description(
+      "limit what a key spends and how fast its calls come; what is left out stays as it is",
+    )
     .argument("<key>", "key id (not the key itself)");
   addLimitOptions(command).action(async (keyId: string, options: LimitOptions) => {
     print(await withBackend(context, ({ transport }) => limitKey(transport, keyId, options)));
@@ -183,8 +185,10 @@ async function limitKey(
   keyId: string,
   options: LimitOptions,
 ): Promise<Output> {
-  const { members: limits, paths } = changedLimits(options, "key limit");
-  const { key } = await createClient(KeyService, transport).updateKey({
+  const client = createClient(KeyService, transport);
+  const readPresent = async () => (await client.getKey({ keyId })).key?.rateLimits;
+  const { members: limits, paths } = await changedLimits(options, "key limit", readPresent);
+  const { key } = await client.updateKey({
     key: { keyId, ...limits },
     updateMask: { paths: [...paths] },
   });

@@ -1,4 +1,4 @@
-/** `uas key limit` and `uas account limit`: what may be spent per day, week or month. */
+/** `uas key limit` and `uas account limit`: what may be spent per day, week or month, and how fast. */
 import { create } from "@bufbuild/protobuf";
 import { type Command, InvalidArgumentError } from "commander";
 import {
@@ -7,14 +7,19 @@ import {
   BudgetPeriodSchema,
   BudgetSchema,
 } from "../../gen/uas/type/v1/budget_pb.ts";
+import { type RateLimits, RateLimitsSchema } from "../../gen/uas/type/v1/rate_limits_pb.ts";
 import { CliError } from "./failure.ts";
-import { enumWord, timeText, usdArgument, usdText } from "./values.ts";
+import { countArgument, enumWord, orWord, timeText, usdArgument, usdText } from "./values.ts";
 
 /** The options of {@link addLimitOptions}. Omitted members stay as they are. */
 export interface LimitOptions {
   /** An empty list: no budget. */
   readonly budget?: readonly Budget[];
   readonly zone?: string;
+  /** `false`: no limit. */
+  readonly rpm?: number | false;
+  readonly tpm?: number | false;
+  readonly concurrency?: number | false;
 }
 
 /** Adds the options that set limits. */
@@ -25,28 +30,63 @@ export function addLimitOptions(command: Command): Command {
       "what calls may cost per day, week or month, such as 10.00/month; repeat it for several, or none",
       budgetArgument,
     )
+    .option("--rpm <count>", "requests per minute, or none", orWord("none", countArgument))
+    .option("--tpm <count>", "tokens per minute, or none", orWord("none", countArgument))
+    .option("--concurrency <count>", "calls at once, or none", orWord("none", countArgument))
     .option("--zone <name>", "the time zone in which budgets reset (default: UTC)");
 }
 
-/** The members of a key or an account that the options change, and their paths. @throws CliError */
-export function limitMembers({ budget, zone }: LimitOptions): {
-  readonly members: { readonly budgets?: Budget[] };
+/** The members of a key or an account that options change, and their paths. */
+interface ChangedMembers {
+  readonly members: { readonly budgets?: Budget[]; readonly rateLimits?: RateLimits };
   readonly paths: readonly string[];
-} {
-  if (budget === undefined) {
-    if (zone !== undefined) throw new CliError("--zone is the time zone of a --budget: give both");
-    return { members: {}, paths: [] };
-  }
-  const budgets = budget.map((each) => ({ ...each, timeZone: zone ?? "" }));
-  return { members: { budgets }, paths: ["budgets"] };
 }
 
-/** As {@link limitMembers}, where something must change. @param command as in its help @throws CliError */
-export function changedLimits(
+/** Reads the options. @param present the rate limits that those left out keep. Default: none @throws CliError */
+export function limitMembers(options: LimitOptions, present?: RateLimits): ChangedMembers {
+  const { budget, zone } = options;
+  if (budget === undefined && zone !== undefined) {
+    throw new CliError("--zone is the time zone of a --budget: give both");
+  }
+  const budgets = budget?.map((each) => ({ ...each, timeZone: zone ?? "" }));
+  const rateLimits = hasRates(options) ? mergedRates(options, present) : undefined;
+  return {
+    members: { ...(budgets && { budgets }), ...(rateLimits && { rateLimits }) },
+    paths: [...(budgets ? ["budgets"] : []), ...(hasRates(options) ? ["rate_limits"] : [])],
+  };
+}
+
+const rates = ["rpm", "tpm", "concurrency"] as const;
+
+/** Whether the options change rate limits. */
+function hasRates(options: LimitOptions): boolean {
+  return rates.some((name) => options[name] !== undefined);
+}
+
+/** `undefined`: none is left. */
+function mergedRates(options: LimitOptions, present?: RateLimits): RateLimits | undefined {
+  const merged = create(RateLimitsSchema);
+  for (const name of rates) {
+    const limit = options[name] ?? present?.[name];
+    if (limit !== undefined && limit !== false) merged[name] = limit;
+  }
+  return rates.some((name) => merged[name] !== undefined) ? merged : undefined;
+}
+
+/**
+ * As {@link limitMembers}, where something must change.
+ *
+ * @param command as in its help
+ * @param readPresent reads the present rate limits, where some of them are to stay
+ * @throws CliError
+ */
+export async function changedLimits(
   options: LimitOptions,
   command: string,
-): ReturnType<typeof limitMembers> {
-  const changed = limitMembers(options);
+  readPresent: () => Promise<RateLimits | undefined>,
+): Promise<ChangedMembers> {
+  const present = hasRates(options) ? await readPresent() : undefined;
+  const changed = limitMembers(options, present);
   if (changed.paths.length > 0) return changed;
   throw new CliError(`nothing to change: see npx uas ${command} --help`);
 }
@@ -68,8 +108,14 @@ function budgetArgument(text: string, before: readonly Budget[] = []): readonly 
 }
 
 /** The limits of a key or an account, in the words of the command line. */
-export function limitTerms(owner: { readonly budgets: readonly Budget[] } | undefined) {
+export function limitTerms(
+  owner:
+    | { readonly budgets: readonly Budget[]; readonly rateLimits?: RateLimits | undefined }
+    | undefined,
+) {
+  const { rpm = null, tpm = null, concurrency = null } = owner?.rateLimits ?? {};
   return {
+    ...{ rpm, tpm, concurrency },
     budgets: (owner?.budgets ?? []).map(({ amount, period, timeZone, spent, resetTime }) => ({
       amount: usdText(amount),
       period: enumWord(BudgetPeriodSchema, period),

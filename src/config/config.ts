@@ -5,6 +5,7 @@
  * Sections whose values are used as written have the type of their schema. Vendors, models and prices are described
  * here: their schema is only a step, since names, defaults and what this version serves are added to them.
  */
+import type { RateLimits } from "../core/rate-limits.ts";
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { RetentionConfig } from "./retention.ts";
@@ -22,6 +23,7 @@ export type {
   TwilioSmsConfig,
 } from "./sign-in.ts";
 export type { S3StorageConfig, StorageConfig } from "./storage.ts";
+export type { RateLimits } from "../core/rate-limits.ts";
 export type { WebhookConfig } from "./webhooks.ts";
 
 /** The content of `uas.yaml`, checked and resolved. Immutable. */
@@ -40,6 +42,7 @@ export interface Config {
   readonly retention?: RetentionConfig;
   readonly webhooks: WebhookConfig;
   readonly storage: StorageConfig;
+  readonly limits: LimitDefaults;
   readonly console: ConsoleConfig;
   /** The provider of one-time codes; `undefined`: none. */
   readonly sms: SmsConfig | undefined;
@@ -98,14 +101,11 @@ export interface CredentialConfig {
   readonly limits?: RateLimits | undefined;
 }
 
-/** Limits of rate and concurrency. `undefined`: no limit. */
-export interface RateLimits {
-  /** Requests per minute. */
-  readonly rpm: number | undefined;
-  /** Tokens per minute. */
-  readonly tpm: number | undefined;
-  /** Calls at once. */
-  readonly concurrency: number | undefined;
+/** The limits of keys and accounts without any of their own, and of every model. Absent: none. */
+export interface LimitDefaults {
+  readonly key?: RateLimits | undefined;
+  readonly account?: RateLimits | undefined;
+  readonly model?: RateLimits | undefined;
 }
 
 /** When calls stop going to a route or credential that fails, and for how long. */

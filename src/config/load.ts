@@ -16,6 +16,7 @@ import { retentionSchema } from "./retention.ts";
 import { storageSchema } from "./storage.ts";
 import { type VendorEntry, checkPrefixes, servedVendors, vendorsSchema } from "./vendors.ts";
 import { corsSchema } from "./cors.ts";
+import { limitDefaultsSchema } from "./routing.ts";
 import { smtpSchema } from "./smtp.ts";
 import { webhooksSchema } from "./webhooks.ts";
 
@@ -77,6 +78,7 @@ export function loadConfig(options: LoadOptions): Config {
     console: file.console,
     sms: file.sms,
     smtp: file.smtp,
+    limits: file.limits,
     lines: linesOf(document, file),
     warnings: document.problems.warnings(),
   };
@@ -101,6 +103,7 @@ function fileSchema(
     console: consoleSchema.default({ signUp: true, copyAgain: true }),
     sms: smsSchema(references).optional(),
     smtp: smtpSchema(references).optional(),
+    limits: limitDefaultsSchema.default({ key: undefined, account: undefined, model: undefined }),
   });
 }
 

@@ -41,6 +41,19 @@ export const limitsSchema = section({
   concurrency: positive().optional(),
 });
 
+/** The schema of `limits:`. An empty section is as none. */
+export const limitDefaultsSchema = section({
+  key: someLimits().optional(),
+  account: someLimits().optional(),
+  model: someLimits().optional(),
+});
+
+function someLimits() {
+  return limitsSchema.transform((limits) =>
+    Object.values(limits).some((limit) => limit !== undefined) ? limits : undefined,
+  );
+}
+
 /** The keys of a route or credential that set its share of the calls. */
 export function shareKeys() {
   return { weight: whole(0, 1_000_000).optional(), priority: whole(0, 1_000).optional() };

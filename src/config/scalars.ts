@@ -11,7 +11,7 @@ import { type ReferenceSource, resolveSecret, resolveText } from "./references.t
 import { hint } from "./suggest.ts";
 
 /** The largest whole number of the contract. */
-const int32Max = 2_147_483_647;
+export const int32Max = 2_147_483_647;
 
 /**
  * A scalar, parsed by a function.

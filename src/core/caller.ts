@@ -1,5 +1,6 @@
 /** The caller of an RPC, its credentials and its request id. */
 import { createContextKey } from "@connectrpc/connect";
+import type { RateLimits } from "./rate-limits.ts";
 import { requestIdCharsMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import { newId } from "./uuid.ts";
@@ -16,6 +17,10 @@ export interface KeyCaller {
   readonly models: ReadonlySet<string> | undefined;
   /** The total that all calls with the key may cost, in nano-USD. Default: no limit. */
   readonly keyLimitNanos?: bigint | undefined;
+  /** Its own limits of rate and concurrency. Default: those of the configuration. */
+  readonly keyRates?: RateLimits | undefined;
+  /** The account's own limits. Default: those of the configuration. */
+  readonly accountRates?: RateLimits | undefined;
   /** Discount on the account's prices in basis points, 0 to 10,000; 100 is 1 %. Default 0. */
   readonly discountBp?: number | undefined;
   /** Whether the account is suspended, so that its calls are refused. Default false. */

@@ -217,6 +217,8 @@ export interface GatewayErrorOptions {
   readonly metadata?: Readonly<Record<string, string>>;
   /** Content of `error.details` in JSON bodies, for example the upstream's own code. Default: nothing. */
   readonly details?: Readonly<Record<string, string | string[]>>;
+  /** Further headers of the HTTP reply. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The HTTP status, where it differs from the code's. */
   readonly status?: number;
   /** Details for the operator's log; callers never see them. Default: none. */
@@ -232,6 +234,7 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   readonly details: Readonly<Record<string, string | string[]>>;
+  readonly headers: Readonly<Record<string, string>> | undefined;
   readonly status: number;
   readonly internal: string | undefined;
 
@@ -243,6 +246,7 @@ export class GatewayError extends Error {
     const { status } = errorMeanings[code];
     this.status = options.status ?? status;
     this.details = options.details ?? {};
+    this.headers = options.headers;
     this.retryAfterSeconds =
       options.retryAfterSeconds ?? (status === 429 || status === 503 ? 1 : undefined);
     this.metadata = options.metadata ?? {};

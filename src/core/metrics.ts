@@ -59,7 +59,7 @@ function edgeMetrics(registry: Registry) {
     limitRefusals: new Counter({
       registry,
       name: "uas_limit_refusals_total",
-      help: "Calls refused by a limit: concurrent_calls of the process, unfinished_bodies.",
+      help: "Calls refused by a limit of a key, an account, a model or the process.",
       labelNames: ["limit"],
     }),
     requests: new Counter({

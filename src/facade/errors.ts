@@ -121,7 +121,7 @@ const neverAgain = new Set<SentErrorCode>([ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]);
 
 /** The response headers of an error. */
 export function errorHeaders(error: GatewayError): Record<string, string> {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...error.headers };
   if (error.retryAfterSeconds !== undefined) {
     headers["retry-after"] = String(error.retryAfterSeconds);
   }

@@ -139,6 +139,29 @@ export const RouteHealthEntity = defineEntity({
   },
 });
 
+/** What a key, an account or a model has used in the last minute. Written by an SQL function only. */
+export const LimitUseEntity = defineEntity({
+  name: "LimitUseEntity",
+  tableName: "limit_use",
+  properties: {
+    subject: p.text().primary(),
+    slice: p.bigint(),
+    requests: p.array().columnType("bigint[]"),
+    tokens: p.array().columnType("bigint[]"),
+  },
+});
+
+/** How many calls of a subject a process runs. */
+export const LimitRunningEntity = defineEntity({
+  name: "LimitRunningEntity",
+  tableName: "limit_running",
+  properties: {
+    subject: p.text().primary(),
+    nodeId: p.uuid().primary(),
+    running: p.integer(),
+  },
+});
+
 /** The tables of inference. */
 export const inferenceEntities = [
   StoredResponseEntity,
@@ -147,4 +170,6 @@ export const inferenceEntities = [
   UnlimitedRouteEntity,
   BreakerEntity,
   RouteHealthEntity,
+  LimitUseEntity,
+  LimitRunningEntity,
 ] as const;

@@ -23,6 +23,7 @@ import { createMediaHandler } from "./media/handler.ts";
 import type { ImageTasks } from "./media/image-tasks.ts";
 import { createMediaService } from "./media/service.ts";
 import { createRefusedKeys } from "./refused-keys.ts";
+import type { Limiter } from "./limits/limiter.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { createInferenceService } from "./service.ts";
 import { createResponseService } from "./state/response-service.ts";
@@ -38,6 +39,7 @@ interface InferenceRoomOptions {
   readonly ledger: LedgerWriter;
   readonly pricing: Pricing;
   readonly calls: RunningCalls;
+  readonly limiter: Limiter;
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -61,7 +63,14 @@ export function createInference(options: InferenceRoomOptions) {
   const { pool, url } = options.database;
   const { metrics, log } = options;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
-  const callDeps = { ...options, catalogue, streams: new MonitoredStreams(), unlimitedRoutes };
+  const limitDefaults = config.limits;
+  const callDeps = {
+    ...options,
+    limitDefaults,
+    catalogue,
+    streams: new MonitoredStreams(),
+    unlimitedRoutes,
+  };
   const background = createBackgroundState(tasks, state.responses);
   const followOptions = { tasks, background, events: state.events };
   const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };

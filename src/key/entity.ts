@@ -21,6 +21,9 @@ export const ApiKeyEntity = defineEntity({
     deleteTime: p.datetime().columnType("timestamptz").nullable(),
     expireTime: p.datetime().columnType("timestamptz").nullable(),
     spendLimit: p.bigint().nullable(),
+    rpm: p.integer().nullable(),
+    tpm: p.integer().nullable(),
+    concurrency: p.integer().nullable(),
   },
   indexes: [
     { name: "api_key_account_id_id_index", properties: ["accountId", "id"] },
@@ -29,6 +32,7 @@ export const ApiKeyEntity = defineEntity({
   checks: [
     { name: "api_key_models_check", expression: "cardinality(models) > 0" },
     { name: "api_key_state_check", expression: "state >= 1 and state <= 3" },
+    { name: "api_key_limits_check", expression: "rpm > 0 and tpm > 0 and concurrency > 0" },
     { name: "api_key_spend_limit_check", expression: "spend_limit > 0" },
   ],
 });

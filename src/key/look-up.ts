@@ -3,6 +3,7 @@ import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { KeyCaller, RefusedKey } from "../core/caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
+import { ratesOf } from "../core/rate-limits.ts";
 import type { RowOf } from "../db/row.ts";
 import type { AccountEntity } from "../account/entity.ts";
 import type { ApiKeyEntity } from "./entity.ts";
@@ -36,14 +37,22 @@ const statement = {
   name: "key_by_digest",
   text:
     "select k.id, k.account_id, k.models, k.state, k.spend_limit, a.discount_bp, " +
+    "k.rpm, k.tpm, k.concurrency, a.rpm as account_rpm, a.tpm as account_tpm, " +
+    "a.concurrency as account_concurrency, " +
     "a.state as account_state, " +
     "extract(epoch from k.expire_time - clock_timestamp())::float8 * 1000 as expires_in_ms " +
     "from api_key k join account a on a.id = k.account_id where k.digest = $1",
 };
 
-type KeyRow = RowOf<typeof ApiKeyEntity, "id" | "account_id" | "models" | "state" | "spend_limit"> &
+type KeyRow = RowOf<
+  typeof ApiKeyEntity,
+  "id" | "account_id" | "models" | "state" | "spend_limit" | "rpm" | "tpm" | "concurrency"
+> &
   RowOf<typeof AccountEntity, "discount_bp"> & {
     readonly account_state: number;
+    readonly account_rpm: number | null;
+    readonly account_tpm: number | null;
+    readonly account_concurrency: number | null;
     readonly expires_in_ms: number | null;
   };
 
@@ -82,10 +91,18 @@ function judge(row: KeyRow | undefined): Verdict {
     keyId: row.id,
     models: row.models ? new Set(row.models) : undefined,
     keyLimitNanos: row.spend_limit === null ? undefined : BigInt(row.spend_limit),
+    ...ratesOfCaller(row),
     discountBp: row.discount_bp,
     isSuspended: row.account_state !== AccountState.ACTIVE,
   };
   return { kind: "accepted", caller, expiresInMs: row.expires_in_ms ?? Infinity };
+}
+
+/** Own limits only: most keys have none, and then their callers have no such members. */
+function ratesOfCaller(row: KeyRow): Pick<KeyCaller, "keyRates" | "accountRates"> {
+  const { account_rpm: rpm, account_tpm: tpm, account_concurrency: concurrency } = row;
+  const [keyRates, accountRates] = [ratesOf(row), ratesOf({ rpm, tpm, concurrency })];
+  return { ...(keyRates && { keyRates }), ...(accountRates && { accountRates }) };
 }
 
 function refusalOf({

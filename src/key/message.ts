@@ -7,6 +7,7 @@ import { KeySchema, type Key } from "../../gen/uas/key/v1/key_pb.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import type { Budgets } from "../core/budgets.ts";
 import { money } from "../core/money.ts";
+import { rateMember } from "../core/rate-limits.ts";
 import type { KeyCopies } from "./copies.ts";
 import { KeyUseEntity, type ApiKeyEntity } from "./entity.ts";
 import type { StoredKeyState } from "./state.ts";
@@ -74,6 +75,7 @@ function keyMessage(row: KeyRow, spentNanos: bigint, useTime: Date | undefined):
     createTime: timestampFromDate(row.createTime),
     spent: money(spentNanos),
     ...(spendLimit != null && { spendLimit: money(spendLimit) }),
+    ...rateMember(row),
     ...(expireTime && { expireTime: timestampFromDate(expireTime) }),
     ...(deleteTime && { deleteTime: timestampFromDate(deleteTime) }),
     ...(useTime && { lastUseTime: timestampFromDate(useTime) }),

@@ -20,6 +20,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
+import { rateColumns } from "../core/rate-limits.ts";
 import { isUuid, newId } from "../core/uuid.ts";
 import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";
 import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
@@ -112,12 +113,13 @@ function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "cre
 }
 
 /** Reads the properties of a new key. */
-function readTerms({ name, models, expireTime, spendLimit }: CreateKeyRequest) {
+function readTerms({ name, models, expireTime, spendLimit, rateLimits }: CreateKeyRequest) {
   return {
     name: name.trim(),
     models: modelList(models),
     expireTime: dateOf(expireTime),
     spendLimit: nanosOf(spendLimit),
+    ...rateColumns(rateLimits),
   };
 }
 
@@ -210,9 +212,11 @@ function changeKey({ orm, budgets }: KeyServiceOptions, change: Change): Promise
 }
 
 /** The facts of a key for the operator log. */
-function factsOf({ name, masked, state, models, expireTime, spendLimit }: KeyRow): Facts {
+function factsOf(row: KeyRow): Facts {
+  const { name, masked, state, models, expireTime, spendLimit, rpm, tpm, concurrency } = row;
   const word = stateWords[state as StoredKeyState];
-  return { name, masked, state: word, models, expireTime, spendLimit };
+  const rates = { rpm, tpm, concurrency };
+  return { name, masked, state: word, models, expireTime, spendLimit, ...rates };
 }
 
 const stateWords: Readonly<Record<StoredKeyState, string>> = {
@@ -234,7 +238,9 @@ function requireOwn(caller: Caller | undefined, row: KeyRow | null): KeyRow {
 }
 
 /** The changed members of a key and their new values. */
-type ChangedKey = Partial<Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit">>;
+type ChangedKey = Partial<
+  Pick<KeyRow, "name" | "models" | "expireTime" | "spendLimit" | "rpm" | "tpm" | "concurrency">
+>;
 
 /** Reads the changes of an UpdateKey request. */
 export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey {
@@ -244,6 +250,7 @@ export function readKeyChange({ key, updateMask }: UpdateKeyRequest): ChangedKey
     ...(members.has("models") && { models: modelList(key?.models ?? []) }),
     ...(members.has("expire_time") && { expireTime: dateOf(key?.expireTime) }),
     ...(members.has("spend_limit") && { spendLimit: nanosOf(key?.spendLimit) }),
+    ...(members.has("rate_limits") && rateColumns(key?.rateLimits)),
   };
 }
 

@@ -17,6 +17,9 @@ const plainTerms = {
   lowBalanceThreshold: null,
   alertUrl: null,
   alertEmails: [],
+  rpm: null,
+  tpm: null,
+  concurrency: null,
   budgets: [],
 };
 

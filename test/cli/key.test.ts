@@ -5,6 +5,8 @@ import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { accountId, createTime, keyId, time, usd } from "./sample.ts";
 import { run, runJson } from "./support.ts";
 
+const noRates = { rpm: null, tpm: null, concurrency: null };
+
 describe("key", () => {
   const made: unknown[] = [];
   const changed: [paths: unknown, limitNanos: unknown][] = [];
@@ -22,6 +24,7 @@ describe("key", () => {
       disableKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.DISABLED } }),
       enableKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.ENABLED } }),
       deleteKey: (request) => ({ key: { keyId: request.keyId, state: KeyState.DELETED } }),
+      getKey: () => ({ key: { ...key, rateLimits: { rpm: 5, concurrency: 2 } } }),
       listKeys: () => ({
         keys: [
           {
@@ -45,6 +48,7 @@ describe("key", () => {
       key: "uas_secret",
       expiresAt: null,
       limit: null,
+      ...noRates,
       budgets: [],
     });
     expect(ran.err).toBe(
@@ -101,6 +105,16 @@ describe("key", () => {
     expect(ran.err).toContain(message);
   });
 
+  it("limit changes the rates that are given, and keeps the others", async () => {
+    const line = ["key", "limit", keyId, "--tpm", "1000", "--concurrency", "none"];
+    const { json } = await runJson(line, { routes });
+    expect(json).toMatchObject({ rpm: 5, tpm: 1_000, concurrency: null });
+    expect(changed.splice(0)).toEqual([[["rate_limits"], undefined]]);
+    const refused = await run(["key", "limit", keyId, "--rpm", "0"], { routes });
+    expect(refused).toMatchObject({ code: 2 });
+    expect(refused.err).toContain("at least 1");
+  });
+
   it("update of nothing is refused", async () => {
     const ran = await run(["key", "update", keyId], { routes });
     expect(ran).toMatchObject({ code: 1, out: "" });
@@ -130,6 +144,7 @@ describe("key", () => {
         expiresAt: null,
         limit: "1.5",
         spent: "0.25",
+        ...noRates,
         budgets: [],
         lastUsedAt: time,
       },

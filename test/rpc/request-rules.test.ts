@@ -115,7 +115,8 @@ describe("a broken rule is refused with its field and what to do", () => {
   });
 
   test("of an update mask that names nothing, or what cannot be changed", () => {
-    const members = "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails";
+    const members =
+      "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits";
     const none = problemOf(updateAccount, { account: { accountId: uuid } });
     const required = `update_mask is required: name what to change, of ${members}`;
     expect(none).toEqual(["update_mask", required]);

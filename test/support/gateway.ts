@@ -40,6 +40,8 @@ export interface GatewayOptions {
   readonly console?: Partial<ConsoleConfig>;
   /** The origins whose pages may call. Default: none. */
   readonly cors?: Config["cors"];
+  /** Default: none. */
+  readonly limits?: Config["limits"];
   /** Which receivers of webhooks are exempt from the rules. Default: none. */
   readonly webhooks?: Config["webhooks"];
   /** How often vendors are asked about tasks. Default: as in earnest. */
@@ -281,6 +283,7 @@ function configOf(options: GatewayOptions): Config {
     ...(options.cors && { cors: options.cors }),
     webhooks: options.webhooks ?? { allowHosts: [], caFile: undefined },
     smtp: undefined,
+    limits: options.limits ?? {},
     console: { signUp: true, copyAgain: true, ...options.console },
     sms: options.sms,
     storage: options.storage ?? { kind: "local" },

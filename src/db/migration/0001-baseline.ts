@@ -8,6 +8,7 @@ const rooms = [
   "billing",
   "call",
   "inference",
+  "limit",
   "task",
   "native",
   "webhook",

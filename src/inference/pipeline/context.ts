@@ -6,6 +6,8 @@ import type { KeyCaller } from "../../core/caller.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
+import type { LimitDefaults } from "../../config/config.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
 import type { UnlimitedRoutes } from "../unlimited-routes.ts";
@@ -30,6 +32,8 @@ export interface PipelineDeps {
   readonly pricing: Pricing;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
+  readonly limiter: Pick<Limiter, "admit" | "end">;
+  readonly limitDefaults: LimitDefaults;
   readonly streams: MonitoredStreams;
   readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add">;
   readonly detached: DetachedReplies;

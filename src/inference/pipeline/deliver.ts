@@ -215,5 +215,6 @@ function headOf<Out extends Chunk>(
   const headers = request.headers({ upstream, length, dropped, isRelayed });
   if (planned.name !== undefined) headers["x-uas-route"] = planned.name;
   if (cost !== undefined) headers["x-uas-cost"] = cost;
+  if (call.limitHeaders !== undefined) Object.assign(headers, call.limitHeaders);
   return { status, headers, dropped };
 }

@@ -6,6 +6,7 @@
  * | admit | caller, account, key, limits | admit.ts |
  * | read | model, stream, output limit, size | read.ts |
  * | quote | routes, price, maximum cost | quote.ts |
+ * | limit | limits of requests, tokens and concurrency, or 429 | limit.ts |
  * | hold | durable money, or 402 | hold.ts |
  * | open | attempts at vendors until one answers | open.ts |
  * | deliver | relay or translate, metered and monitored | deliver.ts |
@@ -18,6 +19,7 @@ import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
 import { toGatewayError } from "./failures.ts";
 import { hold } from "./hold.ts";
+import { endLimits, limit } from "./limit.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
 import { read } from "./read.ts";
@@ -50,6 +52,8 @@ export async function runCall<Out extends Chunk>(
   try {
     const readCall = (reached = read(admitted));
     const quoted = (reached = await quote(readCall));
+    const limited = limit(quoted);
+    if (limited !== undefined) await limited;
     const held = (reached = await hold(quoted));
     const opened = (reached = await open(held, ended.connection));
     await deliver(opened, sink, ended);
@@ -81,6 +85,7 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
   } catch {
     // Reported by the ledger.
   } finally {
+    endLimits(reached.call, reached.deps.limiter);
     reached.deps.calls.leave();
   }
 }

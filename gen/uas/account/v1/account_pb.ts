@@ -12,6 +12,8 @@ import type { Budget } from "../../type/v1/budget_pb.ts";
 import { file_uas_type_v1_budget } from "../../type/v1/budget_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import type { RateLimits } from "../../type/v1/rate_limits_pb.ts";
+import { file_uas_type_v1_rate_limits } from "../../type/v1/rate_limits_pb.ts";
 import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -19,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account.proto.
  */
 export const file_uas_account_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSK9AwoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoqZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSLrAwoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoSLAoLcmF0ZV9saW1pdHMYDCABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzKmQKDEFjY291bnRTdGF0ZRIdChlBQ0NPVU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQUNDT1VOVF9TVEFURV9BQ1RJVkUQARIbChdBQ0NPVU5UX1NUQVRFX1NVU1BFTkRFRBACYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * An account: the owner of API keys and of one prepaid balance.
@@ -105,6 +107,13 @@ export type Account = Message<"uas.account.v1.Account"> & {
    * @generated from field: repeated string alert_emails = 11;
    */
   alertEmails: string[];
+
+  /**
+   * How fast the calls with all of its keys may come; set by operators. Unset: the default of the installation.
+   *
+   * @generated from field: uas.type.v1.RateLimits rate_limits = 12;
+   */
+  rateLimits?: RateLimits | undefined;
 };
 
 /**

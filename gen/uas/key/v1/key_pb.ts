@@ -12,6 +12,8 @@ import type { Budget } from "../../type/v1/budget_pb.ts";
 import { file_uas_type_v1_budget } from "../../type/v1/budget_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
 import { file_uas_type_v1_money } from "../../type/v1/money_pb.ts";
+import type { RateLimits } from "../../type/v1/rate_limits_pb.ts";
+import { file_uas_type_v1_rate_limits } from "../../type/v1/rate_limits_pb.ts";
 import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -19,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/key/v1/key.proto.
  */
 export const file_uas_key_v1_key: GenFile = /*@__PURE__*/
-  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSKeBAoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhkKBG5hbWUYAyABKAlCC8rBGAcaBRDIARgDEg4KBm1hc2tlZBgEIAEoCRIjCgVzdGF0ZRgFIAEoDjIULnVhcy5rZXkudjEuS2V5U3RhdGUSJAoGbW9kZWxzGAYgAygJQhTKwRgQMg4I6AcSCQgBGgUQyAEYAxIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZGVsZXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wElgKC2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEInysEYIxIddG8gc3RvcCBhIGtleSBub3csIGRpc2FibGUgaXRCAggBEjEKC3NwZW5kX2xpbWl0GAogASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiEKBXNwZW50GAsgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSMQoNbGFzdF91c2VfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2FuX3JldmVhbBgNIAEoCBIkCgdidWRnZXRzGA4gAygLMhMudWFzLnR5cGUudjEuQnVkZ2V0KmsKCEtleVN0YXRlEhkKFUtFWV9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUtFWV9TVEFURV9FTkFCTEVEEAESFgoSS0VZX1NUQVRFX0RJU0FCTEVEEAISFQoRS0VZX1NUQVRFX0RFTEVURUQQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("ChR1YXMva2V5L3YxL2tleS5wcm90bxIKdWFzLmtleS52MSLMBAoDS2V5Eg4KBmtleV9pZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhkKBG5hbWUYAyABKAlCC8rBGAcaBRDIARgDEg4KBm1hc2tlZBgEIAEoCRIjCgVzdGF0ZRgFIAEoDjIULnVhcy5rZXkudjEuS2V5U3RhdGUSJAoGbW9kZWxzGAYgAygJQhTKwRgQMg4I6AcSCQgBGgUQyAEYAxIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZGVsZXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wElgKC2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEInysEYIxIddG8gc3RvcCBhIGtleSBub3csIGRpc2FibGUgaXRCAggBEjEKC3NwZW5kX2xpbWl0GAogASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiEKBXNwZW50GAsgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSMQoNbGFzdF91c2VfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2FuX3JldmVhbBgNIAEoCBIkCgdidWRnZXRzGA4gAygLMhMudWFzLnR5cGUudjEuQnVkZ2V0EiwKC3JhdGVfbGltaXRzGA8gASgLMhcudWFzLnR5cGUudjEuUmF0ZUxpbWl0cyprCghLZXlTdGF0ZRIZChVLRVlfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFLRVlfU1RBVEVfRU5BQkxFRBABEhYKEktFWV9TVEFURV9ESVNBQkxFRBACEhUKEUtFWV9TVEFURV9ERUxFVEVEEANiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * An API key, without its secret.
@@ -126,6 +128,13 @@ export type Key = Message<"uas.key.v1.Key"> & {
    * @generated from field: repeated uas.type.v1.Budget budgets = 14;
    */
   budgets: Budget[];
+
+  /**
+   * How fast its calls may come. Unset: the default of the installation.
+   *
+   * @generated from field: uas.type.v1.RateLimits rate_limits = 15;
+   */
+  rateLimits?: RateLimits | undefined;
 };
 
 /**

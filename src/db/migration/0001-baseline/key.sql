@@ -1,7 +1,8 @@
 -- API keys, their last use, and their sealed copies. Rooms share no foreign keys; accounts are never deleted.
 
 -- state: uas.key.v1.KeyState. digest: SHA-256 of the key, which itself is stored nowhere. models: null means every
--- model; an empty list could be read as "none" or as "all", so there is none. spend_limit: in nano-USD.
+-- model; an empty list could be read as "none" or as "all", so there is none. spend_limit: in nano-USD. rpm, tpm,
+-- concurrency: its own limits; all null: those of uas.yaml.
 create table api_key (
   id uuid not null,
   account_id uuid not null,
@@ -15,11 +16,15 @@ create table api_key (
   delete_time timestamptz null,
   expire_time timestamptz null,
   spend_limit bigint null,
+  rpm int null,
+  tpm int null,
+  concurrency int null,
   constraint api_key_pkey primary key (id),
   constraint api_key_digest_unique unique (digest),
   constraint api_key_models_check check (cardinality(models) > 0),
   constraint api_key_state_check check (state >= 1 and state <= 3),
-  constraint api_key_spend_limit_check check (spend_limit > 0)
+  constraint api_key_spend_limit_check check (spend_limit > 0),
+  constraint api_key_limits_check check (rpm > 0 and tpm > 0 and concurrency > 0)
 );
 create index api_key_account_id_id_index on api_key (account_id, id);
 create index api_key_change_time_index on api_key (change_time);

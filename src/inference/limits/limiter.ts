@@ -1,0 +1,268 @@
+/**
+ * Counts requests, tokens and running calls against limits, exactly over all processes: one statement decides a batch of
+ * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer.
+ *
+ * Rejected: permits that each process leases in advance. They save the round trip, but a limit of 100 over three processes
+ * then serves fewer than 100 while permits lie unused where no calls come.
+ */
+import type { Pool } from "pg";
+import type { RateLimits } from "../../config/config.ts";
+import { int32Max } from "../../config/scalars.ts";
+import { databaseUnavailable } from "../../core/database-lost.ts";
+import { openPool } from "../../db/open-pool.ts";
+
+/** Who a limit is for. */
+export interface LimitSubject {
+  /** Unique: `k` and a key, `a` and an account, `m` and a model. */
+  readonly name: string;
+  readonly kind: "key" | "account" | "model";
+  readonly limits: RateLimits;
+}
+
+/** A request that wants to be admitted. */
+export interface LimitedRequest {
+  /** At least one, at most three. */
+  readonly subjects: readonly LimitSubject[];
+  /** The most tokens that it can use. */
+  readonly tokens: number;
+}
+
+/** An admitted request. Give it back to {@link Limiter.end}. */
+export interface Ticket extends LimitedRequest {
+  readonly isAdmitted: true;
+  /** The slice of time in which its tokens are reserved. */
+  readonly slice: bigint;
+  /** What is used of each subject's limits, in their order. */
+  readonly used: readonly LimitUse[];
+}
+
+/** A request that a limit refuses. */
+export interface LimitRefusal {
+  readonly isAdmitted: false;
+  readonly subject: LimitSubject;
+  readonly reason: "requests" | "tokens" | "concurrency";
+  /** When its turn may come. */
+  readonly retryMs: number;
+  readonly used: LimitUse;
+}
+
+/** What the last minute has used. */
+export interface LimitUse {
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** How many requests one statement decides. */
+const batchMax = 100;
+
+/** How long a batch may take, in milliseconds: callers get their 503 within a second. */
+const answerMs = 800;
+
+const statement = {
+  name: "limit_admit",
+  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+  query_timeout: answerMs,
+};
+
+interface Waiting extends LimitedRequest {
+  readonly resolve: (verdict: Ticket | LimitRefusal) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface TokenReturn {
+  readonly subject: LimitSubject;
+  readonly slice: bigint;
+  readonly tokens: number;
+}
+
+interface VerdictRow {
+  readonly refused_by: readonly number[] | null;
+  readonly reason: readonly number[] | null;
+  readonly retry_ms: readonly number[] | null;
+  readonly used_requests: readonly string[];
+  readonly used_tokens: readonly string[];
+  readonly slice: string;
+}
+
+const reasons = ["requests", "tokens", "concurrency"] as const;
+
+/** Opens the limiter of a process, with a connection of its own: no other query delays it. */
+export function openLimiter(url: string, nodeId: string): Limiter & { close(): Promise<void> } {
+  const pool = openPool(url, { max: 1, for: "callers" });
+  return Object.assign(new Limiter({ pool, nodeId }), { close: () => pool.end() });
+}
+
+/** The limits of a process. */
+export class Limiter {
+  readonly #pool: Pick<Pool, "query">;
+  readonly #nodeId: string;
+  #waiting: Waiting[] = [];
+  #returns: TokenReturn[] = [];
+  /** Subjects with fewer running calls than the database knows. */
+  #ended = new Map<string, LimitSubject>();
+  /** Running calls by subject, of those with a limit of concurrency. */
+  readonly #running = new Map<string, number>();
+  /** Subjects whose requests are used up: requests are never given back, so nothing can be admitted before that time. */
+  readonly #usedUp = new Map<
+    string,
+    { readonly refusal: LimitRefusal; readonly untilMs: number }
+  >();
+  #isBusy = false;
+  #isScheduled = false;
+
+  /** @param nodeId the process, as the ledger's heartbeats know it: its calls count while it lives */
+  constructor({ pool, nodeId }: { readonly pool: Pick<Pool, "query">; readonly nodeId: string }) {
+    this.#pool = pool;
+    this.#nodeId = nodeId;
+  }
+
+  /**
+   * Decides about a request.
+   *
+   * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time: a limit that cannot be checked
+   * admits nobody
+   */
+  admit(request: LimitedRequest): Promise<Ticket | LimitRefusal> {
+    const known = this.#knownRefusal(request);
+    if (known !== undefined) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...request, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Ends an admitted request. @param usedTokens what it has used of its reserved tokens */
+  end({ subjects, tokens, slice }: Ticket, usedTokens: number): void {
+    for (const subject of subjects) {
+      const { name, limits } = subject;
+      if (limits.concurrency !== undefined) {
+        this.#run(name, -1);
+        this.#ended.set(name, subject);
+      }
+      if (limits.tpm !== undefined && usedTokens < tokens) {
+        this.#returns.push({ subject, slice, tokens: tokens - usedTokens });
+      }
+    }
+    if (this.#ended.size + this.#returns.length > 0) this.#schedule();
+  }
+
+  #run(name: string, change: number): void {
+    const running = (this.#running.get(name) ?? 0) + change;
+    if (running > 0) this.#running.set(name, running);
+    else this.#running.delete(name);
+  }
+
+  /** Saves the round trip of requests that pour in although their limit is used up. */
+  #knownRefusal({ subjects }: LimitedRequest): LimitRefusal | undefined {
+    if (this.#usedUp.size === 0) return undefined;
+    const nowMs = performance.now();
+    for (const { name, limits } of subjects) {
+      const found = this.#usedUp.get(name);
+      if (found === undefined) continue;
+      if (found.untilMs > nowMs && found.refusal.subject.limits.rpm === limits.rpm) {
+        return { ...found.refusal, retryMs: found.untilMs - nowMs };
+      }
+      this.#usedUp.delete(name);
+    }
+    return undefined;
+  }
+
+  /** Not at once: requests from other sockets of this turn of the event loop join the batch. */
+  #schedule(): void {
+    if (this.#isBusy || this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      void this.#send();
+    });
+  }
+
+  async #send(): Promise<void> {
+    const requests = this.#waiting.splice(0, batchMax);
+    const returns = this.#returns.splice(0);
+    const ended = this.#ended;
+    this.#ended = new Map();
+    if (requests.length + returns.length + ended.size === 0) return;
+    this.#isBusy = true;
+    const subjects = subjectsOf(requests, returns, ended);
+    try {
+      const values = this.#values(subjects, requests, returns);
+      const { rows } = await this.#pool.query<VerdictRow>({ ...statement, values });
+      const [row] = rows;
+      if (row === undefined) throw new Error("limit_admit returned no row");
+      requests.forEach((request, index) => this.#answer(request, index, { row, subjects }));
+    } catch (error) {
+      // What it has counted stays counted. Tokens are not returned again, for they may have been.
+      for (const [name, subject] of ended) this.#ended.set(name, subject);
+      for (const { reject } of requests) reject(databaseUnavailable(error));
+    } finally {
+      this.#isBusy = false;
+    }
+    if (this.#waiting.length + this.#returns.length > 0) this.#schedule();
+  }
+
+  #values(
+    subjects: readonly LimitSubject[],
+    requests: readonly Waiting[],
+    returns: readonly TokenReturn[],
+  ): unknown[] {
+    const indexes = new Map(subjects.map(({ name }, index) => [name, index + 1]));
+    const indexOf = (subject: LimitSubject | undefined): number =>
+      subject === undefined ? 0 : (indexes.get(subject.name) ?? 0);
+    return [
+      this.#nodeId,
+      subjects.map(({ name }) => name),
+      subjects.map(({ limits }) => limits.rpm ?? null),
+      subjects.map(({ limits }) => limits.tpm ?? null),
+      subjects.map(({ limits }) => limits.concurrency ?? null),
+      subjects.map(({ name }) => this.#running.get(name) ?? 0),
+      requests.flatMap((each) => [0, 1, 2].map((place) => indexOf(each.subjects[place]))),
+      requests.map(({ tokens }) => Math.min(tokens, int32Max)),
+      returns.map(({ subject }) => indexOf(subject)),
+      returns.map(({ slice }) => slice.toString()),
+      returns.map(({ tokens }) => tokens),
+    ];
+  }
+
+  #answer(
+    { resolve, subjects, tokens }: Waiting,
+    index: number,
+    answer: { readonly row: VerdictRow; readonly subjects: readonly LimitSubject[] },
+  ): void {
+    const { row } = answer;
+    const useOf = (subject: LimitSubject): LimitUse => {
+      const place = answer.subjects.findIndex(({ name }) => name === subject.name);
+      const requests = Number(row.used_requests[place] ?? 0);
+      return { requests, tokens: Number(row.used_tokens[place] ?? 0) };
+    };
+    const subject = answer.subjects[(row.refused_by?.[index] ?? 0) - 1];
+    if (subject === undefined) {
+      for (const { name, limits } of subjects) {
+        if (limits.concurrency !== undefined) this.#run(name, 1);
+      }
+      const used = subjects.map(useOf);
+      resolve({ isAdmitted: true, subjects, tokens, slice: BigInt(row.slice), used });
+      return;
+    }
+    const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
+    const retryMs = row.retry_ms?.[index] ?? 1_000;
+    const used = useOf(subject);
+    const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
+    if (reason === "requests") {
+      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + retryMs });
+    }
+    resolve(refusal);
+  }
+}
+
+/** All subjects of a batch, sorted: every batch locks them in this order. The later limits of a subject count. */
+function subjectsOf(
+  requests: readonly LimitedRequest[],
+  returns: readonly TokenReturn[],
+  ended: ReadonlyMap<string, LimitSubject>,
+): readonly LimitSubject[] {
+  const found = new Map(ended);
+  for (const { subject } of returns) found.set(subject.name, subject);
+  for (const { subjects } of requests) for (const each of subjects) found.set(each.name, each);
+  return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
