@@ -1,5 +1,28 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** The files that take longest: they start processes, databases or browsers and wait for them. */
+const slow = [
+  /^test\/(?:bench|chaos|fuzz|soak|ha)\//,
+  /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
+  /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
+  /^test\/console\/browser\//,
+  /^test\/db\/embedded\.test\.ts$/,
+  /^test\/(?:docs\/readme|task\/crash|billing\/retention|native\/hostile)\.test\.ts$/,
+];
+
+/** Begins with the slow files: one that came last would run alone, while the other workers have nothing left. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId, project }: TestSpecification): number => {
+      const name = moduleId.slice(project.config.root.length + 1);
+      const index = slow.findIndex((pattern) => pattern.test(name));
+      return index === -1 ? slow.length : index;
+    };
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other));
+  }
+}
 
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
 export default defineConfig({
@@ -7,6 +30,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
+    sequence: { sequencer: SlowFirst },
     // The tests start real servers, also on busy machines of two cores.
     testTimeout: 60_000,
     hookTimeout: 60_000,
@@ -14,7 +38,8 @@ export default defineConfig({
     // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
     // for each file, importing the program took longer than testing it.
     isolate: false,
-    // Of two cores one would stay idle: by default one is left to vitest itself, which does little.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // One more than there are cores: most of the slow files wait for processes, timers and the database. A server of one's
+    // own may let in 100 connections only.
+    maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
   },
 });

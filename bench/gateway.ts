@@ -40,9 +40,11 @@ export interface InstallOptions {
 /** Writes a configuration, one model for each scenario. */
 export function install(options: InstallOptions): Promise<Installation> {
   const { root = ownFolder, folder, upstreamPort, database } = options;
-  const models = scenarios.map(({ name }) => {
+  const models = scenarios.map(({ name, isForm = false }) => {
     const vendor = name === "native" ? "gemini" : "bench";
     const route = `routes: [{ vendor: ${vendor}, model: ${vendorModel(name)} }]`;
+    if (isForm)
+      return `  ${publicModel(name)}: { type: AUDIO, ${route}, price: { second: "0.0001" } }`;
     const price = `price: { input: "0.25", output: "2.00" }`;
     return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
   });
@@ -117,8 +119,15 @@ export async function serve(installation: Installation, core: Core = "contestant
   return child;
 }
 
-/** Creates an account with money and returns a key of it. The gateway must run. */
-export async function createKey(installation: Installation): Promise<string> {
+/**
+ * Creates an account with money and returns a key of it. The gateway must run.
+ *
+ * @param limits of the key, as options of the command line
+ */
+export async function createKey(
+  installation: Installation,
+  limits: readonly string[] = [],
+): Promise<string> {
   const account = await command(installation, [
     "account",
     "create",
@@ -132,6 +141,7 @@ export async function createKey(installation: Installation): Promise<string> {
     "create",
     "--account",
     String(account["accountId"]),
+    ...limits,
   ]);
   return String(created["key"]);
 }

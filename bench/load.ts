@@ -2,7 +2,7 @@
 import { answerWith } from "./answer.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Connection, type ConnectionOwner } from "./load-connection.ts";
-import type { Scenario } from "./scenario.ts";
+import { formPath, type Scenario } from "./scenario.ts";
 import { styles } from "./style.ts";
 
 /** Whom to load with what. */
@@ -162,19 +162,41 @@ class Load implements ConnectionOwner {
   }
 }
 
-function requestBytes({ scenario, port, model, key }: LoadOptions): Buffer {
+function requestBytes(options: LoadOptions): Buffer {
+  const { scenario, port, key } = options;
+  const { path, contentType, body } = scenario.isForm ? formBody(options) : jsonBody(options);
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    `host: 127.0.0.1:${port}`,
+    `content-type: ${contentType}`,
+    ...(key ? [`authorization: Bearer ${key}`] : []),
+    `content-length: ${body.length}`,
+  ];
+  return Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]);
+}
+
+interface RequestBody {
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+/** A recording that says nothing of its length, as a part of its own. */
+function formBody({ scenario, model }: LoadOptions): RequestBody {
+  const boundary = "bench-boundary";
+  const part = `--${boundary}\r\ncontent-disposition: form-data; name=`;
+  const head = `${part}"model"\r\n\r\n${model}\r\n${part}"file"; filename="a.wav"\r\ncontent-type: audio/wav\r\n\r\n`;
+  const file = Buffer.alloc(scenario.bodyBytes, "a recording ");
+  const body = Buffer.concat([Buffer.from(head), file, Buffer.from(`\r\n--${boundary}--\r\n`)]);
+  return { path: formPath, contentType: `multipart/form-data; boundary=${boundary}`, body };
+}
+
+function jsonBody({ scenario, model }: LoadOptions): RequestBody {
   const content = "x".repeat(Math.max(0, scenario.bodyBytes - 120));
   const style = styles[scenario.style ?? "chat"];
   const asked = style.request(model, content) as Record<string, unknown>;
   const body = JSON.stringify({ ...asked, stream: scenario.stream ? true : undefined });
-  const head = [
-    `POST ${style.path} HTTP/1.1`,
-    `host: 127.0.0.1:${port}`,
-    "content-type: application/json",
-    ...(key ? [`authorization: Bearer ${key}`] : []),
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+  return { path: style.path, contentType: "application/json", body: Buffer.from(body) };
 }
 
 class Generator {

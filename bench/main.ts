@@ -28,6 +28,7 @@ import {
 } from "./report.ts";
 import { printRounds } from "./report-rounds.ts";
 import { runRounds } from "./rounds.ts";
+import { benchRouting } from "./routing.ts";
 import { openSlowDatabase } from "./slow-disk.ts";
 import { medianOf } from "./statistics.ts";
 import { Summary } from "./summary.ts";
@@ -100,6 +101,7 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
     printTasks(await benchTasks({ folder, database, load, durationMs, flight, keep: kept }));
     await load.stop();
   }
+  if (parts.has("routing") && !(await benchRouting(options, place))) process.exitCode = 1;
   if (parts.has("body")) {
     summary.set("body", printBodies("gateway", await measureBodies(ownFolder)));
     if (options.otherFolder !== undefined) await benchOtherBodies(options.otherFolder);

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import type { RoutingScale } from "./routing.ts";
 import { type Scenario, scenarios } from "./scenario.ts";
 
 /** How long a contestant is loaded before anything is measured: a number of JSON requests, or seconds. */
@@ -34,6 +35,7 @@ export const partNames = [
   "webhooks",
   "log",
   "tasks",
+  "routing",
   "body",
   "open",
   "cross",
@@ -53,6 +55,7 @@ export interface BenchOptions {
   readonly warmUp: WarmUp;
   readonly pauses: Pauses;
   readonly flight: TaskFlight;
+  readonly routing: RoutingScale;
   /** How many chunks of a flood the vendor writes at once. `undefined`: as each scenario has it. */
   readonly groupChunks: number | undefined;
   readonly scenarios: readonly Scenario[];
@@ -64,7 +67,7 @@ export interface BenchOptions {
 }
 
 /** What a form of the bench takes where nothing else is asked for. */
-interface Form extends Pick<BenchOptions, "seconds" | "rounds" | "pauses" | "flight"> {
+interface Form extends Pick<BenchOptions, "seconds" | "rounds" | "pauses" | "flight" | "routing"> {
   readonly warmUp: string;
 }
 
@@ -74,6 +77,7 @@ const normal: Form = {
   warmUp: "20000",
   pauses: { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },
   flight: { ends: 40, tasks: 10_000, watchMs: 20_000 },
+  routing: { calls: 10_000, conversations: 1_000, pairs: 2_000, watchMs: 15_000, isStrict: true },
 };
 
 /** Many short turns: their ratios differ less than those of few long ones beside other work. */
@@ -91,6 +95,7 @@ const short: Form = {
   warmUp: "200",
   pauses: { firstWarmUpMs: 20, warmUpMs: 20, restMs: 0 },
   flight: { ends: 3, tasks: 400, watchMs: 500 },
+  routing: { calls: 200, conversations: 20, pairs: 20, watchMs: 3_000, isStrict: false },
 };
 
 /** Help text. */
@@ -145,6 +150,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     warmUp: readWarmUp(values["warm-up"] ?? form.warmUp),
     pauses: form.pauses,
     flight: form.flight,
+    routing: form.routing,
     groupChunks: values.group === undefined ? undefined : groupSize(values.group),
     scenarios: scenarios.filter(({ name }) => isWanted(name)),
     parts: new Set(partNames.filter(isWanted)),

@@ -12,6 +12,8 @@ export interface Scenario {
   /** The length of the request body in bytes. */
   readonly bodyBytes: number;
   readonly stream: boolean;
+  /** Whether the body is a form with a recording. Default: JSON. */
+  readonly isForm?: boolean;
   /** The length of a stream in chunks. Default: one chunk, a whole reply. */
   readonly chunks?: number;
   /** How many of them the vendor writes at once, where `--group` does not say. Default: 50. */
@@ -28,7 +30,7 @@ export interface Limits {
   readonly target?: number;
 }
 
-export type ScenarioName = "json" | "flood200" | "flood" | "native" | "paced" | "large";
+export type ScenarioName = "json" | "flood200" | "flood" | "native" | "paced" | "large" | "upload";
 
 /** Paced streams from one style into another, beside the same streams relayed. */
 export interface CrossScenario {
@@ -115,7 +117,20 @@ export const scenarios: readonly Scenario[] = [
     stream: false,
     limits: { required: 2.2, target: 1.6 },
   },
+  {
+    name: "upload",
+    title: "multipart upload of 25 MB",
+    unit: "request",
+    connections: 1,
+    bodyBytes: 25_000_000,
+    stream: false,
+    isForm: true,
+    limits: { required: 3 },
+  },
 ];
+
+/** Where forms with a recording are sent. */
+export const formPath = "/v1/audio/transcriptions";
 
 /** Milliseconds between two chunks of a paced stream. */
 export const pacedGapMs = 20;

@@ -6,9 +6,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { chooseListen, listenFlags, listenUrl } from "../src/db/embedded-address.ts";
-import { findBinaries } from "../src/db/embedded-binaries.ts";
-import { initialize, serverSettings } from "../src/db/embedded-process.ts";
-import { chooseRunAs, commandLine } from "../src/db/embedded-user.ts";
+import {
+  chooseRunAs,
+  commandLine,
+  findBinaries,
+  initialize,
+  serverSettings,
+} from "../src/db/embedded-process.ts";
 
 /** How much longer each fsync takes, in microseconds. */
 const delayMicros = 1_000;

@@ -34,6 +34,7 @@ const rows = {
   },
   paced: { title: "paced SSE", limits: scenarioOf("paced").limits, unit: "×" },
   large: { title: "1 MB request body", limits: scenarioOf("large").limits, unit: "×" },
+  upload: { title: "multipart upload of 25 MB", limits: scenarioOf("upload").limits, unit: "×" },
   body: {
     title: "1 MB body translated between styles",
     limits: { required: 3, target: 2 },

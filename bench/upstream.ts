@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerWith } from "./answer.ts";
-import { pacedChunks, pacedGapMs, type ScenarioName, scenarioOf } from "./scenario.ts";
+import { formPath, pacedChunks, pacedGapMs, type ScenarioName, scenarioOf } from "./scenario.ts";
 import { type Style, type StyleName, styleNames, styles } from "./style.ts";
 
 const filler = "The quick brown fox jumps over the lazy dog. ".repeat(18);
@@ -63,7 +63,14 @@ const pacedDeltas = new Map(
   }),
 );
 
+/** The answer to a form with a recording. */
+const text = Buffer.from(JSON.stringify({ text: filler }));
+
 const server = createServer((request, response) => {
+  if (request.url === formPath) {
+    request.resume().once("end", () => sendJson(response, text));
+    return;
+  }
   request.once("data", (first: Buffer) => {
     const named = /"model":"vendor-(\w+)"/.exec(first.toString("latin1", 0, 200))?.[1];
     const model = named ?? /\/models\/vendor-(\w+):/.exec(request.url ?? "")?.[1];
@@ -78,12 +85,7 @@ function respond(
   response: ServerResponse,
 ): void {
   if (model === "json" || model === "large") {
-    response.writeHead(200, {
-      "content-type": "application/json",
-      "content-length": reply.length,
-      "x-request-id": "req_bench",
-    });
-    response.end(reply);
+    sendJson(response, reply);
     return;
   }
   const flooded = floods.get(model ?? "");
@@ -94,6 +96,15 @@ function respond(
   response.writeHead(200, { "content-type": "text/event-stream", "x-request-id": "req_bench" });
   if (flooded === undefined) pacer.add(response, styleOf(request.url ?? ""));
   else flood(response, flooded);
+}
+
+function sendJson(response: ServerResponse, body: Buffer): void {
+  response.writeHead(200, {
+    "content-type": "application/json",
+    "content-length": body.length,
+    "x-request-id": "req_bench",
+  });
+  response.end(body);
 }
 
 /** The style that an address is of. */

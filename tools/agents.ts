@@ -1,5 +1,5 @@
 /**
- * `npm run agents`: the agent command lines codex, Claude Code and opencode through the gateway, at one
+ * `npm run agents`: the agent command lines codex, Claude Code, opencode, Gemini CLI and Qwen Code through the gateway, at one
  * simulated vendor of each style. Everything runs on 127.0.0.1, each agent in a home that is thrown away.
  *
  * The agents are no dependencies of the project: `--clis DIR` says where they are, `--install` installs them.
@@ -61,6 +61,8 @@ async function runAll(options: AgentsOptions, scratch: string): Promise<Result> 
   return result;
 }
 
+const usualVendors = ["chat", "responses", "messages"];
+
 interface AgentRun {
   readonly agent: Agent;
   readonly program: string;
@@ -70,9 +72,14 @@ interface AgentRun {
 
 async function runAgent(run: AgentRun, result: Result): Promise<void> {
   const { origin, key, models } = run.gateway;
-  for (const model of models) {
+  const { vendors = usualVendors } = run.agent;
+  for (const model of models.filter(({ vendor }) => vendors.includes(vendor))) {
     const cells: string[] = [];
     for (const task of tasks) {
+      if (task.isFor?.(run.agent) === false) {
+        cells.push("-");
+        continue;
+      }
       const start = performance.now();
       const wrong = await task.run({ ...run, setup: { origin, key, model } });
       const seconds = ((performance.now() - start) / 1_000).toFixed(1);
@@ -109,7 +116,7 @@ async function findPrograms(
   return programs;
 }
 
-const widths = [26, 13, 11, 11, 11];
+const widths = [26, 13, 11, 11, 11, 11];
 
 function row(cells: readonly string[]): string {
   return cells

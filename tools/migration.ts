@@ -2,7 +2,7 @@
  * Writes the next migration: what the entities and the functions of `src/db/sql/` say and the migrated database has not.
  *
  * `npm run migration -- <name>` makes `src/db/migration/NNNN-<name>.ts` and says which line to add to
- * `src/db/migrations.ts`; without a name it prints the statements. They are a proposal: read them, put
+ * `src/db/database.ts`; without a name it prints the statements. They are a proposal: read them, put
  * partitions, checks and triggers in by hand. Functions that changed are copied into the folder
  * `src/db/migration/NNNN-<name>/`, from which the migration installs them: the text of its time, whatever
  * `src/db/sql/` says later.
@@ -79,7 +79,7 @@ function write(name: string, { statements, functions }: Drift): void {
   for (const changed of functions.map((routine) => `${routine}.sql`)) {
     copyFileSync(join(functionFolder, changed), join(folder, file, changed));
   }
-  print(`made src/db/migration/${file}.ts; add to src/db/migrations.ts, then run npm run format:`);
+  print(`made src/db/migration/${file}.ts; add to src/db/database.ts, then run npm run format:`);
   print(`  { name: "${file}", class: ${className(file)} },`);
 }
 

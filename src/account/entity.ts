@@ -21,6 +21,7 @@ export const AccountEntity = defineEntity({
     rpm: p.integer().nullable(),
     tpm: p.integer().nullable(),
     concurrency: p.integer().nullable(),
+    limitWaitMs: p.integer().nullable(),
     changeTime: p.datetime().columnType("timestamptz").defaultRaw("now()").lazy(),
   },
   indexes: [{ name: "account_change_time_index", properties: ["changeTime"] }],
@@ -31,6 +32,10 @@ export const AccountEntity = defineEntity({
       expression: "discount_bp >= 0 and discount_bp <= 10000",
     },
     { name: "account_limits_check", expression: "rpm > 0 and tpm > 0 and concurrency > 0" },
+    {
+      name: "account_limit_wait_ms_check",
+      expression: "limit_wait_ms >= 0 and limit_wait_ms <= 30000",
+    },
     { name: "account_low_balance_threshold_check", expression: "low_balance_threshold > 0" },
   ],
 });

@@ -1,29 +1,37 @@
 /** The RPCs of accounts. */
+import { limitWaitMsMax } from "../config/limits.ts";
+import { create } from "@bufbuild/protobuf";
+import {
+  type Duration,
+  durationFromMs,
+  durationMs,
+  timestampFromDate,
+} from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
-import { LockMode, type FilterQuery } from "@mikro-orm/core";
+import { type FilterQuery, type InferEntity, LockMode } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import { AccountState, type Account } from "../../gen/uas/account/v1/account_pb.ts";
+import { type Account, AccountSchema, AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import type {
   AccountService,
-  UpdateAccountRequest,
   ListAccountsRequest,
+  UpdateAccountRequest,
 } from "../../gen/uas/account/v1/account_service_pb.ts";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
-import { type Budgets, budgetFacts } from "../core/budgets.ts";
-import { callerKey, type Caller } from "../core/caller.ts";
+import { budgetFacts, type Budgets } from "../core/budgets.ts";
+import { type Caller, callerKey } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
+import { money } from "../core/money.ts";
+import { changedFacts, type Facts, recordAction } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
-import { rateColumns } from "../core/rate-limits.ts";
+import { rateColumns, rateMember } from "../core/rate-limits.ts";
 import { isUuid, newId } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
 import { transact } from "../db/transaction.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { readEmail } from "./email.ts";
 import { AccountEntity } from "./entity.ts";
-import { accountMessage, type AccountRow } from "./message.ts";
 import { noSuchAccount, parseAccountId } from "./room.ts";
 
 /** Options of {@link createAccountService}. */
@@ -180,9 +188,10 @@ function changeAccount(
 /** The changeable facts of an account, for the operator log. */
 function factsOf(row: AccountRow): Facts {
   const { name, discountBp, lowBalanceThreshold, state, suspendReason } = row;
-  const { alertUrl, alertEmails, rpm, tpm, concurrency } = row;
+  const { alertUrl, alertEmails, rpm, tpm, concurrency, limitWaitMs } = row;
   const alerts = { lowBalanceThreshold, alertUrl, alertEmails };
-  return { name, discountBp, ...alerts, rpm, tpm, concurrency, state, suspendReason };
+  const limits = { rpm, tpm, concurrency, limitWaitMs };
+  return { name, discountBp, ...alerts, ...limits, state, suspendReason };
 }
 
 /** Changed members of an account and their new values. */
@@ -197,6 +206,7 @@ type ChangedAccount = Partial<
     | "rpm"
     | "tpm"
     | "concurrency"
+    | "limitWaitMs"
     | "state"
     | "suspendReason"
     | "suspendTime"
@@ -213,17 +223,26 @@ function readAccountChange(
   caller: Caller | undefined,
 ): ChangedAccount {
   const members = membersOf(updateMask);
-  for (const member of ["discount_bp", "rate_limits"]) {
+  for (const member of ["discount_bp", "rate_limits", "limit_wait"]) {
     if (members.has(member) && caller?.kind !== "operator") throw onlyOperator(member);
   }
   return {
     ...(members.has("name") && { name: account?.name.trim() ?? "" }),
     ...(members.has("rate_limits") && rateColumns(account?.rateLimits)),
+    ...(members.has("limit_wait") && { limitWaitMs: readLimitWait(account?.limitWait) }),
     ...(members.has("discount_bp") && { discountBp: account?.discountBp ?? 0 }),
     ...(members.has("low_balance_threshold") && {
       lowBalanceThreshold: account?.lowBalanceThreshold?.amountNanos ?? null,
     }),
   };
+}
+
+/** In milliseconds; `null`: as the installation has it. @throws GatewayError INVALID_REQUEST */
+function readLimitWait(wait: Duration | undefined): number | null {
+  if (wait === undefined) return null;
+  const waitMs = durationMs(wait);
+  if (waitMs >= 0 && waitMs <= limitWaitMsMax) return waitMs;
+  throw invalid("limit_wait", `limit_wait must be 0 to ${limitWaitMsMax / 1_000} seconds`);
 }
 
 /** Reads who is to get alerts from now on. @throws GatewayError INVALID_REQUEST */
@@ -290,4 +309,31 @@ function searchFor(
       ...(wanted === "" ? [] : [isUuid(id) ? { id } : { name: { $ilike: like } }]),
     ],
   };
+}
+
+/** A stored account. */
+type AccountRow = InferEntity<typeof AccountEntity>;
+
+/** Converts an account for a caller. Only operators see the reason of a suspension. @param budgets default: none */
+function accountMessage(
+  row: AccountRow,
+  caller: Caller | undefined,
+  budgets: readonly Budget[] = [],
+): Account {
+  const { suspendReason, suspendTime, lowBalanceThreshold, limitWaitMs } = row;
+  return create(AccountSchema, {
+    accountId: row.id,
+    name: row.name,
+    createTime: timestampFromDate(row.createTime),
+    state: row.state as AccountState,
+    suspendReason: (caller?.kind === "operator" && suspendReason) || "",
+    ...(suspendTime && { suspendTime: timestampFromDate(suspendTime) }),
+    discountBp: row.discountBp,
+    budgets: [...budgets],
+    ...rateMember(row),
+    ...(limitWaitMs != null && { limitWait: durationFromMs(limitWaitMs) }),
+    alertUrl: row.alertUrl ?? "",
+    alertEmails: row.alertEmails ?? [],
+    ...(lowBalanceThreshold != null && { lowBalanceThreshold: money(lowBalanceThreshold) }),
+  });
 }

@@ -1,9 +1,10 @@
 /** The services over an open database. The command line uses them directly; a server builds on them. */
+import packageFacts from "../../package.json" with { type: "json" };
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { type Logger, pino } from "pino";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
-import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
 import { join } from "node:path";
 import {
@@ -20,19 +21,19 @@ import type { Config, Settings } from "../config/config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { startEmbedded } from "../db/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
-import { createKeyCopies } from "../key/copies.ts";
 import type { SpentOf } from "../key/message.ts";
-import { createKeyService } from "../key/service.ts";
-import { createRouteService } from "../operator/route-service.ts";
+import { createKeyRoom } from "../key/module.ts";
+import { createOperatorReading, createRouteService } from "../operator/service.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
-import { createErrorMapping } from "../rpc/interceptor/error.ts";
-import { requestId } from "../rpc/interceptor/request-id.ts";
+import { createErrorMapping, requestId } from "../rpc/interceptors.ts";
 import { type Service, serve } from "../core/service.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
 import { createBucketText } from "../result/s3-storage.ts";
 import { createTaskReading } from "../task/module.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
+
+const { version } = packageFacts;
 
 /** Options of {@link openBackend}. */
 export interface OpenOptions {
@@ -103,7 +104,11 @@ export async function openBackend({
       signIn,
       anchor,
       transport: createDirectTransport(
-        [...services, createTaskReading(database)],
+        [
+          ...services,
+          createTaskReading(database),
+          serve(OperatorService, createOperatorReading({ ...database, config, version })),
+        ],
         [requestId, createErrorMapping(log), asOperator],
       ),
       async close() {
@@ -122,7 +127,7 @@ export async function openBackend({
 interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl">> {
   readonly database: Database;
   readonly masterKey: () => Buffer;
-  /** See {@link KeyCopiesOptions}. */
+  /** Whether this is certainly the master key of the gateway. */
   readonly isKeySure: boolean;
   readonly anchor: Anchor;
 }
@@ -147,13 +152,6 @@ function createRooms({
   const accounts = createAccountService({ orm, budgets, allowHosts: config.webhooks.allowHosts });
   const accountExists = accounts.exists;
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
-  const copies = createKeyCopies({
-    pool,
-    masterKey,
-    isOn: config.console.copyAgain,
-    isKeySure,
-    warn: (message, fields) => log.warn(fields, message),
-  });
   const signIn = createSignIn({
     database,
     config,
@@ -161,15 +159,17 @@ function createRooms({
     masterKey,
     log,
     observer: signInObserver,
-    sweepCopies: () => copies.sweep(),
+    sweepCopies: () => keys.sweepCopies(),
   });
   const { requireStepUp } = signIn;
   const webhooks = createWebhookRoom(
     { database, config: config.webhooks, masterKey },
     { accountExists, requireStepUp },
   );
-  const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
-  const keyRoom = { orm, accountExists, spentOf, budgets, copies, requireStepUp, onReveal };
+  const keys = createKeyRoom(
+    { database, isCopied: config.console.copyAgain, masterKey, isKeySure, log },
+    { accountExists, spentOf, budgets, requireStepUp },
+  );
   const billing = createBillingRoom({
     ...{ database, config, accountExists, onLowBalance },
     anchor,
@@ -177,7 +177,7 @@ function createRooms({
   const services = [
     ...signIn.services,
     serve(AccountService, accounts.service),
-    serve(KeyService, createKeyService(keyRoom)),
+    keys.service,
     ...billing.services,
     webhooks.service,
     serve(RouteService, createRouteService({ pool, config })),

@@ -1,29 +1,31 @@
 /** The two listeners: public (REST, Connect, gRPC-web) and internal (gRPC, Connect). */
-import type { DescService, DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Health } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
 import {
+  CompleteRequestSchema,
   EmbedRequestSchema,
-  ExchangeRequestSchema,
   InferenceService,
+  ModerateRequestSchema,
+  RerankRequestSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
   ExchangeMediaRequestSchema,
   MediaService,
 } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import {
-  FollowLinkRequestSchema,
   ExchangeRequestSchema as NativeRequestSchema,
+  FollowLinkRequestSchema,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Settings } from "../config/config.ts";
-import { registerPages, type Pages } from "../console/serve.ts";
+import { type Pages, registerPages } from "../console/serve.ts";
 import {
-  GatewayStopping,
   type Authenticate,
   type Caller,
+  GatewayStopping,
   type OnRefusedKey,
 } from "../core/caller.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -34,31 +36,33 @@ import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
 import { createFacade } from "../facade/facade.ts";
 import type {
   CallbackReceiver,
+  DirectCall,
   DirectHandlers,
   FindFile,
-  DirectCall,
   HandleWire,
 } from "../facade/options.ts";
-import type { InferenceHandlers } from "../inference/handlers.ts";
+import type { HandleBody, InferenceHandlers } from "../inference/handlers.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import type { NativeHandlers } from "../native/service.ts";
-import { createAccessCheck, type CheckAccess } from "../rpc/access.ts";
+import { type CheckAccess, createAccessCheck } from "../rpc/access.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
+import { createKeyGate, createSessionGate } from "../rpc/gate.ts";
 import {
   createHealthService,
   createReflectionService,
   ServerReflectionAlpha,
 } from "../rpc/health.ts";
-import { createKeyGate, createSessionGate } from "../rpc/gate.ts";
-import { createAccess } from "../rpc/interceptor/access.ts";
-import { cancelOnDisconnect } from "../rpc/interceptor/disconnect.ts";
-import { createErrorMapping } from "../rpc/interceptor/error.ts";
-import { requestId as requestIdInterceptor } from "../rpc/interceptor/request-id.ts";
 import {
-  openInternalListener,
-  listenOn,
+  cancelOnDisconnect,
+  createAccess,
+  createErrorMapping,
+  requestId as requestIdInterceptor,
+} from "../rpc/interceptors.ts";
+import {
   type InternalListener,
+  listenOn,
+  openInternalListener,
   type PlainAnswer,
 } from "../rpc/internal-listener.ts";
 import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
@@ -113,6 +117,7 @@ export interface Edges {
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const { settings, log, metrics, calls, services, authenticate, onRefusedKey } = options;
   const stopping = new AbortController();
+  const draining = new AbortController();
   const end: AnnouncedEnd = { as: undefined };
   const isReady = async (): Promise<boolean> => end.as !== "stop" && options.isReady();
   const descriptions = services.map(({ service }) => service);
@@ -131,7 +136,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     ...facadeOptions({ ...options, isReady }),
     services: descriptions,
     transport: createDirectTransport(services, interceptors),
-    ...{ bodies, stopping: stopping.signal },
+    ...{ bodies, draining: draining.signal, stopping: stopping.signal },
   });
   const shutdownSignal = stopping.signal;
   const keyGate = { ...{ authenticate, onRefusedKey, checkAccess, log }, operatorToken: undefined };
@@ -152,7 +157,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     }),
     page: pages({ ...options, isReady }),
   };
-  return new Listeners({ settings, calls, facade, internalOptions, stopping, end });
+  return new Listeners({ settings, calls, facade, internalOptions, draining, stopping, end });
 }
 
 /** How the end of this process was announced. */
@@ -165,6 +170,8 @@ interface AnnouncedEnd {
 interface ListenerParts extends Pick<EdgeOptions, "settings" | "calls"> {
   readonly facade: FastifyInstance;
   readonly internalOptions: Omit<Parameters<typeof openInternalListener>[0], "address">;
+  /** Aborted when clients are to connect anew. */
+  readonly draining: AbortController;
   /** Aborted when running requests must end. */
   readonly stopping: AbortController;
   readonly end: AnnouncedEnd;
@@ -196,7 +203,9 @@ class Listeners implements Edges {
   }
 
   announceStop(isReplaced: boolean): void {
-    this.#parts.end.as = isReplaced ? "replacement" : "stop";
+    const as = isReplaced ? "replacement" : "stop";
+    this.#parts.end.as = as;
+    this.#parts.draining.abort(as);
     this.#internal?.announceStop();
   }
 
@@ -345,29 +354,22 @@ function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
   };
 }
 
+// Connects the routes of model calls with the handlers of the rooms.
+
 /** Connects the facade with the handlers. Messages are plain objects: `create` would cost each call 2 µs. */
 export function directHandlers(
   inference: InferenceHandlers,
   native: NativeHandlers,
 ): DirectHandlers {
-  const { exchange, embed } = InferenceService.method;
+  const { exchange, embed, rerank, moderate, complete } = InferenceService.method;
   const { exchangeMedia } = MediaService.method;
   return {
     wire: new Map<DescMethod, HandleWire>([
-      [
-        exchange,
-        (fields, call) => {
-          const message = { $typeName: ExchangeRequestSchema.typeName, ...fields };
-          return inference.exchange(message, contextOf(call), call);
-        },
-      ],
-      [
-        embed,
-        ({ path, query, headers, body }, call) => {
-          const message = { $typeName: EmbedRequestSchema.typeName, path, query, headers, body };
-          return inference.embed(message, contextOf(call), call);
-        },
-      ],
+      [exchange, (request, call) => inference.exchange(request, contextOf(call), call)],
+      [embed, withBody(EmbedRequestSchema.typeName, inference.embed)],
+      [rerank, withBody(RerankRequestSchema.typeName, inference.rerank)],
+      [moderate, withBody(ModerateRequestSchema.typeName, inference.moderate)],
+      [complete, withBody(CompleteRequestSchema.typeName, inference.complete)],
       [
         exchangeMedia,
         ({ mediaOperation, path, query, headers, body, strict, reportCost, form }, call) => {
@@ -392,4 +394,20 @@ export function directHandlers(
 
 function contextOf({ keyCaller, requestId, idempotencyKey, signal }: DirectCall): CallContext {
   return { caller: keyCaller, requestId, idempotencyKey, signal };
+}
+
+type WireFields = Parameters<HandleWire>[0];
+
+/** Passes a request with one JSON body on, as the message of its RPC. */
+function withBody<Name extends string>(
+  $typeName: Name,
+  handle: HandleBody<
+    { readonly $typeName: Name } & Pick<
+      WireFields,
+      "dialect" | "path" | "query" | "headers" | "body"
+    >
+  >,
+): HandleWire {
+  return ({ dialect, path, query, headers, body }, call) =>
+    handle({ $typeName, dialect, path, query, headers, body }, contextOf(call), call);
 }

@@ -2,17 +2,24 @@
  * The life of a server: start, announce, wait for a signal, drain, end. With several workers, this process
  * supervises them.
  */
+import { createClient, type Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
+import { UserService } from "../../gen/uas/account/v1/user_service_pb.ts";
+import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { SignIn } from "../account/module.ts";
 import { buildApp } from "../app.ts";
 import type { Config, Settings } from "../config/config.ts";
-import { startEmbedded, type Embedded } from "../db/embedded.ts";
-import { firstSignal } from "../server/first-signal.ts";
+import { canServePages } from "../console/built.ts";
+import { nanosPerUsd } from "../core/money.ts";
+import { type Embedded, startEmbedded } from "../db/embedded.ts";
 import { createServerLog } from "../server/server-log.ts";
 import { Supervisor } from "../server/supervisor.ts";
 import { setV8Flags } from "../server/v8-flags.ts";
 import { openBackend } from "./backend.ts";
-import { openPages, findPages } from "./pages.ts";
-import { announce } from "./welcome.ts";
+import { findPages, openPages } from "./pages.ts";
 
 /** Settings and configuration of this installation. */
 interface ServeOptions {
@@ -120,4 +127,169 @@ async function startDatabase(
   const connections = Math.max(100, otherConnections + workerConnections * (workers + 1));
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   return startEmbedded({ dataDir, log: lines, connections });
+}
+
+// Announces that the gateway serves: next steps for a person, the addresses for the log.
+
+/** Services that the welcome calls. */
+interface Services {
+  /** Calls as the operator. */
+  readonly transport: Transport;
+  readonly signIn: SignIn;
+}
+
+/** Facts and outputs of the welcome. */
+interface WelcomeOptions {
+  readonly settings: Settings;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly urls: { readonly publicUrl: string; readonly internalUrl: string };
+}
+
+/** Prints the welcome and logs a line. On a new demo it creates an account and a key. */
+async function announce(services: Services, options: WelcomeOptions): Promise<void> {
+  const { settings, config, log, urls } = options;
+  await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
+  const { workers } = settings;
+  log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
+  warnOfShownCodes(options);
+}
+
+/** Warns where sign-in codes are shown to whoever requests them: then nobody else should reach the gateway. */
+function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
+  const { host } = settings.listen;
+  const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
+  if (config.sms?.provider !== "console" || (isLocal && settings.publicUrl === undefined)) return;
+  const text =
+    "sms: { provider: console } shows codes to whoever asks, so anybody who reaches this gateway can sign in with any number: configure another provider";
+  log.warn({ host }, text);
+}
+
+/** Balance of the demo account. */
+const demoBalanceNanos = 10n * nanosPerUsd;
+
+async function welcome(
+  services: Services,
+  { config, url }: { config: Config; url: string },
+): Promise<void> {
+  const { transport } = services;
+  const accounts = createClient(AccountService, transport);
+  const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
+  if (found.length > 0) {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      `  Base URL  ${url}/v1`,
+      "  API keys  npx uas key create --account ID",
+      ...(await consoleLines(services, { config, url, accountId: "" })),
+      "",
+    ]);
+  } else if (config.isDemo) {
+    const { accountId, key } = await createDevAccount(transport);
+    say(firstCall(url, key, await consoleLines(services, { config, url, accountId })));
+  } else {
+    say([
+      "",
+      `UAS Gateway listens on ${url}`,
+      "  There is no account yet. Create one, and a key:",
+      "    npx uas account create --name NAME --balance 10.00",
+      "    npx uas key create --account ID",
+      ...(await consoleLines(services, { config, url, accountId: "" })),
+      "",
+    ]);
+  }
+}
+
+/**
+ * How the operator enters the console: on a demo without a password, by a link. Otherwise no credential is printed,
+ * since output is often kept.
+ */
+async function consoleLines(
+  { signIn, transport }: Services,
+  { config, url, accountId }: { config: Config; url: string; accountId: string },
+): Promise<string[]> {
+  if (!(await canServePages())) {
+    return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
+  }
+  if (await signIn.hasOperator()) return [`  Console   ${url}/console`];
+  if (!config.isDemo) return ["  Console   npx uas console link"];
+  const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
+  return [
+    `  Console   ${url}/console/welcome#${token}`,
+    "            (signs you in once, within an hour; `npx uas console link` makes another)",
+  ];
+}
+
+async function createDevAccount(
+  transport: Transport,
+): Promise<{ readonly accountId: string; readonly key: string }> {
+  const { account } = await createClient(AccountService, transport).createAccount({ name: "dev" });
+  const accountId = account?.accountId ?? "";
+  await createClient(BillingService, transport).topUp({
+    accountId,
+    amount: { currencyCode: "USD", amountNanos: demoBalanceNanos },
+    reference: `account-create:${accountId}`,
+    source: TopUpSource.PROMO,
+  });
+  const keys = createClient(KeyService, transport);
+  const { secret: key } = await keys.createKey({ accountId, name: "first key" });
+  return { accountId, key };
+}
+
+function firstCall(url: string, key: string, consoleLink: readonly string[]): string[] {
+  return [
+    "",
+    `UAS Gateway listens on ${url}`,
+    "  Account   dev, with a demo balance of 10 USD",
+    `  Base URL  ${url}/v1`,
+    `  API key   ${key}`,
+    "            (shown once; `npx uas key create` makes another)",
+    ...consoleLink,
+    "",
+    "  Try it:",
+    `    curl ${url}/v1/chat/completions \\`,
+    `      -H "authorization: Bearer ${key}" \\`,
+    '      -H "content-type: application/json" \\',
+    `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
+    "",
+  ];
+}
+
+function say(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/**
+ * Signals within this many milliseconds of the first are echoes: under npm, Ctrl-C arrives twice, from the terminal
+ * and from npm.
+ */
+const echoMs = 300;
+
+/** What to do with further signals. */
+interface SignalOptions {
+  /** Called before a second signal ends the process. Default: nothing. */
+  readonly onSecond?: () => void;
+  /** Called for each SIGHUP. Default: it counts as SIGTERM, for nobody but us would stop the embedded PostgreSQL. */
+  readonly onHangUp?: () => void;
+}
+
+/** Resolves with the first SIGTERM, SIGINT or SIGHUP. A second one ends the process. */
+function firstSignal({
+  onSecond = (): void => {},
+  onHangUp,
+}: SignalOptions = {}): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let firstMs: number | undefined;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (firstMs !== undefined && performance.now() - firstMs > echoMs) {
+        onSecond();
+        process.exit(1);
+      }
+      firstMs ??= performance.now();
+      resolve(signal);
+    };
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
+    process.on("SIGHUP", onHangUp ?? onSignal);
+  });
 }

@@ -3,6 +3,8 @@ import type { Logger } from "pino";
 import type { Config, Settings, VendorConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Database } from "../db/database.ts";
+import type { Limiter } from "../inference/limits/limiter.ts";
+import { AffinityShare } from "../inference/routing/affinity-share.ts";
 import { HealthStore } from "../inference/routing/health-store.ts";
 import { type OpenVendor, Targets } from "../inference/routing/targets.ts";
 import { createUpstream, type Upstream } from "../inference/upstream.ts";
@@ -16,6 +18,8 @@ export interface OpenVendorsOptions {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly database: Pick<Database, "pool" | "url">;
+  /** Holds credentials to their limits. */
+  readonly limiter: Limiter;
 }
 
 /** The vendors of a process. */
@@ -35,16 +39,29 @@ export interface Vendors {
 export function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
   const opened = openUsed(config);
   const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
-  const { metrics, log, database } = options;
+  const { metrics, log, database, limiter } = options;
   const targets = new Targets({ metrics, log, vendors: shared, shared: database });
   const health = new HealthStore({ pool: database.pool, targets, log });
+  const upstream = createUpstream({ targets, limiter, metrics, log });
+  const { affinity } = upstream;
+  // A process whose models have no choice needs no connection for it.
+  const isShared = hasChoice(config, opened);
+  const share = { pool: database.pool, url: database.url, affinity, targets, log };
   return {
     vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
     storing: storingVendors(opened),
     clients: [...opened.values()].flatMap(({ clients }) => clients),
-    upstream: createUpstream({ targets, metrics, log }),
-    sharing: [targets, health],
+    upstream,
+    sharing: [targets, health, ...(isShared ? [new AffinityShare(share)] : [])],
   };
+}
+
+/** Whether a call may go to several routes or credentials. */
+function hasChoice({ models }: Config, opened: ReadonlyMap<string, OpenVendor>): boolean {
+  return (
+    [...models.values()].some(({ routes }) => routes.length > 1) ||
+    [...opened.values()].some(({ clients }) => clients.length > 1)
+  );
 }
 
 /** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */

@@ -1,8 +1,8 @@
 /** The life of one of several workers: it serves until its supervisor stops it or is gone. */
 import cluster, { type Worker } from "node:cluster";
 import { type App, buildApp } from "../app.ts";
-import { failureMessage } from "../core/failure-message.ts";
-import type { MetricSnapshot } from "../core/metric-types.ts";
+import { failureMessage } from "../core/errors.ts";
+import type { MetricSnapshot } from "../core/metrics.ts";
 import { readFound } from "./pages.ts";
 import { createServerLog } from "../server/server-log.ts";
 import { setV8Flags } from "../server/v8-flags.ts";

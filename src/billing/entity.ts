@@ -14,10 +14,7 @@ export const BalanceEntity = defineEntity({
     /** When a batch was last counted in budgets. Null: the account has none. */
     budgetTime: p.datetime().columnType("timestamptz").nullable(),
   },
-  checks: [
-    { name: "balance_available_check", expression: "available >= 0" },
-    { name: "balance_held_check", expression: "held >= 0" },
-  ],
+  checks: [{ name: "balance_check", expression: "available >= 0 and held >= 0" }],
 });
 
 /** Money set aside for a call. `state`: 1 open, 2 settled, 3 released, 4 expired. */
@@ -40,11 +37,6 @@ export const HoldEntity = defineEntity({
     budgetTime: p.datetime().columnType("timestamptz").nullable(),
   },
   indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
-  checks: [
-    { name: "hold_amount_check", expression: "amount >= 0" },
-    { name: "hold_settled_check", expression: "settled >= 0" },
-    { name: "hold_state_check", expression: "state >= 1 and state <= 4" },
-  ],
 });
 
 /** What an open hold is settled with if its process dies. */
@@ -84,10 +76,7 @@ export const KeySpendEntity = defineEntity({
     carried: p.bigint().defaultRaw("0"),
   },
   indexes: [{ name: "key_spend_account_id_index", properties: ["accountId"] }],
-  checks: [
-    { name: "key_spend_held_check", expression: "held >= 0" },
-    { name: "key_spend_spent_check", expression: "spent >= 0" },
-  ],
+  checks: [{ name: "key_spend_check", expression: "held >= 0 and spent >= 0" }],
 });
 
 /** What a key or an account (`ownerId`) may spend in a period. `period`: BudgetPeriod. */
@@ -105,6 +94,8 @@ export const BudgetEntity = defineEntity({
     spent: p.bigint().defaultRaw("0"),
     held: p.bigint().defaultRaw("0"),
     alerted: p.smallint().default(0),
+    carried: p.bigint().defaultRaw("0"),
+    fromSeq: p.bigint().defaultRaw("0"),
   },
   indexes: [{ name: "budget_account_id_end_time_index", properties: ["accountId", "endTime"] }],
   checks: [
@@ -173,10 +164,6 @@ export const LedgerEntryEntity = defineEntity({
       where: "account = 1 and kind <> 2",
     },
   ],
-  checks: [
-    { name: "ledger_entry_account_check", expression: "account >= 1 and account <= 8" },
-    { name: "ledger_entry_amount_check", expression: "amount <> 0" },
-  ],
 });
 
 /** A link in the chain of audits: see `src/billing/ledger/checkpoint.ts`. Append-only. */
@@ -216,6 +203,19 @@ export const AuditedKeyEntity = defineEntity({
   name: "AuditedKeyEntity",
   tableName: "audited_key",
   properties: { keyId: p.uuid().primary(), spent: p.bigint() },
+});
+
+/** What the audited entries say that a budget has spent in its period, in nano-USD. */
+export const AuditedBudgetEntity = defineEntity({
+  name: "AuditedBudgetEntity",
+  tableName: "audited_budget",
+  properties: {
+    ownerId: p.uuid().primary(),
+    period: p.smallint().primary(),
+    startTime: p.datetime().columnType("timestamptz"),
+    fromSeq: p.bigint(),
+    spent: p.bigint(),
+  },
 });
 
 /** What retention has removed: the ids below `firstId` of the table `name`. */
@@ -309,6 +309,7 @@ export const billingEntities = [
   LedgerIdentityEntity,
   AuditedAccountEntity,
   AuditedKeyEntity,
+  AuditedBudgetEntity,
   RetentionFloorEntity,
   RedeemCodeEntity,
   BookingEntity,

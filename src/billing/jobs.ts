@@ -1,12 +1,20 @@
 /** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
-import type { Pool } from "pg";
-import { periodic, type PeriodicJobs } from "../core/periodic.ts";
-import { ensurePartitions, type PartitionedTable } from "../db/partition.ts";
+import { escapeIdentifier, type Pool, type PoolClient } from "pg";
+import { holdKeptDays } from "../config/limits.ts";
+import { periodic, type PeriodicJobs } from "../core/async.ts";
+import {
+  addMonths,
+  ensurePartitions,
+  firstId,
+  type PartitionedTable,
+  partitionName,
+} from "../db/partition.ts";
+import type { Queryable } from "../db/queryable.ts";
 import { Anchor } from "./ledger/anchor.ts";
 import type { AuditBreach } from "./ledger/audit.ts";
 import { Auditor, type AuditReport } from "./ledger/auditor.ts";
+import { newestCheckpoint } from "./ledger/checkpoint.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
-import { removeOldMonths } from "./retention.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 
 type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -30,6 +38,8 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly callDays?: number | undefined;
   /** Called when a recovery has taken an account below its threshold. Default: nothing. */
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
+  /** Called when an account could not pay all that a recovery charged. Default: nothing. */
+  readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
   /** Called at each {@link Failpoint} of a recovery, where tests kill the process. Default: nothing. */
   readonly failpoint?: Failpoint;
 }
@@ -79,9 +89,10 @@ const loggedMax = 10;
 
 /** Creates the jobs; {@link PeriodicJobs.start} begins, with the partitions of the coming months first. */
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
-  const { pool, nodeId, failpoint, warn = () => {}, onLowBalance = () => {} } = options;
+  const { pool, nodeId, failpoint, warn = () => {} } = options;
+  const { onLowBalance = () => {}, onLoss = () => {} } = options;
   const { recoveryMs, silentMs } = ledgerTimings(options);
-  const recovery = { pool, nodeId, silentMs, warn, onLowBalance, failpoint };
+  const recovery = { pool, nodeId, silentMs, warn, onLowBalance, onLoss, failpoint };
   const anchor = options.anchor ?? new Anchor({ pool });
   const auditor = new Auditor(pool, anchor);
   const { info = () => {} } = options;
@@ -106,7 +117,7 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       onError: failed("the ledger could not be audited: tried again in an hour"),
     },
     {
-      run: () => removeMonths(auditor, options.callDays, info),
+      run: () => removeCallMonths(auditor, options.callDays, info),
       everyMs: auditMs,
       firstMs: firstRemovalMs,
       onError: failed("old months could not be removed: tried again in an hour"),
@@ -157,7 +168,7 @@ function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent):
   info("ledger checkpoint", { checkpoint: n, hash, time, entries, sums, isComplete });
 }
 
-async function removeMonths(
+async function removeCallMonths(
   auditor: Auditor,
   callDays: number | undefined,
   info: LogEvent,
@@ -179,6 +190,7 @@ interface RecoveryOptions {
   readonly silentMs: number;
   readonly warn: LogEvent;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
+  readonly onLoss: (accountId: string, lossNanos: bigint) => void;
   readonly failpoint: Failpoint | undefined;
 }
 
@@ -225,19 +237,155 @@ async function recoverHolds(options: RecoveryOptions): Promise<number> {
   }
 }
 
+interface RecoveredRow {
+  readonly ended: number;
+  readonly low_balance: string | null;
+  readonly platform_loss: string | null;
+}
+
 async function recoverAccount(
-  { pool, onLowBalance, failpoint }: RecoveryOptions,
+  { pool, onLowBalance, onLoss, failpoint }: RecoveryOptions,
   accountId: string,
   ids: string[],
 ): Promise<number> {
-  const answer = pool.query<{ ended: number; low_balance: string | null }>(
-    "select ended, low_balance from ledger_recover_holds($1, $2)",
+  const answer = pool.query<RecoveredRow>(
+    "select ended, low_balance, platform_loss from ledger_recover_holds($1, $2)",
     [accountId, ids],
   );
   failpoint?.("recovery.begun");
   const { rows } = await answer;
   failpoint?.("recovery.done");
-  const { ended = 0, low_balance: low = null } = rows[0] ?? {};
+  const { ended = 0, low_balance: low = null, platform_loss: loss = null } = rows[0] ?? {};
   if (low !== null) onLowBalance(accountId, BigInt(low));
+  if (loss !== null) onLoss(accountId, BigInt(loss));
   return ended;
+}
+
+// Removes old months of closed holds, and of calls where the configuration limits them, as whole tables: a deleted row
+// would cost as much as a written one. Ledger entries are never removed.
+
+/** See {@link removeOldMonths}. */
+interface RetentionOptions {
+  readonly auditor: Auditor;
+  /** How many days calls are kept. Default: for ever. */
+  readonly callDays?: number | undefined;
+  /** The current time. Default: now. */
+  readonly now?: Date;
+}
+
+/** A table whose months may be removed, with the tables that go with it. */
+interface Kept {
+  readonly table: "hold" | "call";
+  readonly tables: readonly string[];
+  readonly days: number;
+  /** SQL: whether a month still has to stay, asked with all its tables locked. $1: its first id, $2: the next one's, $3:
+   * the number of the newest audited entry. Default: it has not. */
+  readonly isNeeded?: string;
+}
+
+/** An audit adds each new charge to its key by its hold. An open hold may belong to a process whose clock is wrong. */
+const neededHolds = `
+exists (select from hold where state = 1 and id >= $1 and id < $2)
+  or exists (select from ledger_entry where seq > $3 and kind in (2, 6)
+    and coalesce(call_id, txn_id) >= $1 and coalesce(call_id, txn_id) < $2)`;
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** How long to wait for a lock: everybody who comes later waits behind this one, calls too. The next run tries again. */
+const lockTimeout = "300ms";
+
+/**
+ * Removes the months that are old enough and audited; one process at a time. A month whose tables are in use stays until
+ * the next time.
+ *
+ * @returns the removed partitions, such as `hold_2026_08`
+ */
+export async function removeOldMonths({
+  auditor,
+  callDays,
+  now = new Date(),
+}: RetentionOptions): Promise<readonly string[]> {
+  const holds = { table: "hold", tables: ["hold", "hold_step"], days: holdKeptDays } as const;
+  const kept: Kept[] = [{ ...holds, isNeeded: neededHolds }];
+  if (callDays !== undefined) kept.push({ table: "call", tables: ["call"], days: callDays });
+  const removed = await auditor.exclusively(0, async (client) => {
+    const names: string[] = [];
+    for (const each of kept) names.push(...(await removeMonths(client, each, now)));
+    return names;
+  });
+  return removed ?? [];
+}
+
+async function removeMonths(client: PoolClient, kept: Kept, now: Date): Promise<string[]> {
+  const { seq, holdId } = await newestCheckpoint(client);
+  const removed: string[] = [];
+  for (const month of await monthsOf(client, kept.table)) {
+    const next = addMonths(month, 1);
+    const isOld = next.getTime() + kept.days * dayMs <= now.getTime();
+    // What was not audited cannot be audited later. Months go in their order: one floor says what is left.
+    if (!isOld || firstId(next) > holdId) break;
+    if (!(await removeMonth(client, kept, { month, next, seq }))) break;
+    removed.push(...kept.tables.map((table) => partitionName(table, month)));
+  }
+  return removed;
+}
+
+interface Month {
+  readonly month: Date;
+  readonly next: Date;
+  readonly seq: string;
+}
+
+async function removeMonth(
+  client: PoolClient,
+  { table, tables, isNeeded }: Kept,
+  { month, next, seq }: Month,
+): Promise<boolean> {
+  await client.query(`begin; set local lock_timeout = '${lockTimeout}'`);
+  try {
+    // In the order in which calls lock them. The parents, because a partition cannot be removed without them.
+    for (const each of tables) {
+      await client.query(`lock table only ${escapeIdentifier(each)} in access exclusive mode`);
+    }
+    if (
+      isNeeded !== undefined &&
+      (await asks(client, isNeeded, [firstId(month), firstId(next), seq]))
+    ) {
+      await client.query("rollback");
+      return false;
+    }
+    for (const each of tables) {
+      await client.query(`drop table if exists ${escapeIdentifier(partitionName(each, month))}`);
+    }
+    await client.query(
+      "insert into retention_floor as f (name, first_id) values ($1, $2) " +
+        "on conflict (name) do update set first_id = greatest(f.first_id::text, $2::text)::uuid",
+      [table, firstId(next)],
+    );
+    await client.query("commit");
+    return true;
+  } catch (error) {
+    await client.query("rollback");
+    if (isLockTimeout(error)) return false;
+    throw error;
+  }
+}
+
+async function asks(client: Queryable, condition: string, values: string[]): Promise<boolean> {
+  const text = `select ${condition} as found`;
+  return (await client.query<{ found: boolean }>(text, values)).rows[0]?.found ?? false;
+}
+
+function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "55P03";
+}
+
+/** The months of the partitions of a table, oldest first. */
+async function monthsOf(client: Queryable, table: string): Promise<Date[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
+       where inhparent = $1::regclass and relname ~ '_\\d{4}_\\d{2}$' order by relname`,
+    [escapeIdentifier(table)],
+  );
+  return rows.map(({ name }) => new Date(`${name.slice(-7).replace("_", "-")}-01T00:00:00Z`));
 }

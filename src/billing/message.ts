@@ -9,7 +9,7 @@ import {
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call_pb.ts";
-import { errorCodeOf } from "../core/error-words.ts";
+import { errorCodeOf } from "../core/errors.ts";
 import { money } from "../core/money.ts";
 import { rareQuantities } from "./calls/call-record.ts";
 import type { CallRow } from "./calls/call-row.ts";
@@ -56,6 +56,18 @@ export function entryMessage(row: EntryRow): LedgerEntry {
   });
 }
 
+/** The record of a call with what only operators see: the credentials and costs of its attempts. */
+export function operatorCallMessage(row: StoredCallRow): CallRecord {
+  const message = callMessage(row);
+  for (const [index, { credential, vendor_cost: cost }] of (row.attempts ?? []).entries()) {
+    const attempt = message.attempts[index];
+    if (attempt === undefined) continue;
+    attempt.credential = credential ?? "";
+    if (cost !== undefined) attempt.vendorCost = money(BigInt(cost));
+  }
+  return message;
+}
+
 /** The record of a call. */
 export function callMessage(row: StoredCallRow): CallRecord {
   return create(CallRecordSchema, {
@@ -90,6 +102,7 @@ export function callMessage(row: StoredCallRow): CallRecord {
     discountBp: row.discount_bp ?? 0,
     attempts: (row.attempts ?? []).map((each) => ({
       vendor: each.vendor,
+      vendorModel: each.model ?? "",
       errorCode: errorCodeOf(each.error_code),
       ...(each.duration_ms > 0 && { duration: durationFromMs(each.duration_ms) }),
     })),

@@ -111,10 +111,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     warn: (message: string, fields: object): void => log.warn(fields, message),
     alarm: (message: string, fields: object): void => log.error(fields, message),
     onLowBalance,
+    onLoss,
   };
   const journal = { folder: join(settings.dataDir, "journal") };
   const onCharged = (callId: string): void => anchor.note(callId);
-  const ledger = createLedger({ ...common, url: database.url, journal, onCharged, onLoss });
+  const ledger = createLedger({ ...common, url: database.url, journal, onCharged });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
   const callDays = config.retention?.calls;

@@ -18,8 +18,7 @@ import {
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { type Usage, UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { rareUnits } from "../config/price-units.ts";
-import { errorWord } from "../core/error-words.ts";
-import type { ErrorCode } from "../core/errors.ts";
+import { type ErrorCode, errorWord } from "../core/errors.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";
@@ -110,7 +109,8 @@ async function showNewest(transport: Transport, requestId: string): Promise<Outp
     call: { case: "callId", value: callId },
   });
   if (receipt === undefined) throw new Error("the answer holds no receipt");
-  const record = callJson(call);
+  // The receipt has what the list leaves out.
+  const record = callJson(receipt.call ?? call);
   const json = { ...record, receipt: receiptJson(receipt) };
   return { json, text: `${facts(record)}\n\n${receiptText(json.receipt)}` };
 }
@@ -179,10 +179,13 @@ function callJson(call: CallRecord) {
     stream: call.stream,
     path: call.path,
     dropped: call.dropped,
-    attempts: call.attempts.map(({ vendor, errorCode, duration }) => ({
-      vendor,
-      errorCode: errorWord(errorCode),
-      durationMs: millis(duration),
+    attempts: call.attempts.map((attempt) => ({
+      vendor: attempt.vendor,
+      model: orNull(attempt.vendorModel),
+      credential: orNull(attempt.credential),
+      errorCode: errorWord(attempt.errorCode),
+      durationMs: millis(attempt.duration),
+      vendorCost: attempt.vendorCost ? usdText(attempt.vendorCost) : null,
     })),
   };
 }

@@ -1,7 +1,7 @@
 /** `uas models …`, which needs only the configuration. */
 import type { Command } from "commander";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
+import type { ImageForm, ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
 import { taskRunMs } from "../config/limits.ts";
@@ -33,12 +33,14 @@ function modelList(models: readonly ModelConfig[]): Output {
     cancelBilling: cancelBillingWord(model.cancelBilling ?? CancelBilling.NONE),
     routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
   }));
-  const rows = json.map(({ modelKey, type, price: { tiers = [], ...price }, routes }) => [
-    modelKey,
-    type,
-    [unitText(price), ...tiers.map(tierText)].join("; "),
-    routes.map(({ vendor }) => vendor).join(","),
-  ]);
+  const rows = json.map(
+    ({ modelKey, type, price: { tiers = [], images = [], ...price }, routes }) => [
+      modelKey,
+      type,
+      [unitText(price), ...tiers.map(tierText), ...images.map(imageText)].join("; "),
+      routes.map(({ vendor }) => vendor).join(","),
+    ],
+  );
   return { json, text: table(["MODEL", "TYPE", "USD PER 1M TOKENS OR UNIT", "VENDORS"], rows) };
 }
 
@@ -52,13 +54,28 @@ function tierText({ above, ...price }: UnitsJson): string {
   return `above ${above} tokens: ${unitText(price)}`;
 }
 
+/** The price of images of one form: `1024x1024 high: 0.25`. */
+export function imageText({
+  size = "",
+  quality = "",
+  price,
+}: ImageForm & { readonly price: string }): string {
+  const form = [size, quality].filter((word) => word !== "").join(" ");
+  return `${form || "other images"}: ${price}`;
+}
+
 /** Prices in USD; in a tier also the token threshold. */
 type UnitsJson = Readonly<Record<string, string | number>>;
 
 /** The units that have a price. */
-function priceJson({ tiers = [], ...units }: PriceConfig) {
+function priceJson({ tiers = [], images = [], ...units }: PriceConfig) {
   const written = tiers.map(({ above, ...tier }): UnitsJson => ({ above, ...unitsJson(tier) }));
-  return { ...unitsJson(units), ...(written.length > 0 && { tiers: written }) };
+  const forms = images.map(({ image, ...form }) => ({ ...form, price: formatUsd(image) }));
+  return {
+    ...unitsJson(units),
+    ...(written.length > 0 && { tiers: written }),
+    ...(forms.length > 0 && { images: forms }),
+  };
 }
 
 function unitsJson(prices: TokenPrices): UnitsJson {

@@ -1,22 +1,34 @@
 /** Prices in the words of the command line. */
 import { type PriceUnit, priceUnits, type UnitKey } from "../config/price-units.ts";
+import { imageText } from "./models.ts";
 import type { Price } from "../../gen/uas/type/v1/price_pb.ts";
 
 /** Prices by unit, in USD. */
 export type UnitsJson = Readonly<Record<string, string>>;
 
-/** A price: its units, then its tiers. */
+/** A price: its units, then its tiers and its prices of images. */
 export interface PriceJson {
   readonly units: UnitsJson;
   readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
+  /** By size and quality; empty: any. Absent: one price for all images. */
+  readonly images?: readonly ImagePriceJson[];
+}
+
+interface ImagePriceJson {
+  readonly size: string;
+  readonly quality: string;
+  readonly price: string;
 }
 
 /** The units that have a price, in the order of a receipt. */
 export function priceJson(price: Price | undefined): PriceJson {
-  const tiers = price?.tiers ?? [];
+  const { tiers = [], images = [] } = price ?? {};
   return {
     units: unitsJson(price ?? {}),
     tiers: tiers.map((tier) => ({ above: tier.above, units: unitsJson(tier) })),
+    ...(images.length > 0 && {
+      images: images.map(({ size, quality, price: usd }) => ({ size, quality, price: usd })),
+    }),
   };
 }
 
@@ -29,9 +41,9 @@ function unitsJson(prices: { readonly [Key in UnitKey]?: string }): UnitsJson {
 }
 
 /** A price on one line: `input 0.25, output 2; above 200000 tokens: input 0.5`. */
-export function priceText({ units, tiers }: PriceJson): string {
+export function priceText({ units, tiers, images = [] }: PriceJson): string {
   const more = tiers.map((tier) => `above ${tier.above} tokens: ${unitsText(tier.units)}`);
-  return [unitsText(units), ...more].join("; ");
+  return [unitsText(units), ...more, ...images.map(imageText)].join("; ");
 }
 
 function unitsText(units: UnitsJson): string {

@@ -82,7 +82,8 @@ function usageLine(text: string): string {
   const message = text
     .replace(/^error: /, "")
     .trim()
-    .replace(/\s*\n\s*/g, " ");
+    .replace(/\s*\n\s*/g, " ")
+    .replace(/\.$/, "");
   return `uas: ${message}; see npx uas --help\n`;
 }
 

@@ -9,8 +9,8 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { MoneySchema, type Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { errorCodeOf, errorWords } from "../core/error-words.ts";
-import { ErrorCode } from "../core/errors.ts";
+import { int32Max } from "../config/scalars.ts";
+import { ErrorCode, errorCodeOf, errorWords } from "../core/errors.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";
 
 /** Parses an amount such as `10.00`. */
@@ -57,10 +57,11 @@ export function percentText(bp: number): string {
   return String(bp / 100);
 }
 
-/** Parses a whole number of at least 1. */
+/** Parses a whole number from 1 to {@link int32Max}. */
 export function countArgument(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Write a whole number of at least 1.");
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= int32Max) return value;
+  throw new InvalidArgumentError(`Write a whole number from 1 to ${int32Max}.`);
 }
 
 /** Parses a comma-separated list. */

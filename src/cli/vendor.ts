@@ -2,6 +2,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type Transport } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { BreakerStateSchema, RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
 import { withBackend } from "./backend.ts";
 import { modelTypeWord } from "../config/kinds.ts";
@@ -12,13 +13,36 @@ import { enumWord, orNull, timeText } from "./values.ts";
 
 /** Adds the commands. */
 export function addVendorCommands(program: Command, { context, print }: CliTools): void {
-  const vendor = program.command("vendor").description("look at vendors");
+  const vendor = program
+    .command("vendor")
+    .description("look at vendors, and clear what was noted of them");
   vendor
     .command("list")
     .description("list routes and credentials with their circuit breakers and health")
     .option("--vendor <name>", "only those of this vendor", "")
     .action(async (options: { vendor: string }) => {
       print(await withBackend(context, ({ transport }) => routeList(transport, options.vendor)));
+    });
+  vendor
+    .command("unlimited")
+    .description("list vendors' models that ignored the output limit of a request")
+    .action(async () => {
+      print(await withBackend(context, ({ transport }) => unlimitedList(transport)));
+    });
+  vendor
+    .command("clear-unlimited")
+    .description("let calls of a model hold for their own output limit again")
+    .argument("<vendor>", "its name in the configuration")
+    .argument("<model>", "the vendor's name of the model")
+    .action(async (name: string, model: string) => {
+      print(
+        await withBackend(context, async ({ transport }) => {
+          const client = createClient(OperatorService, transport);
+          await client.clearUnlimitedModel({ vendor: name, model });
+          const text = `cleared: calls of ${model} of vendor ${name} hold for their own output limit again`;
+          return { json: { vendor: name, model, cleared: true }, text };
+        }),
+      );
     });
   vendor
     .command("presets")
@@ -57,6 +81,43 @@ async function routeList(transport: Transport, vendor: string): Promise<Output> 
   ]);
   const columns = ["VENDOR", "MODEL", "CREDENTIAL", "BREAKER", "ATTEMPTS", "FAILED", "IN FLIGHT"];
   return { json, text: table([...columns, "P50 MS", "P95 MS", "LAST FAILURE"], rows) };
+}
+
+async function unlimitedList(transport: Transport): Promise<Output> {
+  const client = createClient(OperatorService, transport);
+  const json: UnlimitedRow[] = [];
+  let pageToken = "";
+  do {
+    const page = await client.listVendors({ pageSize: 1_000, pageToken });
+    for (const { vendor, unlimitedModels } of page.vendors) {
+      for (const { model, callId, limitTokens, outputTokens, createTime } of unlimitedModels) {
+        const tokens = {
+          limitTokens: Number(limitTokens),
+          outputTokens: Number(outputTokens),
+        };
+        json.push({ vendor, model, callId, ...tokens, createTime: timeText(createTime) });
+      }
+    }
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  const rows = json.map((row) => [
+    row.vendor,
+    row.model,
+    String(row.limitTokens),
+    String(row.outputTokens),
+    row.callId,
+    cell(row.createTime),
+  ]);
+  return { json, text: table(["VENDOR", "MODEL", "LIMIT", "OUTPUT", "CALL", "SINCE"], rows) };
+}
+
+interface UnlimitedRow {
+  readonly vendor: string;
+  readonly model: string;
+  readonly callId: string;
+  readonly limitTokens: number;
+  readonly outputTokens: number;
+  readonly createTime: string | null;
 }
 
 function presetList(): Output {

@@ -83,6 +83,8 @@ export interface VendorConfig {
   readonly disconnectGraceMs?: number | undefined;
   /** The path prefix of its native interface, with a leading slash; `undefined`: none. */
   readonly nativePrefix: string | undefined;
+  /** Kind `openai-compatible` only: how requests for rerank are sent. Absent: in the form of vLLM. */
+  readonly rerankForm?: "texts" | undefined;
   /** Kind `fal` only: the address of its synchronous interface. */
   readonly runBaseUrl: string | undefined;
 }
@@ -106,6 +108,8 @@ export interface LimitDefaults {
   readonly key?: RateLimits | undefined;
   readonly account?: RateLimits | undefined;
   readonly model?: RateLimits | undefined;
+  /** How long a call waits for room in its limits, in milliseconds. Default 0: it is refused at once. */
+  readonly waitMs?: number | undefined;
 }
 
 /** When calls stop going to a route or credential that fails, and for how long. */
@@ -169,6 +173,8 @@ export interface ModelConfig {
   readonly isReasoning?: boolean;
   /** The most calls of a tool that a vendor runs, where a request sets no limit. Default `toolCallsDefault`. */
   readonly maxToolCalls?: number | undefined;
+  /** Stores of files at the vendors of its routes that all its callers may search. Absent: none. */
+  readonly fileStores?: readonly string[] | undefined;
   /** The billing of cancelled tasks. Default NONE. */
   readonly cancelBilling?: CancelBilling | undefined;
   /** Its prices by time, at least one. `priceAt` selects the current one. */
@@ -234,6 +240,22 @@ export interface PriceConfig extends TokenPrices {
   readonly fileSearch?: bigint | undefined;
   /** Prices of long calls, by `above`. Absent: one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
+  /** Prices of images by size and quality; `image` is then the highest of them. Absent: one price for every image. */
+  readonly images?: readonly ImagePrice[] | undefined;
+}
+
+/** The price of images of one size and quality. The first that fits an image counts. */
+export interface ImagePrice extends ImageForm {
+  /** Nano-USD per image. */
+  readonly image: bigint;
+}
+
+/** What the price of an image depends on, in lower-case words of its vendor. */
+export interface ImageForm {
+  /** Such as `1024x1024` or `2k`. Absent: any; of a request, what the vendor chooses. */
+  readonly size?: string | undefined;
+  /** Such as `high`. Absent: as above. */
+  readonly quality?: string | undefined;
 }
 
 /** Prices of a whole call with many input tokens. Where one is `undefined`, that of the model's price applies. */

@@ -10,6 +10,8 @@ export const knownKinds: readonly string[] = [
   "replicate",
   "dashscope",
   "fal",
+  "cohere",
+  "jina",
   "demo",
 ];
 
@@ -29,6 +31,7 @@ export const modelTypes: ReadonlyMap<string, ModelType> = new Map([
   ["AUDIO", ModelType.AUDIO],
   ["EMBEDDING", ModelType.EMBEDDING],
   ["RERANK", ModelType.RERANK],
+  ["MODERATION", ModelType.MODERATION],
 ]);
 
 /** Names a model type as the configuration does. */

@@ -52,6 +52,8 @@ export const streamBufferBytesMax = 256 * kib;
 /** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events
  * a second each, about 20 µs per event). More JSON calls would only wait: 2,000 of them for seconds. */
 export const concurrentCallsMax = 1_000;
+/** How long a call may wait for room in its limits at most: clients and proxies give up on longer silence. */
+export const limitWaitMsMax = 30 * second;
 /** Default time that a process still serves after SIGTERM while `/readyz` says 503: longer than most load balancers take
  * between two checks. */
 export const drainDelayMsDefault = 5 * second;
@@ -100,6 +102,9 @@ export const holdRecoveryMs = 5 * second;
 export const holdKeptDays = 31;
 /** How long a call waits for its hold before it gets 503. */
 export const holdWaitMs = 900;
+/** How long a submit of a task waits, all its statements together, for a database that answers nobody before it gets
+ * 503. */
+export const submitWaitMs = holdWaitMs;
 /** How long the shutdown of a process waits for a lost database, where a journal keeps all settlements. */
 export const awayCloseMs = second;
 /** Maximum number of operations in one ledger batch. */
@@ -109,6 +114,9 @@ export const ledgerConnections = 4;
 /** Output tokens that the first hold of a stream covers, where the model's configuration does not say: as many as nearly
  * every reply has, so that few holds have to grow. */
 export const holdOutputTokensDefault = 2_048;
+/** How long a stream whose hold is used up is not read while the ledger has not answered: long for a database that works.
+ * Then it continues, as in an outage. */
+export const extendWaitMs = second;
 /** How often running streams are compared with their holds. */
 export const streamCheckMs = second;
 /** When a stream writes its first checkpoint, and the interval of later ones. A killed process loses only what came
@@ -134,6 +142,14 @@ export const journalRetryMs = second;
 export const journalScanMs = 5 * second;
 /** A journal that was not marked for this long is taken over. A process that starts takes over all at once. */
 export const journalSilentMs = 20 * second;
+
+// Stop sequences
+
+/** The most stop sequences that the gateway itself looks for in a reply, for vendors that take none or fewer. Each one
+ * is searched in every piece of text. */
+export const stopSequencesMax = 16;
+/** The longest of them, in characters: that much text may be held back. */
+export const stopSequenceCharsMax = 500;
 
 // Token counting
 

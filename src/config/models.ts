@@ -68,6 +68,12 @@ function modelSchema(
       type === undefined || type === "TEXT"
         ? flag().optional()
         : absent("only TEXT models reason; remove it"),
+    file_stores:
+      type === undefined || type === "TEXT"
+        ? list(text(references, 200), "ids of stores")
+            .min(1, { error: "name at least one store, or leave the key out" })
+            .optional()
+        : absent("only TEXT models search files; remove it"),
     max_tool_calls:
       type === undefined || type === "TEXT"
         ? positive().optional()
@@ -187,7 +193,9 @@ function modelConfig(
   { type, routes }: { readonly type: ModelType; readonly routes: readonly RouteConfig[] },
 ): ModelConfig {
   const maxOutputTokens = written.maxOutputTokens ?? 0;
-  const held = written.holdOutputTokens ?? holdOutputTokensDefault;
+  // Hidden reasoning is in no text with which a hold could grow.
+  const heldDefault = written.reasoning === true ? maxOutputTokens : holdOutputTokensDefault;
+  const held = written.holdOutputTokens ?? heldDefault;
   return {
     key,
     name: written.name ?? key,
@@ -199,6 +207,7 @@ function modelConfig(
     ...(written.fallbackModels && { fallbackModels: written.fallbackModels }),
     isReasoning: written.reasoning ?? false,
     ...(written.maxToolCalls !== undefined && { maxToolCalls: written.maxToolCalls }),
+    ...(written.fileStores && { fileStores: written.fileStores }),
     deadlineMs: written.deadline,
     minSeconds: written.minSeconds,
     cancelBilling: cancelBillings.get(written.cancelBilling ?? ""),

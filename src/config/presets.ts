@@ -12,11 +12,13 @@ export interface Preset {
   readonly limitParameter: "max_tokens" | "max_completion_tokens";
   /** What its models can be configured as. */
   readonly modelTypes: readonly ModelType[];
+  /** How it takes requests for rerank, where not in the form of vLLM: `texts` is that of Text Embeddings Inference. */
+  readonly rerankForm?: "texts";
   /** The page of the vendor's documentation that tells so. */
   readonly source: string;
 }
 
-const { TEXT, IMAGE, AUDIO, EMBEDDING } = ModelType;
+const { TEXT, IMAGE, AUDIO, EMBEDDING, RERANK } = ModelType;
 
 /** A hosted vendor of kind `openai-compatible`. */
 function hosted(
@@ -101,6 +103,14 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
   ],
   ["perplexity", hosted("https://api.perplexity.ai", "https://docs.perplexity.ai/api-reference")],
   [
+    "tei",
+    {
+      ...local("http://127.0.0.1:8080", "https://huggingface.github.io/text-embeddings-inference/"),
+      modelTypes: [EMBEDDING, RERANK],
+      rerankForm: "texts",
+    },
+  ],
+  [
     "together",
     hosted(
       "https://api.together.xyz/v1",
@@ -110,10 +120,13 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
   ],
   [
     "vllm",
-    local(
-      "http://127.0.0.1:8000/v1",
-      "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
-    ),
+    {
+      ...local(
+        "http://127.0.0.1:8000/v1",
+        "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
+      ),
+      modelTypes: [TEXT, EMBEDDING, RERANK],
+    },
   ],
   [
     "xai",

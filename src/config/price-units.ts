@@ -8,7 +8,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, TokenPrices } from "./config.ts";
 
 /** A unit as `PriceConfig` names it. */
-export type UnitKey = Exclude<keyof PriceConfig, "tiers">;
+export type UnitKey = Exclude<keyof PriceConfig, "tiers" | "images">;
 
 /** The members of a usage for units that few calls use: records keep them in one column. */
 export type RareUsage = keyof Pick<
@@ -147,9 +147,9 @@ export const priceUnits: readonly PriceUnit[] = [
     word: UnitWord.IMAGE,
     per: "image",
     types: [ModelType.IMAGE],
-    counts: "images",
-    held: "as many as requested",
-    reported: "the images of the reply",
+    counts: "images; a price can depend on their size and quality",
+    held: "as many as requested, at the highest price that the requested size and quality can have",
+    reported: "the images of the reply, with `size` and `quality` where it has them",
   },
   {
     key: "second",

@@ -3,10 +3,10 @@
  * moment.
  */
 import type { z } from "zod";
-import type { DatedPrice, PriceConfig } from "./config.ts";
+import type { DatedPrice, ImageForm, ImagePrice, PriceConfig } from "./config.ts";
 import { modelTypes } from "./kinds.ts";
 import { type PriceUnit, priceUnits, tokenUnits, unitsOfType } from "./price-units.ts";
-import { moment, positive, usd } from "./scalars.ts";
+import { imageWord, moment, positive, usd } from "./scalars.ts";
 import { type MapCheck, absent, always, choose, list, mapsOf, section } from "./schema.ts";
 
 /**
@@ -22,6 +22,52 @@ export function priceAt(prices: readonly DatedPrice[], timeMs: number): PriceCon
   const dated = prices[at];
   if (dated === undefined) throw new RangeError("a model without a price");
   return dated.price;
+}
+
+/**
+ * The price of images of one form: `image` is its price, and there is no table. Where the vendor chooses size or quality,
+ * it is the highest price that the images can have.
+ *
+ * @returns `undefined`: the table has no price for them
+ */
+export function imagePriceOf(price: PriceConfig, form: ImageForm): PriceConfig | undefined {
+  const { images, ...plain } = price;
+  if (images === undefined) return price;
+  const possible = images.filter((row, index) => {
+    if (!canBe(form.size, row.size) || !canBe(form.quality, row.quality)) return false;
+    const chosen = { size: form.size ?? row.size, quality: form.quality ?? row.quality };
+    return !isCovered(chosen, images.slice(0, index));
+  });
+  return possible.length === 0 ? undefined : { ...plain, image: highestOf(possible) };
+}
+
+/** All that {@link imagePriceOf} can return for a price. */
+export function imagePricesOf(price: PriceConfig): readonly PriceConfig[] {
+  const { images = [], ...plain } = price;
+  return [...new Set(images.map(({ image }) => image))].map((image) => ({ ...plain, image }));
+}
+
+function canBe(asked: string | undefined, priced: string | undefined): boolean {
+  return asked === undefined || priced === undefined || asked === priced;
+}
+
+/** Whether one of the rows fits all images of a form. */
+function isCovered(form: ImageForm, rows: readonly ImageForm[]): boolean {
+  return rows.some((row) => isAlways(form.size, row.size) && isAlways(form.quality, row.quality));
+}
+
+function isAlways(asked: string | undefined, priced: string | undefined): boolean {
+  return priced === undefined || asked === priced;
+}
+
+/** The word of a size or quality as prices have it; `undefined`: the vendor chooses. */
+export function imageWordOf(value: unknown): string | undefined {
+  if (typeof value !== "string") return undefined;
+  const word = value
+    .trim()
+    .toLowerCase()
+    .replace(/^(\d+)[*×](\d+)$/, "$1x$2");
+  return word === "" || word === "auto" ? undefined : word;
 }
 
 /**
@@ -89,6 +135,14 @@ const rules: ReadonlyMap<string, PriceRule> = new Map([
       example: 'price: { search: "0.002" } in USD per search',
     },
   ],
+  [
+    "MODERATION",
+    {
+      needed: [],
+      anyOf: ["input", "request"],
+      example: 'price: { input: "0" } for moderation free of charge',
+    },
+  ],
 ]);
 
 /** For a model whose type is in error: any unit passes, so that the rest can still be checked. */
@@ -145,6 +199,7 @@ function priceShape(type: string | undefined): z.ZodRawShape {
     .filter((unit) => !isTool(unit))
     .map((unit) => {
       if (!allowed.includes(unit)) return [unit.name, notHere];
+      if (unit.key === "image") return [unit.name, imageSchema.optional()];
       return [unit.name, needed.includes(unit.name) ? usd(`add ${example}`) : usd().optional()];
     });
   return {
@@ -152,6 +207,37 @@ function priceShape(type: string | undefined): z.ZodRawShape {
     tools: allowed.some(isTool) ? toolsSchema.optional() : notHere,
     tiers: tiersSchema.optional(),
   };
+}
+
+const imageRow = section({
+  size: imageWord().optional(),
+  quality: imageWord().optional(),
+  price: usd("add the price in USD per image"),
+});
+
+/** One price, or a table of them. */
+const imageSchema = choose(Array.isArray, (isTable) => (isTable ? imageTable : usd()));
+
+const imageTable = list(imageRow, "prices { size, quality, price }")
+  .min(1, { error: "name at least one price" })
+  .superRefine(checkImageRows, { when: always })
+  .transform((rows): readonly ImagePrice[] =>
+    rows.map(({ size, quality, price }) => ({
+      size: imageWordOf(size),
+      quality: imageWordOf(quality),
+      image: price,
+    })),
+  );
+
+/** A row that comes after one which fits all its images would never count. */
+function checkImageRows(rows: unknown, context: z.core.$RefinementCtx): void {
+  const before: ImageForm[] = [];
+  for (const [index, row] of mapsOf(rows)) {
+    const form = { size: imageWordOf(row["size"]), quality: imageWordOf(row["quality"]) };
+    const message = "never counts: a price before it fits all these images; put special ones first";
+    if (isCovered(form, before)) context.addIssue({ code: "custom", path: [index], message });
+    before.push(form);
+  }
 }
 
 const toolPrefix = "tools.";
@@ -184,7 +270,15 @@ function priceOf({ tools, tiers, ...written }: WrittenPrice): PriceConfig {
   const values = { ...written, ...(tools as WrittenPrice | undefined) };
   // Every unit is set, `undefined` where the file lacks it: objects of one shape are fast to read.
   const units = priceUnits.map(({ key }) => [key, values[key]]);
-  return { ...Object.fromEntries(units), tiers } as PriceConfig;
+  const price = { ...Object.fromEntries(units), tiers } as PriceConfig;
+  const { image } = values;
+  if (!Array.isArray(image)) return price;
+  const images = image as readonly ImagePrice[];
+  return { ...price, image: highestOf(images), images };
+}
+
+function highestOf(rows: readonly ImagePrice[]): bigint {
+  return rows.reduce((most, { image }) => (image > most ? image : most), 0n);
 }
 
 /** Whether at least one of the units is given that a model needs. */

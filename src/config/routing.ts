@@ -1,6 +1,7 @@
 /** Settings of routing: shares of calls, circuit breakers, retries. */
 import type { z } from "zod";
-import type { BreakerConfig, RetryConfig } from "./config.ts";
+import type { BreakerConfig, LimitDefaults, RetryConfig } from "./config.ts";
+import { limitWaitMsMax } from "./limits.ts";
 import { duration, positive, whole, word } from "./scalars.ts";
 import { mapsOf, section } from "./schema.ts";
 
@@ -46,7 +47,17 @@ export const limitDefaultsSchema = section({
   key: someLimits().optional(),
   account: someLimits().optional(),
   model: someLimits().optional(),
-});
+  wait: duration()
+    .refine((waitMs) => waitMs <= limitWaitMsMax, {
+      error: `must be at most ${limitWaitMsMax / 1_000}s: clients give up on a longer silence`,
+    })
+    .optional(),
+}).transform(
+  ({ wait, ...limits }): LimitDefaults => ({
+    ...limits,
+    ...(wait !== undefined && { waitMs: wait }),
+  }),
+);
 
 function someLimits() {
   return limitsSchema.transform((limits) =>

@@ -57,6 +57,15 @@ export function text(
   return scalar("a text", (written) => readLine(written, { references, charsMax, parse }), fix);
 }
 
+/** A vendor's word for the size or quality of images. */
+export function imageWord() {
+  const parse = (written: string): Parsed<string> =>
+    /^[\w.:*×-]{1,32}$/.test(written) && written !== "auto"
+      ? { value: written }
+      : { problem: "must be a vendor's word, such as 1024x1024, 2k or high" };
+  return scalar("a word", parse);
+}
+
 function asIs(value: string): Parsed<string> {
   return { value };
 }

@@ -8,6 +8,7 @@ import {
   type Parsed,
   type ListenAddress,
 } from "./address.ts";
+import { readDatabaseAddress } from "../core/database-address.ts";
 import type { Settings } from "./config.ts";
 import { concurrentCallsMax, drainDelayMsDefault } from "./limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
@@ -83,11 +84,8 @@ function asIs(text: string): Parsed<string> {
 }
 
 function parseDatabaseUrl(text: string): Parsed<string> {
-  const url = URL.parse(text);
-  if (url !== null && /^postgres(ql)?:$/.test(url.protocol)) return { value: text };
-  const fix =
-    "write postgresql://user:password@host:5432/database, or unset it for the embedded one";
-  return { problem: `must be the address of a PostgreSQL server: ${fix}` };
+  const read = readDatabaseAddress(text);
+  return "problem" in read ? read : { value: text };
 }
 
 function parseMasterKey(text: string): Parsed<Buffer> {

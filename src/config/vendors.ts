@@ -268,16 +268,21 @@ function servedVendor(
   });
   const credentials = credentialsOf(vendor);
   const isMute = (dialects ?? served.dialects).length === 0;
+  // Kinds without a dialect generate text under their native prefix only.
+  const isNative = served.dialects.length === 0 && nativePrefix !== undefined;
   const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "grace";
   return {
     config: {
       ...{ ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
       ...{ apiKey: credentials[0]?.apiKey, credentials },
+      ...(preset?.rerankForm && { rerankForm: preset.rerankForm }),
     },
     unserved: undefined,
     ...(limitParameter !== undefined && { limitParameter }),
     modelTypes: served.modelTypes.filter(
-      (type) => (!isMute || type !== ModelType.TEXT) && (preset?.modelTypes.includes(type) ?? true),
+      (type) =>
+        (!isMute || isNative || type !== ModelType.TEXT) &&
+        (preset?.modelTypes.includes(type) ?? true),
     ),
   };
 }

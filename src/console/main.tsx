@@ -1,11 +1,15 @@
 /** The entry of the console. */
 import { CSPProvider } from "@base-ui/react/csp-provider";
-import { StrictMode } from "react";
+import { TransportProvider } from "@connectrpc/connect-query";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { App } from "./app.tsx";
 import { firstLanguage, LanguageProvider, textsOf } from "./common/language.tsx";
-import "./style.css";
 import { applyTheme } from "./common/preferences.ts";
+import { createQueries, transport } from "./common/rpc.ts";
+import { createConsoleRouter } from "./routes.tsx";
+import "./style.css";
 import { ToastProvider } from "./ui/toast.tsx";
 
 applyTheme();
@@ -38,3 +42,31 @@ createRoot(root).render(
     </CSPProvider>
   </StrictMode>,
 );
+
+// The root of the console: the cache of queries and the router.
+
+/** The console, with a cache and a router of its own. */
+function App() {
+  const [{ queries, router }] = useState(create);
+  return (
+    <TransportProvider transport={transport}>
+      <QueryClientProvider client={queries}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </TransportProvider>
+  );
+}
+
+function create() {
+  const router = createConsoleRouter();
+  const queries = createQueries(() => {
+    // The next user must not see what this one fetched. Queries of the current page would be fetched and refused again:
+    // signing in clears them.
+    queries.removeQueries({ type: "inactive" });
+    const { href, pathname } = router.state.location;
+    if (pathname === "/sign-in") return;
+    const search = pathname === "/" ? {} : { next: href };
+    void router.navigate({ to: "/sign-in", search, replace: true });
+  });
+  return { queries, router };
+}

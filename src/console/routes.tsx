@@ -16,6 +16,7 @@ import {
   readCallSearch,
   readCodeSearch,
   readDeliverySearch,
+  readFinanceSearch,
   readKeySearch,
   readLedgerSearch,
   readModelSearch,
@@ -153,6 +154,13 @@ const allDeliveries = createRoute({
   component: lazyRouteComponent(() => import("./webhooks/page.tsx"), "AllDeliveriesPage"),
 });
 
+const finance = createRoute({
+  getParentRoute: () => operator,
+  path: "/finance",
+  validateSearch: readFinanceSearch,
+  component: lazyRouteComponent(() => import("./finance/page.tsx"), "FinancePage"),
+});
+
 const codes = createRoute({
   getParentRoute: () => operator,
   path: "/codes",
@@ -208,6 +216,7 @@ const tree = root.addChildren([
       allDeliveries,
       vendors,
       prices,
+      finance,
       codes,
       audit,
       system,

@@ -31,9 +31,11 @@ export function createLog({ secrets, sink, level = "info", worker }: LogOptions)
   log: Logger;
   flush(): void;
 } {
-  const buffered =
-    sink === undefined ? createStdoutSink() : { ...noFlush, write: sink.write.bind(sink) };
   const scrub = createScrubber(secrets);
+  const buffered =
+    sink === undefined
+      ? createStdoutSink(scrub)
+      : { ...noFlush, write: (line: string) => sink.write(scrub(line)) };
   const log = pino(
     {
       level,
@@ -42,7 +44,7 @@ export function createLog({ secrets, sink, level = "info", worker }: LogOptions)
       messageKey: "msg",
       serializers,
     },
-    { write: (line: string) => buffered.write(scrub(line)) },
+    { write: (line: string) => buffered.write(line) },
   );
   return { log, flush: () => buffered.flush() };
 }
@@ -118,7 +120,8 @@ const flushMs = 100;
 /** Largest buffer, in characters. */
 const bufferedMax = 64 * 1024;
 
-function createStdoutSink(): LogSink & { flush(): void } {
+/** @param scrub removes secrets: from all lines of a write at once, as a search per line and secret would cost more */
+function createStdoutSink(scrub: (lines: string) => string): LogSink & { flush(): void } {
   const destination = pino.destination({ fd: 1, sync: true });
   let waiting = "";
   let timer: NodeJS.Timeout | undefined;
@@ -128,7 +131,7 @@ function createStdoutSink(): LogSink & { flush(): void } {
     if (waiting === "") return;
     const lines = waiting;
     waiting = "";
-    destination.write(lines);
+    destination.write(scrub(lines));
   };
   return {
     flush,

@@ -1,5 +1,5 @@
 /** Generates and checks UUIDs. */
-import { randomUUIDv7 } from "node:crypto";
+import { randomBytes } from "node:crypto";
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -15,31 +15,63 @@ export function isUuid(text: string): boolean {
  * Creates a source of UUIDv7 ids that always increase, so that rows sorted by id are in order of creation. Node's
  * own UUIDv7 values are in random order within a millisecond, and a fast machine makes several.
  *
- * After the timestamp come 12 counter bits and 62 random bits. The library `uuid` does the same but takes 3 µs more
- * for each id, and every request makes two.
+ * After the timestamp come 12 counter bits and 62 random bits. Every request makes two, so what ids have in common is
+ * written once: the stamp each millisecond, random digits for many ids at a time.
+ *
+ * @param clock milliseconds since 1970. Default `Date.now`
  */
-export function idSource(make: () => string = randomUUIDv7): () => string {
+export function idSource(clock: () => number = Date.now): () => string {
+  const random = randomTails();
   let time = 0;
+  let stamp = "";
   let count = 0;
   return () => {
-    const fresh = make();
-    const now = Number.parseInt(fresh.slice(0, 8) + fresh.slice(9, 13), 16);
-    if (now > time) {
-      time = now;
+    const nowMs = clock();
+    // The counter overflowed or the clock was set back: use the next millisecond.
+    if (nowMs > time || count === countMax) {
+      time = Math.max(nowMs, time + 1);
+      stamp = stampOf(time);
       count = 0;
-    } else if (++count > countMax) {
-      // The counter overflowed or the clock was set back: use the next millisecond.
-      time++;
-      count = 0;
-    }
-    const stamp = time.toString(16).padStart(12, "0");
-    const counted = count.toString(16).padStart(3, "0");
-    return `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${counted}-${fresh.slice(19)}`;
+    } else count++;
+    return stamp + counterTexts[count] + random();
   };
 }
 
 /** The largest 12-bit counter. */
 const countMax = 0xfff;
+
+const counterTexts = Array.from(
+  { length: countMax + 1 },
+  (_, count) => `${count.toString(16).padStart(3, "0")}-`,
+);
+
+/** A time in the first 48 bits, then the version. */
+function stampOf(time: number): string {
+  const text = time.toString(16).padStart(12, "0");
+  return `${text.slice(0, 8)}-${text.slice(8)}-7`;
+}
+
+/** For how many ids random bytes are fetched at once. */
+const tailsAtOnce = 256;
+
+const tailBytes = 8;
+
+/** Creates a source of variant and random bits: `8xxx-xxxxxxxxxxxx`, the first digit from 8 to b. */
+function randomTails(): () => string {
+  let digits = "";
+  let at = 0;
+  return () => {
+    if (at === digits.length) {
+      const bytes = randomBytes(tailsAtOnce * tailBytes);
+      for (let i = 0; i < bytes.length; i += tailBytes) bytes[i] = ((bytes[i] ?? 0) & 0x3f) | 0x80;
+      digits = bytes.toString("hex");
+      at = 0;
+    }
+    const tail = `${digits.slice(at, at + 4)}-${digits.slice(at + 4, at + 16)}`;
+    at += 2 * tailBytes;
+    return tail;
+  };
+}
 
 /**
  * Makes an id greater than all earlier ids of this process. Module state on purpose: an order needs a single

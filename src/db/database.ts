@@ -1,12 +1,24 @@
-/** Opens the database: the ORM over the entities of all rooms, and the plain pool for prepared SQL. */
-import { MikroORM, type Options } from "@mikro-orm/postgresql";
+/** Opens the database and brings its schema up to date: the ORM over the entities of all rooms, and the plain pool for
+ * prepared SQL. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { MigrationObject } from "@mikro-orm/core";
 import { Migrator } from "@mikro-orm/migrations";
-import type { Pool } from "pg";
-import { connect, type ConnectOptions, type Log } from "./connect.ts";
-import { entities } from "./entities.ts";
-import { migrate } from "./migrate.ts";
-import { migrations } from "./migrations.ts";
+import { MikroORM, type Options } from "@mikro-orm/postgresql";
+import { type Client, DatabaseError, type Pool } from "pg";
+import { accountEntities } from "../account/entity.ts";
+import { alertEntities } from "../alert/entity.ts";
+import { callLogEntities } from "../billing/calls/entity.ts";
+import { billingEntities } from "../billing/entity.ts";
+import { inferenceEntities } from "../inference/entity.ts";
+import { keyEntities } from "../key/entity.ts";
+import { nativeEntities } from "../native/entity.ts";
+import { operatorEntities } from "../operator/entity.ts";
+import { resultEntities } from "../result/entity.ts";
+import { taskEntities } from "../task/entity.ts";
+import { webhookEntities } from "../webhook/entity.ts";
+import { Baseline0001 } from "./migration/0001-baseline.ts";
 import { answerTimeoutMs, connectTimeoutMs, openPool, preparePool } from "./open-pool.ts";
+import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
 
 /** An open database. */
 export interface Database {
@@ -14,8 +26,8 @@ export interface Database {
   readonly orm: MikroORM;
   /** For prepared SQL: authentication, reads of the call log. The ledger has connections of its own. */
   readonly pool: Pool;
-  /** The address, for connections of one's own (ledger, listener). Contains a password: never log it. */
-  readonly url: string;
+  /** Where it is, for connections of one's own (ledger, listener). Contains a password: never log it. */
+  readonly url: DatabaseAddress;
   /** Closes every connection opened here. */
   close(): Promise<void>;
 }
@@ -26,9 +38,10 @@ const poolMax = 8;
 const silent: Log = { info: () => {}, warn: () => {} };
 
 /** The ORM's options; the migration tool uses the same. */
-export function ormOptions(url: string): Options {
+export function ormOptions(address: DatabaseAddress): Options {
+  const servers = toServers(address);
   return {
-    clientUrl: url,
+    clientUrl: servers.url,
     entities: [...entities],
     extensions: [Migrator],
     migrations: {
@@ -42,13 +55,13 @@ export function ormOptions(url: string): Options {
     // Hot data lives in prepared SQL; an entity manager is forked for every piece of work.
     allowGlobalContext: false,
     pool: { min: 0, max: poolMax },
-    // The ORM reads host and port of an address, but no socket folder: the driver reads all of it.
+    // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
-      connectionString: url,
+      Client: servers.Client,
       connectionTimeoutMillis: connectTimeoutMs.callers,
       query_timeout: answerTimeoutMs,
       keepAlive: true,
-      onPoolCreated: (pool: Pool) => preparePool(pool, url, "callers"),
+      onPoolCreated: (pool: Pool) => preparePool(pool, servers, "callers"),
     },
     forceUtcTimezone: true,
   };
@@ -63,13 +76,14 @@ export function ormOptions(url: string): Options {
  * message says what to do.
  */
 export async function openDatabase(
-  url: string,
+  url: DatabaseAddress,
   options: Partial<ConnectOptions> = {},
 ): Promise<Database> {
   const log = options.log ?? silent;
-  const connection = await connect(url, { ...options, log });
+  const servers = toServers(url);
+  const connection = await connect(servers, { ...options, log });
   try {
-    const database = await createDatabase(url);
+    const database = await createDatabase(servers);
     try {
       await migrate(database.orm, connection, log);
       return database;
@@ -82,15 +96,171 @@ export async function openDatabase(
   }
 }
 
-async function createDatabase(url: string): Promise<Database> {
-  const orm = await MikroORM.init(ormOptions(url));
-  const pool = openPool(url, { max: poolMax, for: "callers" });
+async function createDatabase(servers: Servers): Promise<Database> {
+  const orm = await MikroORM.init(ormOptions(servers));
+  const pool = openPool(servers, { max: poolMax, for: "callers" });
   return {
     orm,
     pool,
-    url,
+    url: servers,
     async close() {
       await Promise.allSettled([orm.close(true), pool.end()]);
     },
   };
+}
+
+/** The lock that keeps two processes from migrating at once: any fixed number. */
+const migrationLock = 0x7561_735f;
+
+/**
+ * Applies the migrations that are missing. MikroORM's migrator takes no lock of its own: without ours,
+ * two nodes that start at once would both apply the same one.
+ *
+ * @param connection one of its own: the lock lasts as long as it does, also when this process dies.
+ * @throws where a newer program has migrated the database already.
+ */
+export async function migrate(orm: MikroORM, connection: Client, log: Log): Promise<void> {
+  await connection.query("select pg_advisory_lock($1)", [migrationLock]);
+  try {
+    await refuseNewer(orm);
+    for (const { name } of await orm.migrator.up()) log.info(`migrated the database: ${name}`);
+  } finally {
+    await connection.query("select pg_advisory_unlock($1)", [migrationLock]).catch(() => {});
+  }
+}
+
+/** Writing to a schema one does not know can break the books: better not to start. */
+async function refuseNewer(orm: MikroORM): Promise<void> {
+  const known = new Set(orm.config.get("migrations").migrationsList?.map(nameOf));
+  const executed = await orm.migrator.getExecuted();
+  const unknown = executed.find(({ name }) => !known.has(name));
+  if (!unknown) return;
+  throw new Error(
+    `The database was migrated by a newer version of this program (${unknown.name} is not known here). Start that version, or restore a backup made before.`,
+  );
+}
+
+function nameOf(migration: { name: string } | (new (...args: never[]) => unknown)): string {
+  return migration.name;
+}
+
+/** The migrations, oldest first. A new one is a file in migration/ and a line here; released ones never change. */
+export const migrations: readonly MigrationObject[] = [
+  { name: "0001-baseline", class: Baseline0001 },
+];
+
+/** The tables of all rooms. A room adds its list here. */
+export const entities = [
+  ...accountEntities,
+  ...keyEntities,
+  ...billingEntities,
+  ...callLogEntities,
+  ...inferenceEntities,
+  ...taskEntities,
+  ...webhookEntities,
+  ...alertEntities,
+  ...resultEntities,
+  ...operatorEntities,
+  ...nativeEntities,
+] as const;
+
+// The first connection: waits for a server that is starting, and explains what is wrong.
+
+/** Gets one line for the operator. */
+interface Log {
+  info(line: string): void;
+  warn(line: string): void;
+}
+
+/** How to wait for a server. */
+interface ConnectOptions {
+  readonly log: Log;
+  /** How long to wait for a server that does not answer yet, in milliseconds: as long as a database
+   * container beside us may take to start. Default 15,000. */
+  readonly waitMs?: number;
+}
+
+/** How long between two tries, in milliseconds. */
+const retryMs = 250;
+
+/** How long one try may take, in milliseconds. */
+const tryTimeoutMs = 5_000;
+
+/** The oldest PostgreSQL that serves, in its own numbering. */
+const oldestVersion = 150_000;
+
+/** What a server says while it starts, stops, or is full. */
+const passingStates = new Set(["57P03", "57P01", "53300"]);
+
+/** What the network says while nobody listens yet, a container's name is not known yet, or no server
+ * was promoted yet. */
+const passingFailures = new Set([
+  "NO_PRIMARY",
+  "ECONNREFUSED",
+  "ENOENT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ECONNRESET",
+]);
+
+/**
+ * Connects to a PostgreSQL that this program can use.
+ *
+ * @throws where it does not answer in time, refuses us or is too old; the message says what to do, and
+ * names the server without the password.
+ */
+async function connect(servers: Servers, options: ConnectOptions): Promise<Client> {
+  const deadline = Date.now() + (options.waitMs ?? 15_000);
+  for (let attempt = 1; ; attempt++) {
+    const client = servers.createClient({ connectionTimeoutMillis: tryTimeoutMs });
+    try {
+      await client.connect();
+      await checkVersion(client, servers);
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      if (!isPassing(error) || Date.now() > deadline) throw explained(client, servers, error);
+      if (attempt === 1) options.log.warn(`waiting for the database at ${servers.names}`);
+      await sleep(retryMs);
+    }
+  }
+}
+
+async function checkVersion(client: Client, { names }: Servers): Promise<void> {
+  const { rows } = await client.query<{ number: number; version: string }>(
+    "select current_setting('server_version_num')::int as number, current_setting('server_version') as version",
+  );
+  if ((rows[0]?.number ?? 0) >= oldestVersion) return;
+  throw new Error(
+    `The database at ${names} is PostgreSQL ${rows[0]?.version}; the gateway needs version 15 or later. Upgrade it, or unset DATABASE_URL to use the embedded one.`,
+  );
+}
+
+function isPassing(error: unknown): boolean {
+  return passingStates.has(codeOf(error)) || passingFailures.has(codeOf(error));
+}
+
+/** One clear error in place of the driver's; what is explained already stays. */
+function explained(client: Client, { names }: Servers, cause: unknown): Error {
+  const said = cause instanceof Error ? cause.message : String(cause);
+  const code = codeOf(cause);
+  if (!(cause instanceof DatabaseError) && !code && !said.includes("timeout")) {
+    return cause instanceof Error ? cause : new Error(said);
+  }
+  const where = `the database at ${names}`;
+  const advice: Readonly<Record<string, string>> = {
+    "3D000": `There is no database "${client.database}" at ${names}. Create it (createdb ${client.database}), or correct DATABASE_URL.`,
+    "28P01": `Cannot log in to ${where}: wrong user or password. Correct DATABASE_URL.`,
+    "28000": `Cannot log in to ${where}: ${said}. Correct DATABASE_URL, or the server's pg_hba.conf.`,
+  };
+  const otherwise = `Cannot reach ${where}: ${said || code}. Is it running, and is DATABASE_URL right?`;
+  return new Error(advice[code] ?? otherwise, { cause });
+}
+
+function codeOf(error: unknown): string {
+  // A name with several addresses fails with one error for each.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  return first instanceof Error && "code" in first && typeof first.code === "string"
+    ? first.code
+    : "";
 }

@@ -102,7 +102,8 @@ function quoteFolder(folder: string): string {
   return `"${folder.replaceAll('"', '""')}"`;
 }
 
-async function freePort(): Promise<number> {
+/** A port of loopback that nobody uses just now. */
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(0, "127.0.0.1", resolve);

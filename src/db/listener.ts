@@ -4,7 +4,8 @@
  * nor a farewell.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
+import { type DatabaseAddress, toServers } from "./servers.ts";
 
 /** How long before another connection is tried, in milliseconds. */
 const reconnectMs = 1_000;
@@ -18,7 +19,7 @@ const endTimeoutMs = 500;
 /** What a {@link Listener} needs. */
 export interface ListenerOptions {
   /** The database. Contains a password: never logged. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   /** The channel: a plain name, as it stands in the statement. */
   readonly channel: string;
   /** What the connection is called in the server's list. */
@@ -68,8 +69,7 @@ export class Listener {
   /** One connection. Resolves or rejects when it has ended. */
   async #listen(): Promise<void> {
     const { url, channel, applicationName, onNotice, onGap } = this.#options;
-    const client = new Client({
-      connectionString: url,
+    const client = toServers(url).createClient({
       connectionTimeoutMillis: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,

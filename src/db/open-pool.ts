@@ -1,6 +1,6 @@
 /** Opens connections that many share. */
-import { Pool } from "pg";
-import { guardPool } from "./guard-pool.ts";
+import { Pool, type PoolClient } from "pg";
+import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
 import { probeServer, sharePool, type SharePoolOptions } from "./share-pool.ts";
 
 /** What {@link openPool} needs. */
@@ -19,10 +19,11 @@ export const connectTimeoutMs = { callers: 900, jobs: 2_000 } as const;
  * answer at all is found sooner by {@link sharePool}. */
 export const answerTimeoutMs = 600_000;
 
-/** Opens them. @param url contains a password: never logged */
-export function openPool(url: string, options: OpenPoolOptions): Pool {
+/** Opens them. */
+export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Pool {
+  const servers = toServers(address);
   const config = {
-    connectionString: url,
+    Client: servers.Client,
     max: options.max,
     connectionTimeoutMillis: connectTimeoutMs[options.for],
     query_timeout: answerTimeoutMs,
@@ -31,12 +32,43 @@ export function openPool(url: string, options: OpenPoolOptions): Pool {
     ...(options.isPipelined && { pipeline: true }),
   };
   const pool = new Pool(config);
-  preparePool(pool, url, options.for);
+  preparePool(pool, servers, options.for);
   return pool;
 }
 
 /** Makes a pool that somebody else has opened into one of these. */
-export function preparePool(pool: Pool, url: string, users: OpenPoolOptions["for"]): void {
+export function preparePool(pool: Pool, servers: Servers, users: OpenPoolOptions["for"]): void {
   guardPool(pool);
-  sharePool(pool, { for: users, probe: probeServer(url) });
+  sharePool(pool, { for: users, probe: probeServer(servers) });
 }
+
+// What the driver's pool leaves to its users when connections break.
+
+/** How long whoever has a connection may take to give it back after it broke, in milliseconds. */
+const giveBackMs = 1_000;
+
+/**
+ * Keeps broken connections from doing harm.
+ *
+ * - One that breaks has an `error` event, which ends the process where nobody listens: idle ones are the
+ *   pool's to hear of, those that somebody has are not.
+ * - The ORM keeps a transaction's connection for ever where the rollback fails, which it does where the
+ *   connection broke: each outage cost one of its few connections, and closing waited for it without end.
+ */
+export function guardPool(pool: Pool): void {
+  pool.on("error", ignore);
+  pool.on("connect", (client) => {
+    client.on("error", ignore);
+    client.once("end", () => setTimeout(() => reschedule(client), giveBackMs).unref());
+  });
+}
+
+function reschedule(client: PoolClient): void {
+  try {
+    client.release(true);
+  } catch {
+    // It was given back already.
+  }
+}
+
+function ignore(): void {}

@@ -14,10 +14,10 @@
  * A library's time limit also does not tell a server that is away from one that is busy: a caller that waited too long
  * behind others was told that the database could not be reached.
  */
-import { Client, DatabaseError, type Pool, type PoolClient } from "pg";
-import { databaseBusy, accountQueueFull } from "../core/database-lost.ts";
-import { sharedContext, currentAccountContext } from "../core/account-context.ts";
-import { Turns, type Waiter } from "./turns.ts";
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { currentAccountContext, sharedContext } from "../core/caller.ts";
+import { accountQueueFull, databaseBusy, databaseUnavailable } from "../core/database-lost.ts";
+import { breakConnection, type Servers } from "./servers.ts";
 
 /** What {@link sharePool} needs. */
 export interface SharePoolOptions {
@@ -65,11 +65,52 @@ type Callback = (
 /** Lets `pool.connect`, and with it `pool.query`, wait in turns. To be called before the pool is used. */
 export function sharePool(pool: Pool, options: SharePoolOptions): void {
   const sharing = new Sharing(pool, options);
+  sharings.set(pool, sharing);
   pool.connect = ((callback?: Callback) => {
     const connecting = sharing.connect();
     if (callback === undefined) return connecting;
     return void tell(connecting, callback);
   }) as Pool["connect"];
+}
+
+const sharings = new WeakMap<Pool, Sharing>();
+
+/**
+ * Limits how long work of several statements may wait for a server that answers nobody. A server that answers others is
+ * busy: the work waits on, as long as each of its statements may.
+ *
+ * @param work told whether its caller was refused: what it has not sent by then must not be sent
+ * @param late told of the result of work that ended after its caller was refused. Default: nothing
+ * @throws GatewayError SERVICE_UNAVAILABLE after `limitMs` without an answer to anybody
+ */
+export async function whileAnswering<T>(
+  pool: Pool,
+  limitMs: number,
+  work: (isRefused: () => boolean) => Promise<T>,
+  late: (result: T) => void = () => {},
+): Promise<T> {
+  const startMs = performance.now();
+  let isRefused = false;
+  let timer: NodeJS.Timeout | undefined;
+  const refused = new Promise<never>((_resolve, reject) => {
+    const look = (): void => {
+      const sinceMs = Math.max(startMs, sharings.get(pool)?.heardMs ?? startMs);
+      const leftMs = sinceMs + limitMs - performance.now();
+      if (leftMs > 0) return void (timer = setTimeout(look, leftMs));
+      isRefused = true;
+      reject(databaseUnavailable());
+    };
+    look();
+  });
+  const working = work(() => isRefused);
+  try {
+    return await Promise.race([working, refused]);
+  } catch (error) {
+    if (isRefused) void working.then(late, () => {});
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The driver's pool asks itself in this way. */
@@ -85,20 +126,13 @@ async function tell(connecting: Promise<PoolClient>, callback: Callback): Promis
 }
 
 /** Asks a server for a sign of life by a connection of its own. */
-export function probeServer(connectionString: string): SharePoolOptions["probe"] {
+export function probeServer(servers: Servers): SharePoolOptions["probe"] {
   return async (connectionTimeoutMillis) => {
-    const client = new Client({ connectionString, connectionTimeoutMillis });
+    const client = servers.createClient({ connectionTimeoutMillis });
     client.on("error", () => {});
     await client.connect();
     void client.end().catch(() => {});
   };
-}
-
-/** Closes a connection that somebody has. With a statement under way the socket is destroyed, and the statement fails at
- * once; the pool takes no such connection back. */
-function closeNow(client: PoolClient): void {
-  // The driver's type leaves out what its pool calls itself.
-  void (client as PoolClient & { end(): Promise<void> }).end().catch(() => {});
 }
 
 class Sharing {
@@ -109,6 +143,7 @@ class Sharing {
   readonly #turns: Turns;
   /** The connections that somebody has, since when, and for which account. */
   readonly #used = new Map<PoolClient, { readonly lane: string; readonly sinceMs: number }>();
+  /** When the server answered last; while nobody uses the pool it is not known. */
   #heardMs = 0;
   #isProbing = false;
   #timer: NodeJS.Timeout | undefined;
@@ -145,6 +180,10 @@ class Sharing {
       this.#leave(lane, false);
       throw error;
     }
+  }
+
+  get heardMs(): number {
+    return this.#heardMs;
   }
 
   #leave(lane: string, isHeard: boolean): void {
@@ -208,10 +247,106 @@ class Sharing {
       });
       this.#turns.refuse(() => lost);
       for (const [client, { sinceMs }] of this.#used) {
-        if (sinceMs <= askedMs) closeNow(client);
+        if (sinceMs <= askedMs) breakConnection(client, lost);
       }
     } finally {
       this.#isProbing = false;
     }
+  }
+}
+
+// Who uses one of a few places, and who waits for one: each lane in its order, the lanes in turns. Pure.
+
+/** What {@link Turns} needs. */
+interface TurnsOptions {
+  /** How many places there are. */
+  readonly places: number;
+  /** The most places that a lane may have at once. */
+  readonly share: (lane: string) => number;
+}
+
+/** Somebody who waits. */
+interface Waiter {
+  readonly lane: string;
+  /** When it began, in milliseconds by the caller's clock. */
+  readonly sinceMs: number;
+  /** It has a place now. */
+  begin(): void;
+  /** It gets none. */
+  refuse(error: Error): void;
+}
+
+/** The places, and the lines before them. */
+export class Turns {
+  readonly #options: TurnsOptions;
+  #taken = 0;
+  readonly #takenBy = new Map<string, number>();
+  /** In the order of their turns. No line is empty. */
+  readonly #lines = new Map<string, Waiter[]>();
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  /** How many of a lane wait. */
+  waitingIn(lane: string): number {
+    return this.#lines.get(lane)?.length ?? 0;
+  }
+
+  /** Whether nobody waits. */
+  get isIdle(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  /** Takes a place, if the lane may have one now. Where others wait, they may not. */
+  take(lane: string): boolean {
+    if (!this.#mayTake(lane)) return false;
+    this.#taken += 1;
+    this.#takenBy.set(lane, this.#countOf(lane) + 1);
+    return true;
+  }
+
+  /** Gets in line, after {@link take} has said no. */
+  wait(waiter: Waiter): void {
+    const line = this.#lines.get(waiter.lane);
+    if (line === undefined) this.#lines.set(waiter.lane, [waiter]);
+    else line.push(waiter);
+  }
+
+  /** Gives a place back: the next one begins. */
+  leave(lane: string): void {
+    const left = this.#countOf(lane) - 1;
+    this.#taken -= 1;
+    if (left === 0) this.#takenBy.delete(lane);
+    else this.#takenBy.set(lane, left);
+    for (const [next, line] of this.#lines) {
+      if (!this.take(next)) continue;
+      const waiter = line.shift();
+      // Its next one comes after all other lanes.
+      this.#lines.delete(next);
+      if (line.length > 0) this.#lines.set(next, line);
+      waiter?.begin();
+      return;
+    }
+  }
+
+  /** Refuses those for whom there is an error. */
+  refuse(errorFor: (waiter: Waiter) => Error | undefined): void {
+    for (const [lane, line] of this.#lines) {
+      const refused = line.map((waiter) => ({ waiter, error: errorFor(waiter) }));
+      const left = refused.filter(({ error }) => error === undefined);
+      if (left.length === 0) this.#lines.delete(lane);
+      else line.splice(0, line.length, ...left.map(({ waiter }) => waiter));
+      for (const { waiter, error } of refused) if (error !== undefined) waiter.refuse(error);
+    }
+  }
+
+  #mayTake(lane: string): boolean {
+    const { places, share } = this.#options;
+    return this.#taken < places && this.#countOf(lane) < share(lane);
+  }
+
+  #countOf(lane: string): number {
+    return this.#takenBy.get(lane) ?? 0;
   }
 }

@@ -46,6 +46,8 @@ export interface FeatureRules {
   readonly hasPrice?: ((unit: FeatureUnit) => boolean) | undefined;
   /** The most calls of a tool where the request sets no limit. Default: `toolCallsDefault`. */
   readonly maxToolCalls?: number | undefined;
+  /** Stores of files at the vendor that all callers of the model may search. Default: none. */
+  readonly fileStores?: readonly string[] | undefined;
 }
 
 /** Collects the billed features of a request. */
@@ -68,6 +70,11 @@ export class FeatureUse {
     return this.#rules.maxToolCalls ?? toolCallsDefault;
   }
 
+  /** Whether every caller of the model may search a store of files. */
+  isSharedStore(id: unknown): boolean {
+    return typeof id === "string" && this.#rules.fileStores?.includes(id) === true;
+  }
+
   /** Whether the model has a price for a feature. */
   hasPrice(unit: FeatureUnit): boolean {
     return this.#rules.hasPrice?.(unit) === true;
@@ -87,11 +94,12 @@ export class FeatureUse {
    * @param max the most calls. Default: {@link maxToolCalls}
    * @throws GatewayError INVALID_REQUEST where the model has no price for it
    */
-  useTool(unit: ToolUnit, { path, asked, max = this.maxToolCalls }: ToolUse): void {
+  useTool(unit: ToolUnit, use: ToolUse): void {
+    const { path, asked, max = this.maxToolCalls, foundTokens = toolInputTokens } = use;
     this.use(unit, path, asked);
     const member = toolMembers[unit];
     this.#calls[member] = (this.#calls[member] ?? 0) + max;
-    this.#toolInputTokens += max * toolInputTokens;
+    this.#toolInputTokens += max * foundTokens;
   }
 
   /** Counts calls of a tool that the vendor bills without reporting them. */
@@ -125,6 +133,8 @@ interface ToolUse {
   /** The tool in words. */
   readonly asked: string;
   readonly max?: number | undefined;
+  /** The most tokens that one call finds. Default: `toolInputTokens`. */
+  readonly foundTokens?: number | undefined;
 }
 
 /** The limit of calls that a request sets. @returns `undefined`: none @throws GatewayError INVALID_REQUEST */
@@ -167,11 +177,13 @@ export type ToolTypeCheck = (tool: JsonRecord, path: string, use: FeatureUse) =>
  * Creates the check of a tool's type.
  *
  * @param limitOf reads the most calls of a tool. Default: the request sets no limit
+ * @param foundTokensOf reads the most tokens that a call of a tool finds. Default: as of any tool
  * @throws GatewayError INVALID_REQUEST for a tool that is neither free nor priced
  */
 export function toolTypeCheck(
   { free, billed }: ToolRules,
   limitOf?: (tool: JsonRecord, path: string) => number | undefined,
+  foundTokensOf?: (tool: JsonRecord, path: string) => number | undefined,
 ): ToolTypeCheck {
   const isFree = new RegExp(`^(?:${free.join("|")})$`);
   return (tool, path, use) => {
@@ -183,7 +195,8 @@ export function toolTypeCheck(
     const asked = `the tool "${name.slice(0, 64)}"`;
     const [, unit] = billed.find(([pattern]) => pattern.test(name)) ?? [];
     if (unit === undefined) throw refuseUnknown(`${path}.type`, asked);
-    use.useTool(unit, { path: `${path}.type`, asked, max: limitOf?.(tool, path) });
+    const [max, foundTokens] = [limitOf?.(tool, path), foundTokensOf?.(tool, path)];
+    use.useTool(unit, { path: `${path}.type`, asked, max, foundTokens });
   };
 }
 

@@ -6,7 +6,7 @@ import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
 import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
 import { type Edit, Splicer } from "./json/splice.ts";
-import { JsonScanError } from "./json/string-scan.ts";
+import { JsonScanError } from "./json/scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
@@ -135,6 +135,24 @@ export function firstByteOf(bytes: Buffer, members: Members, key: string): numbe
   const member = members.get(key);
   const byte = member && bytes[member.valueStart];
   return byte === nullStart ? undefined : byte;
+}
+
+/** A body without the members of these names; the bytes of all others stay. @param members all of them, in order */
+export function withoutMembers(
+  bytes: Buffer,
+  members: readonly Member[],
+  names: ReadonlySet<string>,
+): Buffer {
+  const kept = members.filter(({ key }) => !names.has(key));
+  const pieces = kept.flatMap(({ keyStart, valueEnd }, at) => [
+    Buffer.from(at === 0 ? "{" : ","),
+    bytes.subarray(keyStart, valueEnd),
+  ]);
+  return Buffer.concat([
+    ...(kept.length === 0 ? [Buffer.from("{")] : []),
+    ...pieces,
+    Buffer.from("}"),
+  ]);
 }
 
 /** Applies edits to a body; returns pieces to send in order. */

@@ -45,6 +45,11 @@ export interface VendorCodec {
   decodeReply(body: Buffer): Reply;
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
+  /**
+   * The stop sequences that the style's vendors take, of those of another style's request; the gateway applies the
+   * others. Absent: all.
+   */
+  readonly sentStops?: (stop: readonly string[]) => readonly string[];
   /** Checks a body before it is sent to a vendor. Absent: nothing must be refused. */
   readonly guard?: Guard;
   /** Reads an error body; `undefined` where it is not of this style. */

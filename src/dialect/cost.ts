@@ -4,7 +4,7 @@
  */
 import { joinBuffers } from "../core/bytes.ts";
 import { eventBytesMax } from "../config/limits.ts";
-import { ObjectScan, openBrace, skipSpace, type Span } from "./json/object-scan.ts";
+import { ObjectScan, openBrace, skipSpace, type Span } from "./json/scan.ts";
 import { Splicer } from "./json/splice.ts";
 import { type EventPlace, EventSplitter } from "./sse/event-stream.ts";
 

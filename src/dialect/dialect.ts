@@ -165,6 +165,8 @@ export interface StreamRelay {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
+  /** How many events that text came in. Absent: not counted. */
+  readonly textPieces?: number;
   /** What usage does not report, so far. Default: nothing. */
   readonly units?: ReplyUnits | undefined;
   /** Bytes of an event that is not complete, which stay in memory. */
@@ -175,6 +177,8 @@ export interface StreamRelay {
   readonly done: boolean;
   /** Whether the vendor reported an error in the stream. */
   readonly failed: boolean;
+  /** Whether the gateway finished the reply before its vendor, who is to be stopped. Default: it did not. */
+  readonly isCutShort?: boolean;
   /** The event for a failure. No terminal event follows it. */
   errorEvent(error: GatewayError): Buffer;
   /**

@@ -1,11 +1,9 @@
 /** Relays embeddings replies in OpenAI's form. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
-import { jsonDepthMax } from "../config/limits.ts";
-import { UnreadableReplyError } from "./json/value.ts";
-import { type Member, scanObject, sliceText } from "./json/outline.ts";
-import { JsonScanError } from "./json/string-scan.ts";
-import { Splicer } from "./json/splice.ts";
+import { invalid } from "../core/validation.ts";
+import { relayJsonReply } from "./json-reply.ts";
+import { countAt, type JsonRecord } from "./json/value.ts";
 
 /** A reply after relaying. */
 export interface RelayedEmbeddings {
@@ -21,36 +19,93 @@ export interface RelayedEmbeddings {
  * @throws UnreadableReplyError
  */
 export function relayEmbeddings(body: Buffer, publicModel: string | undefined): RelayedEmbeddings {
-  const members = membersOf(body);
-  const usage = members.findLast(({ key }) => key === "usage");
-  const splicer = new Splicer();
-  for (const { key, valueStart, valueEnd } of members) {
-    if (key !== "model" || publicModel === undefined) continue;
-    splicer.replace(valueStart, valueEnd, Buffer.from(JSON.stringify(publicModel)));
+  const reply = relayJsonReply(body, publicModel);
+  return { body: reply.body, usage: readInputUsage(reply.record("usage")) };
+}
+
+/** What a request asks of a vendor that makes embeddings in another form. */
+export interface EmbeddingsRequest {
+  /** The texts, in order; at least one. */
+  readonly texts: readonly string[];
+  /** The length of each vector; `undefined`: the model's own. */
+  readonly dimensions: number | undefined;
+  readonly isBase64: boolean;
+}
+
+/**
+ * Reads a request for such a vendor.
+ *
+ * @param decode turns tokens into their text; absent: the vendor reads texts only
+ * @throws GatewayError INVALID_REQUEST, naming the member at fault
+ */
+export function readEmbeddings(
+  { input, dimensions, encoding_format: format }: JsonRecord,
+  decode?: (tokens: readonly number[]) => string,
+): EmbeddingsRequest {
+  if (format != null && format !== "float" && format !== "base64") {
+    throw invalid("encoding_format", '"encoding_format" must be "float" or "base64"');
+  }
+  const isCount = Number.isInteger(dimensions) && Number(dimensions) >= 1;
+  if (dimensions != null && !isCount) {
+    throw invalid("dimensions", '"dimensions" must be a whole number from 1');
   }
   return {
-    usage: usage && readUsage(sliceText(body, usage)),
-    body: splicer.apply(body, body.length),
+    texts: inputsOf(input).map((each, index) => textOf(each, index, decode)),
+    dimensions: dimensions == null ? undefined : Number(dimensions),
+    isBase64: format === "base64",
   };
 }
 
-function membersOf(body: Buffer): readonly Member[] {
-  try {
-    return scanObject(body, jsonDepthMax).members;
-  } catch (error) {
-    if (!(error instanceof JsonScanError)) throw error;
-    throw new UnreadableReplyError(`embeddings: ${error.message} at byte ${error.offset}`);
-  }
+/** The inputs: one text or list of tokens, or a list of either. */
+function inputsOf(input: unknown): readonly unknown[] {
+  if (!Array.isArray(input)) return [input];
+  if (input.length === 0) throw invalid("input", '"input" must have at least one text');
+  return input.length > 0 && typeof input[0] === "number" ? [input] : input;
 }
 
-/** Some compatible vendors report only the total, which is the input. */
-function readUsage(text: string): Usage | undefined {
-  const wire = JSON.parse(text) as { prompt_tokens?: unknown; total_tokens?: unknown } | null;
-  const inputTokens = count(wire?.prompt_tokens) ?? count(wire?.total_tokens);
-  return inputTokens === undefined ? undefined : create(UsageSchema, { inputTokens });
+function textOf(
+  input: unknown,
+  index: number,
+  decode: ((tokens: readonly number[]) => string) | undefined,
+): string {
+  if (typeof input === "string" && input !== "") return input;
+  const isTokens = Array.isArray(input) && input.length > 0 && input.every(Number.isInteger);
+  if (isTokens && decode !== undefined) return decode(input as readonly number[]);
+  const param = index === 0 ? "input" : `input[${index}]`;
+  if (isTokens) throw invalid("input", '"input": this model does not read tokens; send texts');
+  throw invalid(param, `"${param}" must be a text that is not empty, or a list of such texts`);
 }
 
-function count(value: unknown): number | undefined {
-  const isCount = Number.isInteger(value) && Number(value) > 0 && Number(value) < 2 ** 31;
-  return isCount ? Number(value) : undefined;
+/** A reply in OpenAI's form. @param inputTokens `undefined`: the vendor reports none */
+export function embeddingsReply(
+  model: unknown,
+  vectors: readonly (readonly number[])[],
+  {
+    isBase64,
+    inputTokens,
+  }: { readonly isBase64: boolean; readonly inputTokens: number | undefined },
+): JsonRecord {
+  const data = vectors.map((vector, index) => {
+    const embedding = isBase64 ? float32Base64(vector) : vector;
+    return { object: "embedding", index, embedding };
+  });
+  const usage = { prompt_tokens: inputTokens, total_tokens: inputTokens };
+  return { object: "list", data, model, ...(inputTokens !== undefined && { usage }) };
+}
+
+/** A vector as little-endian 32-bit floats in base64. */
+function float32Base64(vector: readonly number[]): string {
+  const bytes = Buffer.alloc(vector.length * 4);
+  for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);
+  return bytes.toString("base64");
+}
+
+/**
+ * The usage of a call that only reads, `undefined` where it is unusable. Some compatible vendors report only the total,
+ * which is the input.
+ */
+export function readInputUsage(usage: JsonRecord | undefined): Usage | undefined {
+  if (usage === undefined) return undefined;
+  const inputTokens = countAt(usage, "prompt_tokens") || countAt(usage, "total_tokens");
+  return inputTokens ? create(UsageSchema, { inputTokens }) : undefined;
 }

@@ -179,6 +179,16 @@ export function checkServiceTier(tier: unknown): void {
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
+/** Refuses where and how fast a request is to be served, if that costs more. */
+export function checkSpeed({ speed, inference_geo: place }: JsonRecord): void {
+  if (speed != null && speed !== "standard") {
+    throw refuseHigherPrice("speed", 'send "standard", or leave it out');
+  }
+  if (place != null && place !== "global") {
+    throw refuseHigherPrice("inference_geo", 'send "global", or leave it out');
+  }
+}
+
 /** How tools are checked. */
 export interface ToolCheck {
   readonly checkType: ToolTypeCheck;
@@ -201,12 +211,20 @@ function checkTool(tool: JsonRecord, path: string, check: ToolCheck): void {
   }
   if (tool["model"] != null) throw refuseModel(`${path}.model`);
   const send = "leave it out, and send what is needed in the request";
-  if (tool["vector_store_ids"] != null) throw refuseStored(`${path}.vector_store_ids`, send);
+  if (!hasSharedStores(tool, check)) throw refuseStored(`${path}.vector_store_ids`, send);
   checkContainer(tool["container"], `${path}.container`);
   // A computer's is a word.
   if (isRecord(tool["environment"])) checkContainer(tool["environment"], `${path}.environment`);
   checkTools(tool["tools"], `${path}.tools`, check);
   check.checkType(tool, path, check.use);
+}
+
+/** Whether a tool names no stores of files, or only those that the operator shares with all callers of the model. */
+function hasSharedStores(tool: JsonRecord, { use }: ToolCheck): boolean {
+  const { vector_store_ids: ids } = tool;
+  if (ids == null) return true;
+  if (textAt(tool, "type") !== "file_search" || !Array.isArray(ids)) return false;
+  return ids.every((id) => use.isSharedStore(id));
 }
 
 /** Checks where code runs: only in a new container, or on the client's machine. */
@@ -215,6 +233,10 @@ export function checkContainer(container: unknown, path: string): void {
   if (typeof container === "string") throw refuseStored(path, instead);
   if (!isRecord(container)) return;
   refuseLookalikes(container, path);
+  const { memory_limit: memory } = container;
+  if (memory != null && memory !== "1g") {
+    throw refuseHigherPrice(`${path}.memory_limit`, 'send "1g", or leave it out');
+  }
   for (const name of ["id", "container_id"]) {
     if (container[name] != null) throw refuseStored(`${path}.${name}`, instead);
   }

@@ -2,7 +2,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../core/bytes.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import {
   knownMembers,
@@ -13,20 +12,27 @@ import {
   readModel,
   readOutline,
   readText,
+  textOf,
   withModel,
 } from "./body-members.ts";
-import { errorBody } from "./codec.ts";
 import type { RelayOptions } from "./dialect.ts";
-import { ObjectScan } from "./json/object-scan.ts";
-import { isRecord, recordAt } from "./json/value.ts";
-import { EventRelay, restoreReplyModel } from "./sse/event-relay.ts";
-import { reportedUsage } from "./usage.ts";
+import { ObjectScan } from "./json/scan.ts";
+import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
+import { restoreReplyModel } from "./sse/event-relay.ts";
+
+/** What a request or a reply says of the form of its images, of any type. */
+export interface WrittenForm {
+  readonly size?: unknown;
+  readonly quality?: unknown;
+}
 
 /** A request for images. */
 export interface ImagesBody extends ModelBody {
   /** The number of images, 1 to {@link imagesMax}. */
   readonly images: number;
   readonly stream: boolean;
+  /** The requested size and quality. */
+  readonly form: WrittenForm;
   /** All members. Parsed on demand: a relayed request needs none of them. */
   members(): JsonObject;
 }
@@ -43,7 +49,7 @@ const multipliers = new Set([
   "samples",
 ]);
 
-const known = knownMembers(["model", "prompt", "n", "stream"]);
+const known = knownMembers(["model", "prompt", "n", "stream", "size", "quality"]);
 
 /**
  * Reads a request for images.
@@ -61,8 +67,17 @@ export function readImagesBody(body: Uint8Array): ImagesBody {
     ...withModel(bytes, members, model),
     images: readCount(bytes, members, "n", { max: imagesMax }) ?? 1,
     stream: readBoolean(bytes, members, "stream"),
+    form: readForm((name) => jsonValueOf(textOf(bytes, members, name))),
     members: () => JSON.parse(bytes.toString("utf8")) as JsonObject,
   };
+}
+
+function readForm(member: (name: "size" | "quality") => unknown): WrittenForm {
+  return { size: member("size"), quality: member("quality") };
+}
+
+function jsonValueOf(text: string | undefined): unknown {
+  return text === undefined ? undefined : JSON.parse(text);
 }
 
 /** Refuses names of further counts. @throws GatewayError INVALID_REQUEST */
@@ -79,6 +94,8 @@ export interface ImagesReply {
   readonly usage: Usage | undefined;
   /** The number of images in the reply. */
   readonly images: number;
+  /** What it says of its images. */
+  readonly form: WrittenForm;
 }
 
 /** Counts the images of a complete reply and reads its usage; a model name in it becomes the public one. */
@@ -86,19 +103,19 @@ export function relayImages(body: Buffer, options: RelayOptions): ImagesReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   return {
     body: restoreReplyModel(body, scan, options),
-    usage: readImagesUsage(scan.value("usage")),
+    usage: readMediaUsage(scan.value("usage")),
     images: scan.elements("data").length,
+    form: readForm((name) => scan.value(name)),
   };
 }
 
-const usedUp = "Insufficient balance: the amount that was set aside for this call is used up";
-
 /** Relays streamed images: any number of partial ones, and a `completed` event for each. */
-export class ImagesStreamRelay extends EventRelay {
+export class ImagesStreamRelay extends MediaEventsRelay {
   /** The images that are complete. */
   images = 0;
+  /** What the last of them says of itself. */
+  form: WrittenForm = {};
   readonly #wanted: number;
-  readonly #event = new ObjectScan();
 
   /** @param options with the number of images as `choices` */
   constructor(options: RelayOptions) {
@@ -113,24 +130,12 @@ export class ImagesStreamRelay extends EventRelay {
     return last;
   }
 
-  errorEvent(error: GatewayError): Buffer {
-    const event = { type: "error", ...errorBody(error) };
-    return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
-  }
-
-  /** An image without its last bytes is none: what ends early has failed. */
-  stop(): Buffer {
-    return this.errorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, usedUp));
-  }
-
-  protected onData(bytes: Buffer, start: number, end: number): void {
-    const event = this.#event.scan(bytes, start, end);
-    const type = event.string("type") || this.eventName();
+  protected onEvent(type: string, event: ObjectScan): void {
     this.restoreModel(event);
-    if (type === "error" || Boolean(event.value("error"))) this.failed = true;
     if (!type.endsWith(".completed")) return;
     this.images += 1;
-    this.usage = added(this.usage, readImagesUsage(event.value("usage")));
+    this.form = readForm((name) => event.value(name));
+    this.usage = added(this.usage, readMediaUsage(event.value("usage")));
     if (this.images >= this.#wanted) this.finished = this.done = true;
   }
 }
@@ -140,17 +145,4 @@ function added(before: Usage | undefined, more: Usage | undefined): Usage | unde
   if (before === undefined || more === undefined) return before ?? more;
   const first = before.inputTokens >= more.inputTokens ? before : more;
   return { ...first, outputTokens: before.outputTokens + more.outputTokens };
-}
-
-/** The usage of images; `undefined` where the figures are unusable. */
-export function readImagesUsage(usage: unknown): Usage | undefined {
-  if (!isRecord(usage)) return undefined;
-  const input = recordAt(usage, "input_tokens_details");
-  return reportedUsage({
-    input: usage["input_tokens"],
-    cached: input?.["cached_tokens"],
-    written: undefined,
-    output: usage["output_tokens"],
-    reasoning: undefined,
-  });
 }

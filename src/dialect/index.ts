@@ -5,6 +5,7 @@ import type { Dialect, TextDialect, VendorDialect } from "./dialect.ts";
 import { gemini } from "./gemini/dialect.ts";
 import { messages } from "./messages/dialect.ts";
 import { platform } from "./platform.ts";
+import { rerank } from "./rerank.ts";
 import { responses } from "./responses/dialect.ts";
 
 type Value<Name extends keyof typeof DialectEnum> = (typeof DialectEnum)[Name];
@@ -15,10 +16,10 @@ export type DialectId = Exclude<
   Value<"UNSPECIFIED" | "GEMINI">
 >;
 
-/** A dialect that vendors can speak. */
+/** A dialect in which vendors can generate text. */
 export type VendorDialectId = Exclude<
   (typeof DialectEnum)[keyof typeof DialectEnum],
-  Value<"UNSPECIFIED" | "PLATFORM">
+  Value<"UNSPECIFIED" | "PLATFORM" | "RERANK" | "RERANK_V2">
 >;
 
 export const dialects: Readonly<Record<DialectId, Dialect>> = {
@@ -26,6 +27,8 @@ export const dialects: Readonly<Record<DialectId, Dialect>> = {
   [DialectEnum.PLATFORM]: platform,
   [DialectEnum.RESPONSES]: responses,
   [DialectEnum.MESSAGES]: messages,
+  [DialectEnum.RERANK]: rerank,
+  [DialectEnum.RERANK_V2]: rerank,
 };
 
 /** The dialects for requests to vendors. */
@@ -42,3 +45,11 @@ export const textDialects: ReadonlyMap<DialectEnum, TextDialect> = new Map([
   [DialectEnum.RESPONSES, responses],
   [DialectEnum.MESSAGES, messages],
 ]);
+
+/** What a route with bodies in a wire style needs of it. Requests in the styles of rerank have the headers of chat completions. */
+export function wireStyle(
+  dialect: DialectEnum,
+): Pick<TextDialect, "forwardedHeaders" | "keepAlive"> | undefined {
+  const isRerank = dialect === DialectEnum.RERANK || dialect === DialectEnum.RERANK_V2;
+  return isRerank ? chatCompletions : textDialects.get(dialect);
+}

@@ -1,7 +1,7 @@
 /**
  * Carries a vendor's reasoning seal through a client of another style, inside that style's own opaque field:
- * `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3). The client stores the
- * wrapped seal and sends it back. It is no secret, and a forged one only makes the vendor refuse the request.
+ * `signature` or redacted `data` in messages, `encrypted_content` in responses (R-TXT-3). The summary of a compacted
+ * conversation is carried in the same way. The client stores the wrapped seal and sends it back. It is no secret, and a forged one only makes the vendor refuse the request.
  */
 import { asBuffer } from "../core/bytes.ts";
 import { create } from "@bufbuild/protobuf";
@@ -43,6 +43,7 @@ interface Wire {
   readonly t?: string;
   readonly i?: string;
   readonly m?: readonly string[];
+  readonly c?: string;
 }
 
 /**
@@ -80,6 +81,17 @@ export function openSeal(opaque: string): OpenedSeal | undefined {
     summaries: Array.isArray(wire["m"]) ? wire["m"].map(textOf) : [],
     itemId: textOf(wire["i"]),
   };
+}
+
+/** Wraps the summary that takes the place of a compacted conversation. */
+export function wrapSummary(summary: string): string {
+  const wire: Wire = { d: 0, c: summary };
+  return mark + Buffer.from(JSON.stringify(wire)).toString("base64url");
+}
+
+/** Unwraps a summary; `undefined` where a vendor made the item, empty where it is damaged. */
+export function openSummary(opaque: string): string | undefined {
+  return opaque.startsWith(mark) ? textOf(readWire(opaque.slice(mark.length))["c"]) : undefined;
 }
 
 function readWire(encoded: string): Readonly<Record<string, unknown>> {

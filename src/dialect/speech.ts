@@ -1,7 +1,6 @@
 /** Requests for speech and their replies in OpenAI's form: audio, or an event stream of it. */
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer, emptyBuffer, joinBuffers } from "../core/bytes.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import {
   knownMembers,
@@ -13,10 +12,8 @@ import {
   textOf,
   withModel,
 } from "./body-members.ts";
-import { errorBody } from "./codec.ts";
-import { readImagesUsage as readMediaUsage } from "./images.ts";
-import { ObjectScan } from "./json/object-scan.ts";
-import { EventRelay } from "./sse/event-relay.ts";
+import type { ObjectScan } from "./json/scan.ts";
+import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
 
 /** A request for speech. */
 export interface SpeechBody extends ModelBody {
@@ -101,29 +98,11 @@ export class BytesRelay {
 }
 
 /** Relays speech as events: `speech.audio.delta` and, with the usage, `speech.audio.done`. */
-export class SpeechEventsRelay extends EventRelay {
+export class SpeechEventsRelay extends MediaEventsRelay {
   /** Bytes of audio so far, in base64. */
   bytes = 0;
-  readonly #event = new ObjectScan();
 
-  constructor() {
-    super({ publicModel: undefined, hideUsage: false, choices: 1 });
-  }
-
-  errorEvent(error: GatewayError): Buffer {
-    const event = { type: "error", ...errorBody(error) };
-    return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
-  }
-
-  stop(): Buffer {
-    const text = "Insufficient balance: the amount that was set aside for this call is used up";
-    return this.errorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
-  }
-
-  protected onData(bytes: Buffer, start: number, end: number): void {
-    const event = this.#event.scan(bytes, start, end);
-    const type = event.string("type") || this.eventName();
-    if (type === "error" || Boolean(event.value("error"))) this.failed = true;
+  protected onEvent(type: string, event: ObjectScan): void {
     this.bytes += event.stringBytes("audio");
     if (!type.endsWith(".done")) return;
     this.usage = readMediaUsage(event.value("usage"));

@@ -1,12 +1,9 @@
 /** Replies with the text of a recording in OpenAI's form: JSON, subtitles, or an event stream. */
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { errorBody } from "./codec.ts";
-import { readImagesUsage as readMediaUsage } from "./images.ts";
 import { isRecord } from "./json/value.ts";
-import { ObjectScan } from "./json/object-scan.ts";
+import { ObjectScan } from "./json/scan.ts";
+import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
 import { BytesRelay } from "./speech.ts";
-import { EventRelay } from "./sse/event-relay.ts";
 
 /** What a complete reply tells. */
 export interface RecordingText {
@@ -54,33 +51,15 @@ export class TranscriptTextRelay extends BytesRelay {
 }
 
 /** Relays events: `transcript.text.delta` and, with the usage, `transcript.text.done`. */
-export class TranscriptEventsRelay extends EventRelay {
+export class TranscriptEventsRelay extends MediaEventsRelay {
   /** The length of the recording, where the vendor tells it. */
   #seconds: number | undefined;
-  readonly #event = new ObjectScan();
-
-  constructor() {
-    super({ publicModel: undefined, hideUsage: false, choices: 1 });
-  }
 
   override get units(): { readonly seconds: number } | undefined {
     return this.#seconds === undefined ? undefined : { seconds: this.#seconds };
   }
 
-  errorEvent(error: GatewayError): Buffer {
-    const event = { type: "error", ...errorBody(error) };
-    return Buffer.from(`event: error\ndata: ${JSON.stringify(event)}\n\n`);
-  }
-
-  stop(): Buffer {
-    const text = "Insufficient balance: the amount that was set aside for this call is used up";
-    return this.errorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
-  }
-
-  protected onData(bytes: Buffer, start: number, end: number): void {
-    const event = this.#event.scan(bytes, start, end);
-    const type = event.string("type") || this.eventName();
-    if (type === "error" || Boolean(event.value("error"))) this.failed = true;
+  protected onEvent(type: string, event: ObjectScan): void {
     this.textBytes += event.stringBytes("delta");
     if (type !== "transcript.text.done") return;
     const { usage, seconds } = readUsage(event);

@@ -1,17 +1,18 @@
 /** Replies between two styles: what a vendor says in its own, written in the caller's. Pure. */
 import type { Part } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import type { GenerateEvent, Reply, ReplyEnd } from "../../gen/uas/inference/v1/generate_pb.ts";
+import {
+  type GenerateEvent,
+  type Reply,
+  type ReplyEnd,
+  type ReplyError,
+  StopReason,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { ToolCalls } from "./billed-features.ts";
-import type {
-  CallerCodec,
-  ReplyOptions,
-  StreamDecoder,
-  StreamEncoder,
-  VendorCodec,
-} from "./codec.ts";
+import type { CallerCodec, ReplyOptions, StreamEncoder } from "./codec.ts";
+import type { ReplyDecoder, StoppingDecoder } from "./stop-sequences.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
 import { countTools, ToolCallCount } from "./tool-calls.ts";
@@ -19,7 +20,7 @@ import type { ToolRestorer } from "./tool-restorer.ts";
 
 /** Two styles that do not know each other. */
 export interface Translation {
-  readonly vendor: VendorCodec;
+  readonly vendor: ReplyDecoder;
   readonly caller: CallerCodec;
   readonly options: ReplyOptions;
   /** Gives tools their own names back. */
@@ -28,6 +29,8 @@ export interface Translation {
   readonly charged: ChargedUsage;
   /** Sees what the vendor said, before it is written. Absent: nobody. */
   readonly watcher?: ReplyWatcher | undefined;
+  /** Rewrites the reply once it is counted. Absent: nobody. */
+  readonly rewriter?: ReplyRewriter | undefined;
 }
 
 /**
@@ -35,14 +38,27 @@ export interface Translation {
  *
  * @param reported the vendor's figures; `undefined`: none
  * @param textBytes bytes of generated text
+ * @param isInputOwed whether the input is charged without any text: a stop sequence of the request ended the reply
  * @returns `undefined` where nothing is charged
  */
-export type ChargedUsage = (reported: Usage | undefined, textBytes: number) => Usage | undefined;
+export type ChargedUsage = (
+  reported: Usage | undefined,
+  textBytes: number,
+  isInputOwed: boolean,
+) => Usage | undefined;
 
 /** Sees a reply in the contract's words. */
 export interface ReplyWatcher {
   addParts(parts: readonly Part[]): void;
   addEvents(events: readonly GenerateEvent[]): void;
+}
+
+/** Makes another reply of what the vendor said, before it is written. */
+export interface ReplyRewriter {
+  /** Rewrites a whole reply in place. @throws UnreadableReplyError where it has not what is needed */
+  reply(reply: Reply): void;
+  /** Rewrites events. An error in place of the end makes the reply a failed one. */
+  events(events: readonly GenerateEvent[]): readonly GenerateEvent[];
 }
 
 /**
@@ -71,15 +87,16 @@ export function translateToStream(body: Buffer, translation: Translation): Relay
 /** A vendor's whole reply, with the usage that it is charged by. */
 function readReply(
   body: Buffer,
-  { vendor, options, tools, watcher, charged }: Translation,
+  { vendor, options, tools, watcher, rewriter, charged }: Translation,
 ): { readonly reply: Reply } & Omit<RelayedReply, "body"> {
   const reply = tools.reply(vendor.decodeReply(body));
   watcher?.addParts(reply.parts);
   reply.model = options.model;
   const textBytes = replyTextBytes(reply);
   const { usage } = reply;
-  const due = charged(usage, textBytes);
+  const due = charged(usage, textBytes, reply.stopReason === StopReason.STOP_SEQUENCE);
   const units = countTools(reply.parts);
+  rewriter?.reply(reply);
   if (due === usage || due === undefined) return { reply, usage, textBytes, units };
   reply.usage = due;
   return { reply, usage, textBytes, units, estimated: due };
@@ -105,6 +122,10 @@ export abstract class EventReply {
     return this.source.textBytes;
   }
 
+  get textPieces(): number {
+    return this.source.textPieces;
+  }
+
   get units(): ToolCalls | undefined {
     return this.source.units;
   }
@@ -124,16 +145,22 @@ export abstract class EventReply {
   get failed(): boolean {
     return this.source.failure !== undefined;
   }
+
+  get isCutShort(): boolean {
+    return this.source.isCutShort;
+  }
 }
 
 /** A stream while it is translated. */
 export class TranslatedStream extends EventReply implements StreamRelay {
   readonly #encoder: StreamEncoder;
   readonly #watcher: ReplyWatcher | undefined;
+  readonly #rewriter: ReplyRewriter | undefined;
 
-  constructor({ vendor, caller, options, tools, watcher, charged }: Translation) {
+  constructor({ vendor, caller, options, tools, watcher, rewriter, charged }: Translation) {
     super(new EventStream(vendor.decodeStream(), tools, charged));
     this.#watcher = watcher;
+    this.#rewriter = rewriter;
     this.#encoder = caller.encodeStream(options);
   }
 
@@ -150,16 +177,18 @@ export class TranslatedStream extends EventReply implements StreamRelay {
   }
 
   stop(usage: Usage | undefined): Buffer {
-    return Buffer.from(this.#encoder.push(lengthEnd(usage)));
+    const end = [lengthEnd(usage)];
+    const events = this.#rewriter?.events(end) ?? end;
+    return Buffer.from(events.map((event) => this.#encoder.push(event)).join(""));
   }
 
   #write(events: readonly GenerateEvent[]): Buffer {
     let text = "";
     this.#watcher?.addEvents(events);
-    for (const event of events) {
+    for (const event of this.#rewriter?.events(events) ?? events) {
       text +=
         event.kind.case === "error"
-          ? this.#encoder.fail(this.source.failure ?? streamFailure(event.kind.value))
+          ? this.#encoder.fail(this.source.fail(event.kind.value))
           : this.#encoder.push(event);
     }
     return text === "" ? emptyBuffer : Buffer.from(text);
@@ -170,6 +199,8 @@ export class TranslatedStream extends EventReply implements StreamRelay {
 export class EventStream {
   /** Bytes of generated text so far. */
   textBytes = 0;
+  /** How many events that text came in. */
+  textPieces = 0;
   /** Whether the vendor ended the reply itself. */
   finished = false;
   /** What the vendor reported in place of an end. */
@@ -177,12 +208,12 @@ export class EventStream {
   /** The gateway's estimate that the end reports; `undefined`: it has the vendor's figures, or none. */
   estimated: Usage | undefined;
 
-  readonly #decoder: StreamDecoder;
+  readonly #decoder: StoppingDecoder;
   readonly #tools: ToolRestorer;
   readonly #charged: ChargedUsage;
   readonly #count = new ToolCallCount();
 
-  constructor(decoder: StreamDecoder, tools: ToolRestorer, charged: ChargedUsage) {
+  constructor(decoder: StoppingDecoder, tools: ToolRestorer, charged: ChargedUsage) {
     this.#decoder = decoder;
     this.#tools = tools;
     this.#charged = charged;
@@ -196,6 +227,11 @@ export class EventStream {
   /** Calls so far of tools that usage does not report. */
   get units(): ToolCalls | undefined {
     return this.#count.calls;
+  }
+
+  /** Whether a stop sequence ended the reply before its vendor did. */
+  get isCutShort(): boolean {
+    return this.#decoder.isCutShort === true;
   }
 
   /** Bytes of an event that is not complete. */
@@ -213,12 +249,20 @@ export class EventStream {
     return this.#note(this.#tools.events(this.#decoder.end()));
   }
 
+  /** Makes the reply a failed one, if it is not. @returns its failure */
+  fail(error: ReplyFailure): GatewayError {
+    this.finished = false;
+    return (this.failure ??= streamFailure(error));
+  }
+
   #note(events: GenerateEvent[]): GenerateEvent[] {
     if (this.finished || this.failure !== undefined) return [];
     for (const [at, { kind }] of events.entries()) {
       if (kind.case === "partDelta") {
         const { delta } = kind.value;
-        if (typeof delta.value === "string") this.textBytes += Buffer.byteLength(delta.value);
+        if (typeof delta.value !== "string" || delta.value === "") continue;
+        this.textPieces += 1;
+        this.textBytes += Buffer.byteLength(delta.value);
       } else if (kind.case === "partStart") this.#count.addPart(kind.value.part);
       else if (kind.case === "end") {
         this.finished = true;
@@ -234,14 +278,16 @@ export class EventStream {
 
   #setUsage(end: ReplyEnd): void {
     const { usage } = this;
-    const due = this.#charged(usage, this.textBytes);
+    const due = this.#charged(usage, this.textBytes, this.isCutShort);
     if (due === usage || due === undefined) return;
     this.estimated = due;
     end.usage = due;
   }
 }
 
-function streamFailure({ code, message }: { code: ErrorCode; message: string }): GatewayError {
+type ReplyFailure = Pick<ReplyError, "code" | "message">;
+
+function streamFailure({ code, message }: ReplyFailure): GatewayError {
   const known = code === ErrorCode.UNSPECIFIED ? ErrorCode.UPSTREAM_ERROR : (code as SentErrorCode);
   return new GatewayError(known, message || "The model's vendor failed; try again");
 }

@@ -1,6 +1,7 @@
 /** What vendors report as consumed, checked before anybody is charged for it. */
-import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+
+const usageType = UsageSchema.typeName;
 
 /** Figures as a vendor tells them, of any type. Those of details may be absent. */
 export interface ReportedUsage {
@@ -30,13 +31,15 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   const cachedInputTokens = Math.min(tokenCount(reported.cached) ?? 0, inputTokens);
   const written = Math.min(tokenCount(reported.written) ?? 0, inputTokens - cachedInputTokens);
   const reasoningTokens = Math.min(tokenCount(reported.reasoning) ?? 0, outputTokens);
-  const usage = create(UsageSchema, {
+  // `create` would cost each call a microsecond.
+  const usage: Usage = {
+    $typeName: usageType,
     inputTokens,
     cachedInputTokens,
     cacheWriteTokens: written,
     outputTokens,
     reasoningTokens,
-  });
+  };
   setSome(usage, "cacheWrite1hTokens", reported.hourWritten, written);
   setSome(usage, "audioInputTokens", reported.heard, inputTokens - cachedInputTokens - written);
   setSome(usage, "audioOutputTokens", reported.spoken, outputTokens - reasoningTokens);

@@ -33,6 +33,8 @@ export function readWebSearch({ dialect, type, json }: OpaquePart): WebSearch | 
     case Dialect.UNSPECIFIED:
     case Dialect.PLATFORM:
     case Dialect.GEMINI:
+    case Dialect.RERANK:
+    case Dialect.RERANK_V2:
     default:
       return undefined;
   }

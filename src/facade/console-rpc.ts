@@ -99,7 +99,8 @@ function browserSessionOf(
     reply?.raw.setHeader("set-cookie", [...cookies.values()]);
   };
   return {
-    ipAddress: request.ip,
+    // A connection that was closed meanwhile has no address any more, which Fastify's types leave out.
+    ipAddress: request.socket.remoteAddress === undefined ? "" : request.ip,
     userAgent: request.headers["user-agent"] ?? "",
     token: readCookie(request.headers.cookie, name),
     keep: (token = "", maxAgeMs = 0) => set(name, token, maxAgeMs),

@@ -3,16 +3,17 @@
  * the socket. There is no client, transport, interceptor or iterator between them, and Fastify's hooks and parsers
  * do not run.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { routingHeaders } from "../dialect/dialect.ts";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
-import { dialects, textDialects } from "../dialect/index.ts";
-import { checkBodyForm, noForm, unsupportedMediaType } from "./errors.ts";
+import { ExchangeRequestSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { dialects, wireStyle } from "../dialect/index.ts";
+import { checkBodyForm, emptyBody, noForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
 import { RestCall, type RestCallDeps, type RestRouteOptions } from "./rest-call.ts";
-import { platformKeyOf, readWireRequest } from "./request-head.ts";
+import { namedHeaders, passedQuery, platformKeyOf } from "./request-parts.ts";
 import type { RestRoute } from "./route-table.ts";
 import { constraintsOf } from "./when-header.ts";
 
@@ -48,29 +49,62 @@ export function interceptDirectRoutes(
   };
 }
 
-/** Registers a direct route of the contract. */
+/**
+ * Requests that are served as soon as Node has read their head: those to the exact path of a direct route. All others,
+ * and those of pages, which may need headers of their own, go through Fastify. So Fastify decides nothing that matters
+ * to a direct route but its address.
+ */
+export class DirectPaths {
+  readonly #routes = new Map<string, RestRouteOptions>();
+  readonly #deps: RestCallDeps;
+
+  constructor(deps: RestCallDeps) {
+    this.#deps = deps;
+  }
+
+  /** Adds a route, if its path names it alone. @param others all routes of the listener */
+  add(route: RestRoute, options: RestRouteOptions, others: readonly RestRoute[]): void {
+    const isPlain = route.route.method === "POST" && !/[:*]/.test(route.url);
+    const alike = others.filter(({ url }) => url === route.url);
+    if (!isPlain || alike.length > 1) return;
+    this.#routes.set(route.url, options);
+  }
+
+  /** Serves a request; returns whether it did. */
+  serve(request: IncomingMessage, response: ServerResponse): boolean {
+    if (request.method !== "POST" || request.headers.origin !== undefined) return false;
+    const route = this.#routes.get(request.url ?? "");
+    if (route === undefined) return false;
+    void new RestCall(request, response, { route, deps: this.#deps }).serve();
+    return true;
+  }
+}
+
+/** Registers a direct route of the contract. @returns what its requests are served with */
 export function registerDirect(
   scope: FastifyInstance,
   route: RestRoute,
   { deps, handle }: { readonly deps: RestCallDeps; readonly handle: HandleWire },
-): void {
+): RestRouteOptions {
+  const options = wireRoute(route, handle);
   scope.route({
     method: route.route.method,
     url: route.url,
     constraints: constraintsOf(route),
-    onRequest: interceptDirectRoutes(wireRoute(route, handle), deps),
+    onRequest: interceptDirectRoutes(options, deps),
     handler: () => undefined,
   });
+  return options;
 }
 
 /** A route whose bodies are in a wire style. */
 function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
-  const { path, mediaOperation } = route.route;
+  const { path, mediaOperation, alwaysStream, platformAliases, compact } = route.route;
   const { dialect, method, url: label } = route;
   const style = dialects[dialect];
-  const text = textDialects.get(dialect);
+  const text = wireStyle(dialect);
   if (text === undefined) throw new Error(`${label}: its dialect carries no text generation`);
-  const readHeaders = new Set([...text.forwardedHeaders, ...routingHeaders]);
+  const readHeaders = [...text.forwardedHeaders, ...routingHeaders];
   const isFormTaken = (request: IncomingMessage): boolean =>
     takesForms.has(mediaOperation) && isForm(request);
   const isCall = method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
@@ -88,13 +122,27 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
     },
     isForm: isFormTaken,
     handle(request, body, call, form) {
-      const options = { route, forwarded: readHeaders, isForm: form !== undefined };
-      const fields = readWireRequest(request, body, options);
+      if (body.length === 0 && form === undefined) throw emptyBody();
       call.isRecorded = true;
-      const { headers } = request;
-      const strict = headers["x-uas-strict"] === "true";
-      const reportCost = headers["x-uas-cost"] === "true";
-      return handle({ ...fields, strict, reportCost, mediaOperation, form }, call);
+      const { headers, url = "" } = request;
+      return handle(
+        {
+          $typeName: ExchangeRequestSchema.typeName,
+          dialect,
+          path,
+          query: passedQuery(url),
+          headers: namedHeaders(headers, readHeaders),
+          body,
+          alwaysStream,
+          platformAliases,
+          compact,
+          strict: headers["x-uas-strict"] === "true",
+          reportCost: headers["x-uas-cost"] === "true",
+          mediaOperation,
+          form,
+        },
+        call,
+      );
     },
     errorBody: (error, requestId) => style.errorBody(error, requestId),
     // In any other stream, a comment would be content.

@@ -11,6 +11,7 @@ import {
   STATUS_CODES,
 } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -26,13 +27,26 @@ const checkMs = 1_000;
 /** Browsers use https for a year once they have seen it. */
 const onlyHttps = "max-age=31536000";
 
+/** The HTTP server's side of WebSockets. */
+export interface Upgrades {
+  /** Whether a request with an upgrade becomes a WebSocket. All others are served as if they had none. */
+  accepts(request: IncomingMessage): boolean;
+  /** Takes over the socket of such a request. */
+  onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
 /**
  * Creates the server.
  *
  * @param listener gets every request that is lawful HTTP
+ * @param upgrades takes over the connections of requests that become WebSockets
  * @param publicUrl the public origin; with https, replies say that browsers must use it
  */
-export function createHttpServer(listener: RequestListener, publicUrl: string | undefined): Server {
+export function createHttpServer(
+  listener: RequestListener,
+  upgrades: Upgrades,
+  publicUrl: string | undefined,
+): Server {
   const isHttps = publicUrl?.startsWith("https:") === true;
   const options = {
     maxHeaderSize: headerBytesMax,
@@ -42,6 +56,7 @@ export function createHttpServer(listener: RequestListener, publicUrl: string | 
     connectionsCheckingInterval: checkMs,
     // Node's own check answers without a body.
     requireHostHeader: false,
+    shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
   };
   const serve: RequestListener = (request, response) => {
     if (isHttps) response.setHeader("strict-transport-security", onlyHttps);
@@ -55,6 +70,11 @@ export function createHttpServer(listener: RequestListener, publicUrl: string | 
   server.on("checkExpectation", (_request, response: ServerResponse) => {
     const message = "The header `expect` may only be 100-continue: leave it out";
     sendPlain(response, { status: 417, message });
+  });
+  server.on("upgrade", (request, socket, head) => {
+    const problem = hostProblem(request);
+    if (problem === undefined) upgrades.onUpgrade(request, socket, head);
+    else socket.end(plainReply({ status: 400, message: problem }));
   });
   allowHalfOpen(server);
   return server;
@@ -105,16 +125,22 @@ function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void
 
 /** Answers requests that Node's HTTP parser refuses; they never reach a route. */
 export function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
-  // During a reply, another reply would be read as a part of it.
-  if (error.code === "ECONNRESET" || !socket.writable || runningOn(socket)?.headersSent) {
+  const running = runningOn(socket);
+  // During a reply, another reply would be read as a part of it; after it, as the reply to the next request.
+  const isReplied = running === undefined ? isBodyOpen(socket) : running.headersSent;
+  if (error.code === "ECONNRESET" || !socket.writable || isReplied) {
     socket.destroy();
     return;
   }
-  const { status, message } = parserAnswers[error.code ?? ""] ?? malformed;
+  socket.end(plainReply(parserAnswers[error.code ?? ""] ?? malformed));
+}
+
+/** A whole reply as bytes, for connections without a response. */
+function plainReply({ status, message }: PlainAnswer): string {
   const body = plainError(message);
-  socket.end(
+  return (
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${jsonType}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
   );
 }
 
@@ -142,6 +168,12 @@ const parserAnswers: Readonly<Record<string, PlainAnswer>> = {
 /** The reply that is being sent on a connection. */
 function runningOn(socket: Socket): ServerResponse | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/** Whether the body of a request with a lawful head has not arrived whole. */
+function isBodyOpen(socket: Socket): boolean {
+  const { parser } = socket as Socket & { parser?: { incoming?: IncomingMessage | null } | null };
+  return parser?.incoming?.complete === false;
 }
 
 /** Refuses a request before its style is known, and closes the connection. */

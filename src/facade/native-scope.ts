@@ -10,7 +10,7 @@ import { interceptDirectRoutes } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { FacadeOptions, NativeFields } from "./options.ts";
-import { headerText, platformKeyOf, type PresentedKey, queryKey } from "./request-head.ts";
+import { headerText, platformKeyOf, type PresentedKey, queryKey } from "./request-parts.ts";
 import type { RestCallDeps, RestRouteOptions } from "./rest-call.ts";
 
 /** Options of one prefix. */

@@ -1,9 +1,16 @@
 /** `/openapi.json` and `/llms.txt`: the REST surface as documents, made from the contract and its route options. */
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  getOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { StructSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance } from "fastify";
 import { comments } from "../../gen/uas/comments.ts";
 import { Access, access, Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { fieldSchema, isRequired, type JsonPart, messageSchema } from "./openapi-schema.ts";
+import { field as fieldRules, type FieldRules } from "../../gen/uas/validate/v1/validate_pb.ts";
 import type { RestRoute } from "./route-table.ts";
 
 /** What the documents are made of. */
@@ -32,7 +39,7 @@ const summary = "One address and one prepaid balance for hosted AI models";
 /** The OpenAPI 3.1 document. */
 export function openapiDocument({ routes, prefixes }: DocumentOptions): JsonPart {
   const paths: Record<string, Record<string, JsonPart>> = {};
-  for (const route of documented(routes)) {
+  for (const route of documented(routes).filter((each) => !each.route.webSocket)) {
     const operations = (paths[openPath(route)] ??= {});
     const verb = route.route.method.toLowerCase();
     const first = operations[verb];
@@ -222,7 +229,8 @@ function jsonBody(schema: JsonPart): JsonPart {
 }
 
 /** Whether the reply may be an event stream because the body asks for it. */
-function canStream({ method }: RestRoute): boolean {
+function canStream({ method, route }: RestRoute): boolean {
+  if (route.compact) return false;
   return isWire(method) && method.methodKind === "server_streaming" && method.localName !== "embed";
 }
 
@@ -280,7 +288,8 @@ export function llmsText({ routes, prefixes }: DocumentOptions): string {
   const lines = documented(routes).map((each) => {
     const { route, method } = each;
     const comment = comments[`${method.parent.typeName}.${method.name}`] ?? "";
-    const condition = route.whenHeader === "" ? "" : ` (with the header ${route.whenHeader})`;
+    const header = route.whenHeader === "" ? "" : ` (with the header ${route.whenHeader})`;
+    const condition = route.webSocket ? " (a WebSocket, one message per request)" : header;
     return `- \`${route.method} ${openPath(each)}\`${condition}: ${firstSentence(comment)}`;
   });
   return [
@@ -291,4 +300,104 @@ export function llmsText({ routes, prefixes }: DocumentOptions): string {
     "## Documents\n\n- [OpenAPI](/openapi.json): every endpoint with its parameters and errors",
     "",
   ].join("\n\n");
+}
+
+// Request messages of the contract as JSON Schema, with their rules and comments.
+
+/** A JSON Schema, or another part of an OpenAPI document. */
+type JsonPart = Readonly<Record<string, unknown>>;
+
+/** The schema of a message: its fields by their names in JSON. Unknown members are refused. */
+function messageSchema(fields: readonly DescField[]): JsonPart {
+  const required = fields.filter(isRequired).map(({ jsonName }) => jsonName);
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map((each) => [each.jsonName, fieldSchema(each)])),
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+/** The schema of a field, with its comment. */
+function fieldSchema(field: DescField): JsonPart {
+  const description = commentOf(field);
+  return { ...valueSchema(field), ...(description && { description }) };
+}
+
+/** Whether a request must have the field. */
+function isRequired(field: DescField): boolean {
+  return getOption(field, fieldRules).required;
+}
+
+/** The comment of a field; empty where there is none. */
+function commentOf({ parent, name }: DescField): string {
+  return comments[`${parent.typeName}.${name}`] ?? "";
+}
+
+function valueSchema(field: DescField): JsonPart {
+  const rules: FieldRules = getOption(field, fieldRules);
+  switch (field.fieldKind) {
+    case "scalar":
+      return { ...scalarSchema(field.scalar), ...rulesSchema(rules) };
+    case "enum":
+      return { enum: field.enum.values.slice(1).map(({ localName }) => localName.toLowerCase()) };
+    case "message":
+      return nestedSchema(field.message);
+    case "list":
+      return { type: "array", items: field.message ? nestedSchema(field.message) : {} };
+    case "map":
+    default:
+      return { type: "object" };
+  }
+}
+
+function nestedSchema(message: DescMessage): JsonPart {
+  if (message.typeName === StructSchema.typeName) return { type: "object" };
+  if (message.typeName === TimestampSchema.typeName) return { type: "string", format: "date-time" };
+  return messageSchema(message.fields);
+}
+
+function scalarSchema(scalar: ScalarType): JsonPart {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return { type: "string" };
+    case ScalarType.BOOL:
+      return { type: "boolean" };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { type: "number" };
+    case ScalarType.BYTES:
+      return { type: "string", contentEncoding: "base64" };
+    // 64 bits do not fit a JSON number.
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+    case ScalarType.SINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return { type: "string", pattern: "^-?[0-9]+$" };
+    case ScalarType.INT32:
+    case ScalarType.UINT32:
+    case ScalarType.SINT32:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+    default:
+      return { type: "integer" };
+  }
+}
+
+function rulesSchema({ type }: FieldRules): JsonPart {
+  if (type.case === "string") {
+    const { minChars, maxChars, in: words } = type.value;
+    return {
+      ...(minChars > 0 && { minLength: minChars }),
+      ...(maxChars > 0 && { maxLength: maxChars }),
+      ...(words.length > 0 && { enum: words }),
+    };
+  }
+  if (type.case !== "int") return {};
+  const { min, max } = type.value;
+  return {
+    ...(min !== undefined && { minimum: min }),
+    ...(max !== undefined && { maximum: max }),
+  };
 }

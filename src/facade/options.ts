@@ -4,14 +4,15 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import type { Dialect, MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
+import type { MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
+import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { Authenticate, KeyCaller, OnRefusedKey } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { SentReply, Sink } from "../core/sink.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
-import type { ArrivingForm } from "./request-body.ts";
+import type { ArrivingForm } from "./request-parts.ts";
 import type { RestRoute } from "./route-table.ts";
 
 /** A result file, wherever it is stored. */
@@ -39,19 +40,9 @@ export interface CallbackReceiver {
   take(this: void, token: string, body: Buffer): Promise<void>;
 }
 
-/** A request in a wire style. */
-interface WireFields {
-  readonly dialect: Dialect;
-  /** The path of the route. */
-  readonly path: string;
-  readonly query: string;
-  readonly headers: Record<string, string>;
+/** A request in a wire style: the message of the contract, so that no call copies it. */
+interface WireFields extends ExchangeRequest {
   readonly body: Buffer;
-  readonly alwaysStream: boolean;
-  readonly platformAliases: boolean;
-  readonly strict: boolean;
-  /** Whether the reply tells its cost. */
-  readonly reportCost: boolean;
   /** What is asked of a model for images or audio. Unspecified on other routes. */
   readonly mediaOperation: MediaOperation;
   /** A form with files, which is read while it arrives; `body` is empty then. Absent: the body is JSON. */
@@ -112,6 +103,9 @@ export interface FacadeOptions {
   readonly requireCapacity: () => void;
   /** The budgets of request bodies. */
   readonly bodies: UnfinishedBodies;
+  /** Aborted when clients are to connect anew, with "replacement" where another process serves at the same address.
+   * Default: never. */
+  readonly draining?: AbortSignal | undefined;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
   /** Whether calls can be served. Never contacts a vendor. */

@@ -1,24 +1,30 @@
 /** One request on a direct route. */
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { runInAccountContext } from "../core/account-context.ts";
-import { type Caller, gatewayStopping, type KeyCaller, resolveRequestId } from "../core/caller.ts";
-import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
+import type { JsonObject } from "@bufbuild/protobuf";
+import {
+  type Caller,
+  gatewayStopping,
+  type KeyCaller,
+  type RefusedKey,
+  resolveRequestId,
+  runInAccountContext,
+} from "../core/caller.ts";
 import { emptyBuffer } from "../core/bytes.ts";
+import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { type SentReply, type Sink, type SinkHead, withinSettleWait } from "../core/sink.ts";
 import { errorHeaders, toGatewayError } from "./errors.ts";
+import { halfClosed } from "./http-server.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { FacadeOptions } from "./options.ts";
 import {
+  type ArrivingForm,
+  headerText,
+  openForm,
+  type PresentedKey,
   readBody,
   replyBeforeBodyEnds,
-  openForm,
-  type ArrivingForm,
-  type ReadBodyOptions,
-} from "./request-body.ts";
-import { headerText, type PresentedKey } from "./request-head.ts";
-import { stallMs, StreamWriter } from "./stream-writer.ts";
+} from "./request-parts.ts";
 
 /** The differences between routes. */
 export interface RestRouteOptions {
@@ -80,8 +86,8 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   readonly #route: RestRouteOptions;
   readonly #deps: RestCallDeps;
   readonly #startedMs = performance.now();
-  /** Headers of every response. */
-  readonly #headers: Record<string, string> = {};
+  /** Headers of the response that say that the key was in the URL, or that the connection ends; `undefined`: neither. */
+  #headers: Record<string, string> | undefined;
   #errorCode = "";
   #writer: StreamWriter | undefined;
 
@@ -96,9 +102,10 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     this.#route = route;
     this.#deps = deps;
     const { headers } = request;
-    const ids = [headerText(headers["x-request-id"]), headerText(headers["request-id"])];
-    this.requestId = resolveRequestId(...ids);
-    for (const name of route.requestIdHeaders) this.#headers[name] = this.requestId;
+    this.requestId = resolveRequestId(
+      headerText(headers["x-request-id"]),
+      headerText(headers["request-id"]),
+    );
     deps.metrics.requestsInFlight.inc();
     deps.running.add(this);
     // Emitted exactly once, also after a disconnect.
@@ -124,13 +131,18 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   /** Serves the request. Never rejects. */
   async serve(): Promise<void> {
     try {
-      this.caller = await this.#identify();
-      this.#route.checkHead(this.#request);
-      const { caller } = this;
-      const { bodies } = this.#deps;
-      const { form, body } = await this.#read({ bodies, caller });
-      const { settled } = await runInAccountContext(this.caller, () =>
-        this.#route.handle(this.#request, body, this, form),
+      const known = this.#begin();
+      const caller =
+        typeof known === "string" ? this.#accept(await this.#deps.authenticate(known)) : known;
+      this.caller = caller;
+      const [request, response, route] = [this.#request, this.#response, this.#route];
+      route.checkHead(request);
+      const options = { bodies: this.#deps.bodies, caller };
+      const isForm = route.isForm?.(request) === true;
+      const form = isForm ? openForm(request, response, options) : undefined;
+      const body = isForm ? emptyBuffer : await readBody(request, response, options);
+      const { settled } = await runInAccountContext(caller, () =>
+        route.handle(request, body, this, form),
       );
       if (this.#writer !== undefined) await this.#end(this.#writer, settled);
     } catch (error) {
@@ -141,7 +153,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   whole({ status, headers }: SinkHead, body: Buffer): void {
     const response = this.#response;
     if (response.destroyed) return;
-    response.writeHead(status, { ...headers, ...this.#headers });
+    response.writeHead(status, this.#added(headers));
     if (body.length <= joinedBytesMax) {
       response.end(body.toString("latin1"), "latin1");
       return;
@@ -154,7 +166,7 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
   head(head: SinkHead): void {
     const response = this.#response;
     if (response.destroyed) return;
-    response.writeHead(head.status, { ...head.headers, ...this.#headers });
+    response.writeHead(head.status, this.#added(head.headers));
     response.flushHeaders();
     this.#writer = new StreamWriter(response, this.#route.keepAlive(head));
   }
@@ -163,37 +175,44 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
     return this.#writer?.write(out);
   }
 
-  /** Reads the body, or opens the form that its handler reads. @throws GatewayError */
-  async #read(options: ReadBodyOptions): Promise<{ form?: ArrivingForm; body: Buffer }> {
-    const [request, response] = [this.#request, this.#response];
-    if (this.#route.isForm?.(request) !== true) {
-      return { body: await readBody(request, response, options) };
-    }
-    return { form: openForm(request, response, options), body: emptyBuffer };
+  /** Adds the headers of every response. @param headers made for this response alone */
+  #added(headers: Record<string, string>): Record<string, string> {
+    for (const name of this.#route.requestIdHeaders) headers[name] = this.requestId;
+    return this.#headers === undefined ? headers : Object.assign(headers, this.#headers);
   }
 
-  /** Identifies the caller by its key, before any byte of the body is read. @throws GatewayError */
-  async #identify(): Promise<Caller> {
-    const { authenticate, onRefusedKey, metrics, isOpen } = this.#deps;
+  /** Finds the key, or the caller where none is needed, before any byte of the body is read. @throws GatewayError */
+  #begin(): Caller | string {
+    const { metrics, isOpen } = this.#deps;
     const request = this.#request;
     if (!isOpen()) {
-      this.#headers["connection"] = "close";
+      this.#headers = { connection: "close" };
       throw gatewayStopping();
     }
     const route = this.#route;
     const known = route.callerWithoutKey?.(request);
-    const { key, isInUrl } =
-      known === undefined ? route.keyOf(request) : { key: undefined, isInUrl: true };
-    if (isInUrl) Object.assign(this.#headers, keyInUrlHeaders);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#headers = { ...keyInUrlHeaders };
+      return known;
+    }
+    const { key, isInUrl } = route.keyOf(request);
+    if (isInUrl) this.#headers = { ...keyInUrlHeaders };
     if (key === undefined) throw refuseMissingKey(metrics);
-    const found = await authenticate(key);
+    return key;
+  }
+
+  /** The caller that a key belongs to. @throws GatewayError */
+  #accept(found: Caller | RefusedKey | undefined): Caller {
+    const route = this.#route;
+    const request = this.#request;
+    const isCall = route.isCall(request);
     if (found !== undefined && found.kind !== "refused") {
       // Checked before the body is read: an overloaded gateway must not spend more on it.
-      if (route.isCall(request)) this.#deps.requireCapacity();
+      if (isCall) this.#deps.requireCapacity();
       return found;
     }
-    const path = route.isCall(request) ? route.pathOf(request) : undefined;
+    const { onRefusedKey } = this.#deps;
+    const path = isCall ? route.pathOf(request) : undefined;
     const { requestId } = this;
     throw refuseKey(this, found, { onRefusedKey, requestId, path });
   }
@@ -228,12 +247,12 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       this.whole({ status, headers: { ...headers, "content-length": String(body.length) } }, body);
       return;
     }
-    const reply = { status, headers: { ...headers, ...this.#headers }, body };
+    const reply = { status, headers: this.#added(headers), body };
     await replyBeforeBodyEnds(this.#request, response, { reply, bodies: this.#deps.bodies });
   }
 
   #echoedId(): string {
-    return this.#headers["x-request-id"] ?? "";
+    return this.#route.requestIdHeaders.includes("x-request-id") ? this.requestId : "";
   }
 
   readonly #onClose = (): void => {
@@ -254,4 +273,149 @@ export class RestCall extends CancelSource implements Sink<Buffer> {
       "request",
     );
   };
+}
+
+/**
+ * Interval of the silence check in milliseconds, and the number of silent intervals after which filler is sent: 15
+ * to 20 s (R-TXT-8). Counting intervals costs writes nothing; restarting a timer at each write did.
+ */
+const lookMs = 5_000;
+const silentLooks = 4;
+
+/**
+ * How long a client may take no data before it is disconnected, in milliseconds. Until then it holds memory, and a
+ * stream also a balance hold and a vendor connection.
+ */
+export const stallMs = 120_000;
+
+/**
+ * Pieces up to this size, in bytes, are copied behind their head or into their HTTP chunk. Node.js passes a head
+ * and its body to the system as two pieces in a `writev`, a chunk as three, which costs 3 µs more than one; from
+ * this size on, copying costs as much.
+ */
+const copiedBytesMax = 16 * 1024;
+
+/** Writes a reply at the pace of its client: one write per piece, never more than one ahead. */
+export class StreamWriter {
+  readonly #response: ServerResponse;
+  /** Whether this class writes HTTP chunks. HTTP/1.0 clients get none. */
+  readonly #isChunked: boolean;
+  readonly #filler: Buffer | undefined;
+  readonly #timer: NodeJS.Timeout | undefined;
+  /** Intervals since the last write. */
+  #looks = 0;
+
+  /**
+   * @param response its head has been sent
+   * @param filler bytes to send after silence; `undefined` for none
+   */
+  constructor(response: ServerResponse, filler: Buffer | undefined) {
+    this.#response = response;
+    this.#filler = filler;
+    this.#isChunked = response.chunkedEncoding;
+    response.chunkedEncoding = false;
+    if (filler === undefined) return;
+    this.#timer = setInterval(this.#look, lookMs).unref();
+    response.on(halfClosed, this.#fill);
+  }
+
+  /**
+   * Writes a piece. Waits while earlier data is unread. Resolves at once after a disconnect; the signal notifies
+   * the producer.
+   */
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    this.#looks = 0;
+    const response = this.#response;
+    if (response.destroyed || this.#send(bytes)) return undefined;
+    return new Promise((resolve) => {
+      const stalled = setTimeout(() => response.destroy(), stallMs);
+      const onReady = (): void => {
+        clearTimeout(stalled);
+        response.off("drain", onReady);
+        response.off("close", onReady);
+        resolve();
+      };
+      response.on("drain", onReady);
+      response.on("close", onReady);
+    });
+  }
+
+  /** Ends the reply regularly. */
+  end(): void {
+    if (this.#response.destroyed) return;
+    if (this.#isChunked) this.#response.end(lastChunk);
+    else this.#response.end();
+  }
+
+  /** Stops the timer. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Returns whether more can be written at once. */
+  #send(bytes: Uint8Array): boolean {
+    const response = this.#response;
+    if (!this.#isChunked) {
+      // Text is appended to a head that was not sent yet, so that both leave as one piece.
+      if (bytes.length > copiedBytesMax) return response.write(bytes);
+      return response.write(
+        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1"),
+        "latin1",
+      );
+    }
+    const size = `${bytes.length.toString(16)}\r\n`;
+    if (bytes.length > copiedBytesMax) {
+      response.write(size, "latin1");
+      response.write(bytes);
+      return response.write("\r\n", "latin1");
+    }
+    const chunk = Buffer.allocUnsafe(size.length + bytes.length + 2);
+    chunk.write(size, 0, "latin1");
+    chunk.set(bytes, size.length);
+    chunk[chunk.length - 2] = 0x0d;
+    chunk[chunk.length - 1] = 0x0a;
+    return response.write(chunk);
+  }
+
+  readonly #look = (): void => {
+    this.#looks++;
+    if (this.#looks < silentLooks) return;
+    this.#looks = 0;
+    this.#fill();
+  };
+
+  readonly #fill = (): void => {
+    const response = this.#response;
+    if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
+      this.#send(this.#filler);
+    }
+  };
+}
+
+const lastChunk = "0\r\n\r\n";
+
+/**
+ * Aborts a listener's running requests when the gateway stops. One listener serves all: adding and removing one per
+ * request costs a microsecond.
+ */
+export function stopAll(stopping: AbortSignal): Set<AbortController> {
+  const running = new Set<AbortController>();
+  stopping.addEventListener("abort", () => {
+    for (const abort of running) abort.abort(stopping.reason);
+  });
+  return running;
+}
+
+/** A controller that is aborted when the client disconnects early. */
+export function abortWith(
+  response: ServerResponse,
+  running: Set<AbortController>,
+): AbortController {
+  const abort = new AbortController();
+  running.add(abort);
+  response.on("close", () => {
+    running.delete(abort);
+    if (!response.writableFinished) abort.abort();
+  });
+  return abort;
 }

@@ -2,16 +2,16 @@
  * Routes of RPCs with one response: fields come from path, query and body, the response is in the dialect's form.
  */
 import {
-  ScalarType,
-  type DescMethodUnary,
-  type JsonObject,
   type DescField,
   type DescMessage,
+  type DescMethodUnary,
+  type JsonObject,
+  ScalarType,
 } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { asBuffer } from "../core/bytes.ts";
 import { nearest } from "../config/suggest.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { matchesEtag } from "../core/partial-update.ts";
@@ -19,12 +19,11 @@ import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
 import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
-import { inCallersSpelling } from "./caller-spelling.ts";
-import { noSuchPath, emptyBody, toGatewayError } from "./errors.ts";
+import { emptyBody, noSuchPath, toGatewayError } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
-import { rpcCaller, readInput } from "./rpc-input.ts";
-import { abortWith, stopAll } from "./stream-writer.ts";
+import { readInput, rpcCaller } from "./rpc-input.ts";
+import { abortWith, stopAll } from "./rest-call.ts";
 import { constraintsOf } from "./when-header.ts";
 
 /** Registers such a route. */
@@ -248,4 +247,37 @@ const nameCharsMax = 64;
 function invalid(names: readonly string[], rule: string): GatewayError {
   const [param = ""] = names;
   return new GatewayError(ErrorCode.INVALID_REQUEST, `${names.join(", ")}: ${rule}`, { param });
+}
+
+// Errors of services name fields as the contract does. Their callers read the names that they sent themselves.
+
+/**
+ * The error with the name of its field as the caller wrote it: `request_id` for a caller of `requestId`.
+ *
+ * @param sent the members that the caller sent
+ */
+function inCallersSpelling(error: GatewayError, sent: JsonObject): GatewayError {
+  const { param } = error;
+  if (param === undefined) return error;
+  const wanted = camelPath(param);
+  const found = pathsIn(sent).find((path) => camelPath(path) === wanted);
+  if (found === undefined || found === param) return error;
+  const { code, details, metadata, status, retryAfterSeconds } = error;
+  return new GatewayError(code, error.message.replaceAll(param, found), {
+    param: found,
+    ...{ details, metadata, status },
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    cause: error,
+  });
+}
+
+function camelPath(path: string): string {
+  return path.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+/** The paths of members, two levels deep: no request of the contract has more. */
+function pathsIn(record: JsonObject): string[] {
+  return Object.entries(record).flatMap(([name, value]) =>
+    isRecord(value) ? [name, ...Object.keys(value).map((inner) => `${name}.${inner}`)] : [name],
+  );
 }

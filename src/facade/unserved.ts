@@ -17,13 +17,8 @@ const unserved: readonly Unserved[] = [
     path: /^\/v1\/audio\/(?!speech$|transcriptions$|translations$)/,
     advice: "send audio to a model that takes it, as `input_audio` of POST /v1/chat/completions",
   },
-  { path: /^\/v1\/(?:completions|edits)$/, advice: "use POST /v1/chat/completions" },
+  { path: /^\/v1\/edits$/, advice: "use POST /v1/chat/completions" },
   { path: /^\/v1\/complete$/, advice: "use POST /v1/messages" },
-  {
-    path: /^\/v1\/moderations$/,
-    advice: "ask a model to classify the text, with POST /v1/chat/completions",
-  },
-  { path: /^\/v[12]\/rerank$/, advice: "compare embeddings of POST /v1/embeddings" },
   {
     path: /^\/v1\/(?:files|uploads)(?:\/|$)/,
     advice: "send files in the request itself, as base64 or by URL",
@@ -36,10 +31,6 @@ const unserved: readonly Unserved[] = [
     path: /^\/v1\/(?:assistants|threads|conversations)(?:\/|$)/,
     advice:
       "use POST /v1/responses, which continues the response that `previous_response_id` names",
-  },
-  {
-    path: /^\/v1\/responses\/compact$/,
-    advice: "have the model summarise the conversation, and send the summary as the next input",
   },
   {
     path: /^\/v1\/realtime(?:\/|$)/,

@@ -2,14 +2,13 @@
  * HTTP client for vendors: one keep-alive pool per origin, timeouts, cancellation, and bodies read at the pace of
  * their reader, decoded where they are compressed. No redirects or retries.
  */
-import { Readable } from "node:stream";
-import { Pool, type Dispatcher } from "undici";
+import { Readable, type Transform } from "node:stream";
+import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { type Dispatcher, Pool } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
-import { streamBufferBytesMax } from "../config/limits.ts";
+import { decodedRatioMax, streamBufferBytesMax } from "../config/limits.ts";
 import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import { type DecoderUser, ReplyDecoder } from "./decoder.ts";
-import { ExchangeWatch, Silence, type WatchedExchange } from "./exchange-watch.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 import { SecretMask } from "./secret-mask.ts";
 
@@ -228,21 +227,24 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     if (this.#controller !== undefined) this.#abort(this.#controller, failure);
   }
 
-  async whole(bytesMax: number): Promise<Buffer> {
+  whole(bytesMax: number): Promise<Buffer> {
     this.#isWhole = true;
     this.#waitingBytesMax = bytesMax + 1;
     this.#resume();
-    const isTooLong = (): boolean => this.#waitingBytes > bytesMax;
-    while (!this.#ended && !isTooLong()) {
-      if (this.#failure !== undefined) throw this.#failure;
-      await new Promise<boolean>((resolve, reject) => {
-        this.#wake = resolve;
-        this.#break = reject;
-      });
-    }
-    if (!isTooLong()) return this.mask.bytes(joinBuffers(this.take()));
-    this.cancel();
-    throw new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`);
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        if (this.#waitingBytes > bytesMax) {
+          this.cancel();
+          reject(new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`));
+        } else if (this.#ended) resolve(this.mask.bytes(joinBuffers(this.take())));
+        else if (this.#failure !== undefined) reject(this.#failure);
+        else {
+          this.#wake = look;
+          this.#break = reject;
+        }
+      };
+      look();
+    });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -376,15 +378,207 @@ function withoutEncoding(headers: Readonly<Record<string, string>>): Record<stri
   return others;
 }
 
+/** The headers, each as one text, without the credential. The record is undici's, made for this reply alone. */
 function flat(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
+  headers: Record<string, string | string[] | undefined>,
   mask: SecretMask,
 ): Record<string, string> {
-  const flattened: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    if (value === undefined) continue;
-    flattened[name] = mask.text(typeof value === "string" ? value : value.join(", "));
+    if (value === undefined) delete headers[name];
+    else if (mask.hasSecrets || typeof value !== "string") {
+      headers[name] = mask.text(typeof value === "string" ? value : value.join(", "));
+    }
   }
-  return flattened;
+  return headers as Record<string, string>;
+}
+
+// Decodes vendors' compressed replies. The gateway asks for none, but some vendors and proxies compress anyway. Decoded
+// as they come, at the pace of their reader, and within a ratio: a few kilobytes must not unpack to gigabytes.
+
+/** Bytes that may be decoded whatever their ratio. */
+const alwaysDecoded = 1024 * 1024;
+
+const flush = { flush: constants.Z_SYNC_FLUSH };
+
+const decoders: Readonly<Record<string, () => Transform>> = {
+  gzip: () => createGunzip(flush),
+  "x-gzip": () => createGunzip(flush),
+  deflate: () => createInflate(flush),
+  br: () => createBrotliDecompress(),
+};
+
+/** Gets the decoded reply. */
+interface DecoderUser {
+  onDecoded(bytes: Buffer): void;
+  onDecodedEnd(): void;
+  /** The reply cannot be decoded, or unpacks to too much. */
+  onUndecodable(failure: HttpFailure): void;
+  /** More bytes can be taken after {@link ReplyDecoder.write} returned false. */
+  onReady(): void;
+}
+
+/** Decodes one reply. */
+class ReplyDecoder {
+  readonly #stream: Transform;
+  readonly #user: DecoderUser;
+  #encodedBytes = 0;
+  #decodedBytes = 0;
+
+  constructor(stream: Transform, user: DecoderUser) {
+    this.#stream = stream;
+    this.#user = user;
+    stream.on("data", (bytes: Buffer) => {
+      this.#decodedBytes += bytes.length;
+      const max = Math.max(alwaysDecoded, this.#encodedBytes * decodedRatioMax);
+      if (this.#decodedBytes <= max) user.onDecoded(bytes);
+      else stream.destroy(new HttpFailure("reset", `unpacks to over ${decodedRatioMax} times`));
+    });
+    stream.on("drain", () => user.onReady());
+    stream.once("end", () => user.onDecodedEnd());
+    stream.once("error", (error) => {
+      const failure = new HttpFailure("reset", "the compressed reply is broken", error);
+      user.onUndecodable(error instanceof HttpFailure ? error : failure);
+    });
+  }
+
+  /** @returns `undefined` where the encoding is none, or unknown: then the reply stays as it is */
+  static of(encoding: string | undefined, user: () => DecoderUser): ReplyDecoder | undefined {
+    if (encoding === undefined) return undefined;
+    const create = decoders[encoding.trim().toLowerCase()];
+    return create && new ReplyDecoder(create(), user());
+  }
+
+  /** Takes received bytes. @returns whether more can be taken at once */
+  write(bytes: Buffer): boolean {
+    this.#encodedBytes += bytes.length;
+    return this.#stream.write(bytes);
+  }
+
+  /** All bytes were received. */
+  end(): void {
+    if (this.#encodedBytes > 0) this.#stream.end();
+    else {
+      // Some replies have no body, and the header nevertheless.
+      this.#stream.destroy();
+      this.#user.onDecodedEnd();
+    }
+  }
+
+  /** Stops or resumes decoding, for a slow reader. */
+  pause(isPaused: boolean): void {
+    if (isPaused) this.#stream.pause();
+    else this.#stream.resume();
+  }
+
+  /** Frees it. */
+  destroy(): void {
+    this.#stream.destroy();
+  }
+}
+
+// Ends exchanges that take too long in total, or whose vendor sends only what says nothing.
+
+/** The limits of a client, in milliseconds. */
+interface WatchLimits {
+  readonly idleMs: number;
+  /** `undefined`: none. */
+  readonly totalMs?: number | undefined;
+}
+
+/** An exchange that is watched. */
+interface WatchedExchange {
+  readonly silence: Silence;
+  /** Whether its reader, not its vendor, is waited for. */
+  readonly isPaused: boolean;
+  /** Ends it. */
+  expire(failure: HttpFailure): void;
+}
+
+/** The running exchanges of a client. One timer serves all: one for each would cost more than the exchange. */
+class ExchangeWatch {
+  readonly #idleMs: number;
+  readonly #totalMs: number;
+  readonly #running = new Set<WatchedExchange>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ idleMs, totalMs = Number.POSITIVE_INFINITY }: WatchLimits) {
+    this.#idleMs = idleMs;
+    this.#totalMs = totalMs;
+  }
+
+  add(exchange: WatchedExchange): void {
+    this.#running.add(exchange);
+    const checkMs = Math.min(1_000, Math.max(20, Math.min(this.#idleMs, this.#totalMs) / 4));
+    this.#timer ??= setInterval(this.#check, checkMs).unref();
+  }
+
+  delete(exchange: WatchedExchange): void {
+    this.#running.delete(exchange);
+  }
+
+  readonly #check = (): void => {
+    const nowMs = performance.now();
+    for (const exchange of this.#running) {
+      const { silence } = exchange;
+      if (nowMs - silence.startedMs > this.#totalMs) {
+        exchange.expire(new HttpFailure("timeout", "the total time limit was reached"));
+      } else if (silence.lastsMs(nowMs, exchange.isPaused) > this.#idleMs) {
+        exchange.expire(new HttpFailure("timeout", "only white space or comments came"));
+      }
+    }
+    if (this.#running.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  };
+}
+
+/**
+ * How long a reply has had no content: white space and the comments of event streams are none. A vendor that sends nothing at
+ * all is the HTTP library's matter.
+ */
+class Silence {
+  readonly startedMs = performance.now();
+  #sinceMs = Number.POSITIVE_INFINITY;
+  /** Whether content came since the last check. Then further bytes are not looked at. */
+  #isBroken = false;
+  #areComments = false;
+  #isInComment = false;
+  #isLineStart = true;
+
+  /** The head of the reply came. */
+  begin(contentType: string | undefined): void {
+    this.#areComments = contentType?.startsWith("text/event-stream") ?? false;
+    this.#sinceMs = performance.now();
+  }
+
+  /** Bytes of the reply came. */
+  hear(bytes: Buffer): void {
+    if (this.#isBroken) return;
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte === 0x0a || byte === 0x0d) {
+        this.#isLineStart = true;
+        this.#isInComment = false;
+      } else if (!this.#isInComment && byte !== 0x20 && byte !== 0x09) {
+        this.#isInComment = this.#areComments && this.#isLineStart && byte === 0x3a;
+        if (!this.#isInComment) return this.#break(bytes);
+      }
+    }
+  }
+
+  /** For how long, in milliseconds; negative infinity before the head. */
+  lastsMs(nowMs: number, isPaused: boolean): number {
+    if (this.#isBroken || (isPaused && this.#sinceMs !== Number.POSITIVE_INFINITY)) {
+      this.#sinceMs = nowMs;
+      this.#isBroken = false;
+    }
+    return nowMs - this.#sinceMs;
+  }
+
+  #break(bytes: Buffer): void {
+    this.#isBroken = true;
+    const last = bytes.at(-1);
+    this.#isLineStart = last === 0x0a || last === 0x0d;
+  }
 }

@@ -17,6 +17,11 @@ export class SecretMask {
       .filter((secret) => secret.length >= secretCharsMin);
   }
 
+  /** Whether there is anything to mask. */
+  get hasSecrets(): boolean {
+    return this.#secrets.length > 0;
+  }
+
   /** The text with stars in place of secrets. */
   text(text: string): string {
     let masked = text;

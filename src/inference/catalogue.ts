@@ -12,7 +12,7 @@ import {
   type Model,
 } from "../../gen/uas/inference/v1/model_pb.ts";
 import { priceMessage } from "../billing/prices/price-message.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { pageSizeMax, taskRunMs } from "../config/limits.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
@@ -76,7 +76,8 @@ export function createCatalogue(models: ReadonlyMap<string, ModelConfig>): Catal
 /** What models of other types are for, where that is not a task. */
 const otherUses: ReadonlyMap<ModelType, string> = new Map([
   [ModelType.EMBEDDING, "send texts to POST /v1/embeddings"],
-  [ModelType.RERANK, "it orders documents by their relevance to a query"],
+  [ModelType.RERANK, "send documents and a query to POST /v1/rerank"],
+  [ModelType.MODERATION, "send texts to POST /v1/moderations"],
 ]);
 
 function canUse(caller: Caller, key: string): boolean {
@@ -90,15 +91,53 @@ function shorten(key: string): string {
 /** Tells since when a model is offered; `undefined`: not known. */
 export type OfferedSince = (model: ModelConfig) => Date | undefined;
 
-/** Converts a model to the contract's message, with the price in force now. */
-export function modelMessage(model: ModelConfig, offeredSince: OfferedSince): Model {
+/** Tells which paths a model answers. */
+export type EndpointsOf = (model: ModelConfig) => string[];
+
+/** What models can beside their type, and the unit whose price says so. */
+const pricedFeatures = [
+  ["audio_input", "audioInput"],
+  ["audio_output", "audioOutput"],
+  ["web_search", "webSearch"],
+  ["web_fetch", "webFetch"],
+  ["code_execution", "codeExecution"],
+  ["file_search", "fileSearch"],
+] as const;
+
+function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): string[] {
+  const priced = pricedFeatures.filter(([, unit]) => price[unit] !== undefined);
+  return [...(isReasoning ? ["reasoning"] : []), ...priced.map(([name]) => name)];
+}
+
+/** The most that any route takes; 0 where one does not say. */
+function contextOf({ routes }: ModelConfig): number {
+  const limits = routes.map(({ maxContext = 0 }) => maxContext);
+  return limits.includes(0) ? 0 : Math.max(...limits);
+}
+
+/**
+ * Converts a model to the contract's message, with the price in force now.
+ *
+ * @param endpointsOf default: no paths are told
+ */
+export function modelMessage(
+  model: ModelConfig,
+  offeredSince: OfferedSince,
+  endpointsOf: EndpointsOf = () => [],
+): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
-  const price = priceMessage(priceAt(prices, Date.now()));
+  const priceNow = priceAt(prices, Date.now());
+  const price = priceMessage(priceNow);
   const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   const since = offeredSince(model);
   const offerTime = since && timestampFromDate(since);
-  return create(ModelSchema, { modelKey, name, type, price, ...limits, offerTime });
+  const told = {
+    endpoints: endpointsOf(model),
+    maxContextTokens: contextOf(model),
+    features: featuresOf(model, priceNow),
+  };
+  return create(ModelSchema, { modelKey, name, type, price, ...limits, offerTime, ...told });
 }
 
 /**
@@ -111,6 +150,7 @@ export function modelPage(
   models: readonly ModelConfig[],
   request: ListModelsRequest,
   offeredSince: OfferedSince,
+  endpointsOf?: EndpointsOf,
 ): Omit<ListModelsResponse, "$typeName" | "$unknown"> {
   const { pageToken, afterKey, beforeKey } = request;
   if ([pageToken, afterKey, beforeKey].filter((each) => each !== "").length > 1) {
@@ -121,7 +161,7 @@ export function modelPage(
     );
   }
   const { limit, after = afterKey } = readPage(request, { defaultSize: pageSizeMax });
-  const message = (model: ModelConfig): Model => modelMessage(model, offeredSince);
+  const message = (model: ModelConfig): Model => modelMessage(model, offeredSince, endpointsOf);
   if (beforeKey !== "") {
     const before = models.filter(({ key }) => key < beforeKey);
     const shown = before.slice(-limit).map(message);

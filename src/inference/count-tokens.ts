@@ -24,7 +24,8 @@ import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
 import { tryRoutes } from "./try-routes.ts";
-import type { OpenReply, Upstream } from "./upstream.ts";
+import type { OpenReply } from "./attempt.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (

@@ -9,16 +9,23 @@ import {
   type Reply,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import {
+  type CompleteRequest,
   type EmbedRequest,
   type ExchangeRequest,
   type GenerateResponse,
   GenerateResponseSchema,
+  type ModerateRequest,
+  type RerankRequest as RerankMessage,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
-import { EmbedAdapter } from "./embed-adapter.ts";
 import type { MediaHandler } from "./media/handler.ts";
+import { BodyAdapter, type BodyMessage, type BodyRequest } from "./operations/body-request.ts";
+import { CompletionRequest } from "./operations/completions.ts";
+import { EmbeddingsRequest } from "./operations/embeddings.ts";
+import { ModerationsRequest } from "./operations/moderations.ts";
+import { RerankRequest } from "./operations/rerank.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";
@@ -32,7 +39,13 @@ export interface InferenceHandlers {
   /** Generates text in a wire style. */
   exchange(request: ExchangeRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
   /** Creates embeddings, in OpenAI's form. */
-  embed(request: EmbedRequest, context: CallContext, sink: Sink<Buffer>): Promise<SentReply>;
+  embed: HandleBody<EmbedRequest>;
+  /** Orders documents by their relevance to a query. */
+  rerank: HandleBody<RerankMessage>;
+  /** Classifies texts by categories of harm, in OpenAI's form. */
+  moderate: HandleBody<ModerateRequest>;
+  /** Continues a text, in the form of OpenAI's legacy completions. */
+  complete: HandleBody<CompleteRequest>;
   /** Generates a complete reply in the contract's own messages. */
   generate(generation: Generation, context: CallContext): Promise<GenerateResponse>;
   /** Generates a streamed reply in the contract's own messages. */
@@ -50,6 +63,13 @@ export interface InferenceHandlers {
     sink: Sink<Out>,
   ): Promise<SentReply>;
 }
+
+/** Handles requests with one JSON body. */
+export type HandleBody<Message> = (
+  request: Message,
+  context: CallContext,
+  sink: Sink<Buffer>,
+) => Promise<SentReply>;
 
 /** Options of {@link createHandlers}. */
 export interface HandlerOptions extends PipelineDeps {
@@ -71,17 +91,23 @@ export function createHandlers(
   { background, media }: TaskHandlers,
 ): InferenceHandlers {
   const { state } = deps;
+  const handleBody =
+    <Message extends BodyMessage>(read: (message: Message) => BodyRequest): HandleBody<Message> =>
+    (message, context, sink) =>
+      runCall(new BodyAdapter(message, read), sink, { callId: newId(), context, deps });
   return {
     exchange(request, context, sink) {
-      if (asksForBackground(request)) return background(request, context, sink);
+      if (!request.compact && asksForBackground(request)) return background(request, context, sink);
       const callId = newId();
       const { accountId } = context.caller;
       const adapter = new WireAdapter({ request, callId, accountId, state });
       return runCall(adapter, sink, { callId, context, deps });
     },
 
-    embed: (request, context, sink) =>
-      runCall(new EmbedAdapter(request), sink, { callId: newId(), context, deps }),
+    embed: handleBody((message) => new EmbeddingsRequest(message)),
+    rerank: handleBody((message) => new RerankRequest(message)),
+    moderate: handleBody((message) => new ModerationsRequest(message)),
+    complete: handleBody((message) => new CompletionRequest(message)),
 
     exchangeMedia: media,
 

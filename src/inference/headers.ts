@@ -1,7 +1,12 @@
 /** The headers that pass through the gateway: those named here, and no others. */
 
 import { bodyBytesMax } from "../config/limits.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { invalid } from "../core/validation.ts";
+import { withoutMembers } from "../dialect/body-members.ts";
+import type { Outline } from "../dialect/json/outline.ts";
+import { readPreferences, type RoutePreferences } from "./routing/preferences.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -90,11 +95,49 @@ export function checkRequest({ body, query, headers }: WireRequest): void {
   }
 }
 
-function invalid(param: string, message: string): GatewayError {
-  return new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
-}
-
 /** The vendor's id of a call, from any of the headers that vendors use; empty: there is none. */
 export function upstreamRequestId(headers: Headers): string {
   return headers["x-request-id"] ?? headers["request-id"] ?? "";
+}
+
+// Members of a body that are about routing: read, and taken out before a vendor sees it.
+
+/** What a request says about routing. */
+export interface RoutingWishes {
+  readonly preferences?: RoutePreferences | undefined;
+  /** Models that take the call when all routes of its model fail, in order. Default: those of the configuration. */
+  readonly models?: readonly string[] | undefined;
+}
+
+const routingMembers: ReadonlySet<string> = new Set(["provider", "models"]);
+
+/** The most models that a request may name. */
+const modelsMax = 10;
+
+/** Whether a body has such members. Nearly all have none. */
+export function hasRoutingMembers({ members }: Outline): boolean {
+  return members.some(({ key }) => routingMembers.has(key));
+}
+
+/** Reads the members, and returns the body without them. @throws GatewayError INVALID_REQUEST */
+export function takeRoutingMembers(
+  body: Uint8Array,
+  { members }: Outline,
+): RoutingWishes & { readonly body: Buffer } {
+  const bytes = asBuffer(body);
+  let preferences: RoutePreferences | undefined;
+  let models: readonly string[] | undefined;
+  for (const { key, valueStart, valueEnd } of members) {
+    const value = (): string => bytes.toString("utf8", valueStart, valueEnd);
+    if (key === "provider") preferences = readPreferences(value(), "provider");
+    else if (key === "models") models = readModels(value());
+  }
+  return { preferences, models, body: withoutMembers(bytes, members, routingMembers) };
+}
+
+function readModels(json: string): readonly string[] {
+  const models: unknown = JSON.parse(json);
+  const isList = Array.isArray(models) && models.length <= modelsMax;
+  if (isList && models.every((each) => typeof each === "string")) return models;
+  throw invalid("models", `"models" must be a list of at most ${modelsMax} model names`);
 }

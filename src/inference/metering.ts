@@ -1,7 +1,8 @@
 /** Decides which usage a call is charged: R-MON-8 as one pure function. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../billing/prices/price.ts";
+import type { UnitUsage } from "../billing/prices/pricing.ts";
+import type { PriceConfig } from "../config/config.ts";
 import { bytesPerToken } from "../config/limits.ts";
 import type { BilledFeatures } from "../dialect/billed-features.ts";
 
@@ -17,15 +18,29 @@ export interface Delivered {
   readonly outputTokens?: number | undefined;
   /** Bytes of generated text received. */
   readonly textBytes: number;
+  /** The text of a reply whose client disconnected. Absent: the client did not. */
+  readonly stopped?: StoppedText | undefined;
   /** Whether the reply reached its end; else a reported figure may be too low. */
   readonly isComplete: boolean;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
+  /** What the call is charged by. Absent: not known where tokens alone are metered. */
+  readonly price?: PriceConfig;
   /** Whether the input is charged even without content, because the vendor reads it for a client that disconnected
    * (R-MON-11). Default false. */
   readonly isInputOwed?: boolean;
   /** Whether the request asks for text: some only warm the vendor's prompt cache. Default true. */
   readonly isTextRequested?: boolean;
+}
+
+/** What is known of a text whose client disconnected: its vendor was stopped, or counts nothing. */
+export interface StoppedText {
+  /** Whether the estimate is rather too high than too low. */
+  readonly isCautious: boolean;
+  /** The pieces of text that the vendor streamed; 0: not counted. */
+  readonly pieces: number;
+  /** The output token limit of the request; Infinity: none. */
+  readonly maxTokens: number;
 }
 
 /** The usage of a call, and its source. */
@@ -44,12 +59,12 @@ export interface Metered {
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
-  const { isInputOwed = false, told } = delivery;
+  const { isInputOwed = false, told, stopped } = delivery;
   if (told !== undefined) return { usage: told, source: UsageSource.ESTIMATED, isCharged: true };
   if (reported !== undefined) {
     // A vendor that sent text but reports 0 output tokens did not count.
     const isCounted = isComplete && reported.outputTokens > 0;
-    const delivered = isCounted ? 0 : estimateTokens(textBytes);
+    const delivered = isCounted ? 0 : estimateDelivered(textBytes, stopped);
     if (reported.outputTokens < delivered) {
       const usage = { ...reported, outputTokens: delivered };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
@@ -63,9 +78,35 @@ export function meter(delivery: Delivered): Metered {
   }
   const usage = create(UsageSchema, {
     inputTokens,
-    outputTokens: delivery.outputTokens ?? estimateTokens(textBytes),
+    outputTokens: delivery.outputTokens ?? estimateDelivered(textBytes, stopped),
   });
   return { usage, source: UsageSource.ESTIMATED, isCharged: true };
+}
+
+/** The longest average piece that is taken for one token, in bytes: that of nearly all texts is shorter. */
+const singleTokenBytesMax = 6;
+
+/** Bytes per token where pieces have several: JSON, code and most languages have at least as many with the tokenizers of
+ * docs/tokens.md. */
+const stoppedBytesPerToken = 2.5;
+
+function estimateDelivered(bytes: number, stopped: StoppedText | undefined): number {
+  return stopped === undefined ? estimateTokens(bytes) : estimateStopped(bytes, stopped);
+}
+
+/**
+ * Estimates the tokens of a text whose vendor was stopped by a disconnect. Whoever disconnects keeps the vendor from
+ * counting, so a cautious estimate is rather too high: each piece has at least one token, and long pieces have several. It
+ * stays within the limit of the request, for some tokens have many more bytes than are assumed.
+ */
+export function estimateStopped(
+  bytes: number,
+  { isCautious, pieces, maxTokens }: StoppedText,
+): number {
+  if (!isCautious) return Math.min(estimateTokens(bytes), maxTokens);
+  const isTokenEach = bytes <= pieces * singleTokenBytesMax;
+  const perToken = isTokenEach ? bytesPerToken : stoppedBytesPerToken;
+  return Math.min(Math.max(pieces, Math.ceil(bytes / perToken)), maxTokens);
 }
 
 /** Estimates the tokens of a text that nobody counted, for the charge. Holds use an upper bound instead:

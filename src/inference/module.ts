@@ -1,29 +1,32 @@
 /** Builds the inference room. */
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
-import type { Vendor } from "../vendor/vendor.ts";
+import type { OperationName, Vendor } from "../vendor/vendor.ts";
 import { createBackgroundState } from "./background/store.ts";
 import { createBackground } from "./background/submit.ts";
 import type { BackgroundTasks } from "./background/tasks.ts";
-import { createCatalogue } from "./catalogue.ts";
+import { createCatalogue, type EndpointsOf } from "./catalogue.ts";
 import { createCountTokens } from "./count-tokens.ts";
 import { createHandlers } from "./handlers.ts";
-import type { Pricing } from "../billing/prices/pricing.ts";
-import type { DetachedReplies } from "./pipeline/disconnect.ts";
-import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
+import { AdmissionQueues } from "./limits/admission-queue.ts";
+import type { Limiter } from "./limits/limiter.ts";
 import { createMediaHandler } from "./media/handler.ts";
 import type { ImageTasks } from "./media/image-tasks.ts";
 import { createMediaService } from "./media/service.ts";
+import type { DetachedReplies } from "./pipeline/disconnect.ts";
+import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
 import { createRefusedKeys } from "./refused-keys.ts";
-import type { Limiter } from "./limits/limiter.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { createInferenceService } from "./service.ts";
 import { createResponseService } from "./state/response-service.ts";
@@ -67,6 +70,7 @@ export function createInference(options: InferenceRoomOptions) {
   const callDeps = {
     ...options,
     limitDefaults,
+    admission: new AdmissionQueues(options.limiter),
     catalogue,
     streams: new MonitoredStreams(),
     unlimitedRoutes,
@@ -85,6 +89,7 @@ export function createInference(options: InferenceRoomOptions) {
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
+    endpointsOf: createEndpointsOf(upstream),
     offeredSince: (model) => options.pricing.offeredSince(model),
   });
   const { responses: store, vendorState } = state;
@@ -95,5 +100,57 @@ export function createInference(options: InferenceRoomOptions) {
     serve(ResponseService, responses),
   ];
   const refusedKeys = createRefusedKeys(options);
-  return { services, catalogue, handlers, refusedKeys, unlimitedRoutes };
+  return { services, catalogue, handlers, refusedKeys, jobs: [unlimitedRoutes] };
+}
+
+// The paths that models answer: by their type, and by what the vendors of their routes offer.
+
+const taskPath = "/api/ai/tasks";
+
+/** The paths of each type; with an operation, only where a vendor of the model offers it. */
+const paths: ReadonlyMap<
+  ModelType,
+  readonly (readonly [path: string, operation?: OperationName])[]
+> = new Map([
+  [ModelType.TEXT, [["/v1/chat/completions"], ["/v1/responses"], ["/v1/messages"], [taskPath]]],
+  [
+    ModelType.IMAGE,
+    [
+      ["/v1/images/generations"],
+      ["/v1/images/edits", "editImages"],
+      ["/v1/images/variations", "varyImages"],
+      [taskPath],
+    ],
+  ],
+  [ModelType.VIDEO, [[taskPath]]],
+  [
+    ModelType.AUDIO,
+    [
+      ["/v1/audio/speech", "speak"],
+      ["/v1/audio/transcriptions", "transcribe"],
+      ["/v1/audio/translations", "translate"],
+      [taskPath],
+    ],
+  ],
+  [ModelType.EMBEDDING, [["/v1/embeddings"]]],
+  [ModelType.RERANK, [["/v1/rerank"], ["/v2/rerank"]]],
+  [ModelType.MODERATION, [["/v1/moderations"]]],
+]);
+
+/** Creates the lookup. */
+function createEndpointsOf(upstream: Pick<Upstream, "plan">): EndpointsOf {
+  return (model) => {
+    const isText = model.type === ModelType.TEXT;
+    if (isText && upstream.plan(model, undefined).every(({ dialect }) => dialect === undefined)) {
+      // Its vendors have native APIs only.
+      return [];
+    }
+    return (paths.get(model.type) ?? [])
+      .filter(
+        ([, operation]) =>
+          operation === undefined ||
+          upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0,
+      )
+      .map(([path]) => path);
+  };
 }

@@ -3,27 +3,49 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import {
-  EmbedResponseSchema,
+  type CompleteResponse,
+  CompleteResponseSchema,
+  type ExchangeHead,
   ExchangeHeadSchema,
   type ExchangeResponse,
   ExchangeResponseSchema,
   type InferenceService,
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { anonymous, type Caller, callerKey, requestIdKey } from "../core/caller.ts";
+import {
+  admitCaller,
+  anonymous,
+  type Caller,
+  callerKey,
+  keyCallerOf,
+  requestIdKey,
+} from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { modelMessage, modelPage, type Catalogue, type OfferedSince } from "./catalogue.ts";
+import {
+  modelMessage,
+  modelPage,
+  type Catalogue,
+  type EndpointsOf,
+  type OfferedSince,
+} from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
-import { admitCaller, keyCallerOf } from "../core/access.ts";
 import { admitModel } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
-import { asMessages, type Messages, withinSettleWait } from "../core/sink.ts";
+import {
+  asMessages,
+  type Messages,
+  type SentReply,
+  type Sink,
+  withinSettleWait,
+} from "../core/sink.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
   /** Since when models are offered, for lists of them. */
   readonly offeredSince: OfferedSince;
+  /** Which paths models answer, for lists of them. */
+  readonly endpointsOf: EndpointsOf;
   readonly handlers: InferenceHandlers;
   readonly countTokens: CountTokens;
 }
@@ -31,6 +53,7 @@ export interface InferenceServiceOptions {
 export function createInferenceService({
   catalogue,
   offeredSince,
+  endpointsOf,
   handlers,
   countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
@@ -49,18 +72,18 @@ export function createInferenceService({
       return countTokens(request, contextOf(context));
     },
 
-    async embed(request, context) {
-      const response = create(EmbedResponseSchema);
-      const { settled } = await handlers.embed(request, contextOf(context), {
-        whole({ status, headers }, body) {
-          response.head = create(ExchangeHeadSchema, { status, headers });
-          response.body = body;
-        },
-        head: refuseStream,
-        chunk: refuseStream,
-      });
-      await withinSettleWait(settled);
-      return response;
+    embed: (request, rpc) => wholeReply((sink) => handlers.embed(request, contextOf(rpc), sink)),
+    rerank: (request, rpc) => wholeReply((sink) => handlers.rerank(request, contextOf(rpc), sink)),
+    moderate: (request, rpc) =>
+      wholeReply((sink) => handlers.moderate(request, contextOf(rpc), sink)),
+
+    complete(request, rpc) {
+      const context = contextOf(rpc);
+      return asMessages(
+        (sink, signal) => handlers.complete(request, { ...context, signal }, sink),
+        completionMessages,
+        rpc.signal,
+      );
     },
 
     generate: ({ generation }, context) =>
@@ -78,12 +101,13 @@ export function createInferenceService({
 
     listModels(request, { values }) {
       const models = catalogue.list(admitReader(values.get(callerKey)));
-      return modelPage(models, request, offeredSince);
+      return modelPage(models, request, offeredSince, endpointsOf);
     },
 
     getModel({ modelKey }, { values }) {
       const caller = admitReader(values.get(callerKey));
-      return { model: modelMessage(admitModel(catalogue, caller, modelKey), offeredSince) };
+      const model = admitModel(catalogue, caller, modelKey);
+      return { model: modelMessage(model, offeredSince, endpointsOf) };
     },
   };
 }
@@ -118,6 +142,13 @@ const wireMessages: Messages<Buffer, ExchangeResponse> = {
       : [{ $typeName: ExchangeResponseSchema.typeName, part: { case: "chunk", value } }],
 };
 
+const completionMessages: Messages<Buffer, CompleteResponse> = {
+  head: ({ status, headers }) =>
+    create(CompleteResponseSchema, { part: { case: "head", value: { status, headers } } }),
+  of: (value) =>
+    value.length === 0 ? [] : [create(CompleteResponseSchema, { part: { case: "chunk", value } })],
+};
+
 /** Converts events to messages; the first one names the request members that the vendor's style could not carry. */
 function typedMessages(): Messages<GenerateEvent[], StreamGenerateResponse> {
   let dropped: string[] = [];
@@ -141,7 +172,23 @@ function message(event: GenerateEvent): StreamGenerateResponse {
   return { $typeName: "uas.inference.v1.StreamGenerateResponse", event, dropped: [] };
 }
 
-/** Embeddings are never streamed. */
+/** Gathers a reply that is never streamed: the members of its message. */
+async function wholeReply(
+  run: (sink: Sink<Buffer>) => Promise<SentReply>,
+): Promise<{ head: ExchangeHead; body: Buffer }> {
+  let reply: { head: ExchangeHead; body: Buffer } | undefined;
+  const { settled } = await run({
+    whole({ status, headers }, body) {
+      reply = { head: create(ExchangeHeadSchema, { status, headers }), body };
+    },
+    head: refuseStream,
+    chunk: refuseStream,
+  });
+  await withinSettleWait(settled);
+  if (reply === undefined) throw new Error("no reply came");
+  return reply;
+}
+
 function refuseStream(): never {
-  throw new Error("a streamed reply to an embeddings request");
+  throw new Error("a streamed reply to a request that has none");
 }

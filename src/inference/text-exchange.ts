@@ -5,7 +5,7 @@
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../billing/prices/price.ts";
+import type { UnitUsage } from "../billing/prices/pricing.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { webhookBodyBytesMax } from "../config/limits.ts";
 import { rareQuantitiesOf } from "../config/price-units.ts";
@@ -31,10 +31,12 @@ import type {
   ReplyStream,
 } from "./pipeline/adapter.ts";
 import { readCompleteBody } from "./pipeline/reply.ts";
-import { measureRequest } from "./tokens/request-size.ts";
+import { measureRequest } from "./tokens/request-tokens.ts";
+import type { RequestAmount } from "./routing/attempt-plan.ts";
 import { toVendorError } from "./translation.ts";
 import { tryRoutes } from "./try-routes.ts";
-import type { OpenReply, Upstream } from "./upstream.ts";
+import type { OpenReply } from "./attempt.ts";
+import type { Upstream } from "./upstream.ts";
 
 /** The request of one exchange. */
 interface TextExchange<Out extends Chunk> {
@@ -82,7 +84,11 @@ export async function exchangeText<Out extends Chunk>(
       signal,
     };
     // The task decides about further attempts.
-    const plan = upstream.attempts([planned], { retry: onlyOnce, isRepeatable: false });
+    const plan = upstream.attempts([planned], {
+      retry: onlyOnce,
+      isRepeatable: false,
+      tokens: () => amountOf(request, prepared),
+    });
     open = await tryRoutes(upstream, plan, {
       callFor: () => call,
       begin: (answered) => answered,
@@ -93,7 +99,10 @@ export async function exchangeText<Out extends Chunk>(
   }
   const progress: Progress = {};
   try {
-    return await read(open, prepared, { ...exchange, progress });
+    const generated = await read(open, prepared, { ...exchange, progress });
+    const { usage } = generated.metered;
+    open.usedTokens = usage && usage.inputTokens + usage.outputTokens;
+    return generated;
   } catch (error) {
     throw signal.aborted
       ? new TaskStopped(costSoFar(progress, prepared), error)
@@ -136,7 +145,7 @@ async function read<Out extends Chunk>(
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
     progress.stream = stream;
-    while (await reply.body.ready()) {
+    while (!stream.isCutShort && (await reply.body.ready())) {
       const out = stream.push(reply.body.take());
       if (out.length > 0) take(out);
       if (stream.failed) throw new UnreadableReplyError("an error in the stream");
@@ -178,6 +187,11 @@ function estimateInput({ body }: PreparedCall): number {
   const bytes = Buffer.concat(body);
   const { mediaBytes, mediaTokens } = measureRequest(bytes);
   return estimateTokens(bytes.length - mediaBytes) + mediaTokens;
+}
+
+function amountOf({ text }: ReadRequest<Chunk>, prepared: PreparedCall): RequestAmount {
+  const tokens = estimateInput(prepared) + (text.maxOutputTokens ?? 0);
+  return { typical: tokens, most: tokens };
 }
 
 /** Collects the text of a reply from its events, and why it ended. */

@@ -3,9 +3,11 @@ import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorDialect } from "../dialect/dialect.ts";
 import { vendorDialects } from "../dialect/index.ts";
+import { newExtra } from "../dialect/parts.ts";
 import { ToolRestorer } from "../dialect/tool-restorer.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { VendorRefusal } from "./pipeline/adapter.ts";
+import { type ReplyDecoder, withStops } from "../dialect/stop-sequences.ts";
+import type { PlannedRoute, VendorRefusal } from "./pipeline/adapter.ts";
 import { memberList, memberName } from "./headers.ts";
 
 /** Finds the codec of a vendor's style. @throws Error where no vendor speaks it */
@@ -13,6 +15,16 @@ export function vendorDialect(dialect: Dialect | undefined): VendorDialect {
   const found = Object.entries(vendorDialects).find(([id]) => Number(id) === dialect)?.[1];
   if (found === undefined) throw new Error(`no vendor speaks dialect ${dialect}`);
   return found;
+}
+
+/** The decoder of a vendor's replies to a request of another style, with the stop sequences that the vendor does not get. */
+export function replyDecoder(
+  { dialect, detachedReadMs }: PlannedRoute,
+  { stop }: Pick<Generation, "stop">,
+): ReplyDecoder {
+  // As after a disconnect: what is read to its end then is charged by the vendor in any case (R-MON-11).
+  const isReadToEnd = detachedReadMs === Number.POSITIVE_INFINITY;
+  return withStops(vendorDialect(dialect), { stop, isReadToEnd });
 }
 
 /** Creates the restorer of a reply's original tool names. */
@@ -64,4 +76,16 @@ export function toVendorError(
   if (decoded === undefined) return error;
   const details = decoded.code === "" ? {} : { upstream_code: decoded.code };
   return new GatewayError(error.code, decoded.message || error.message, { status, details });
+}
+
+/** What a reply repeats: the request as the client sent it. @param previous the continued response, whose id the reply repeats */
+export function repeated(
+  asked: Generation,
+  { previous, reportCost }: { readonly previous: string | undefined; readonly reportCost: boolean },
+): Generation {
+  // The cost is a member of the usage.
+  const generation = reportCost ? { ...asked, includeUsage: true } : asked;
+  if (previous === undefined) return generation;
+  const extra = newExtra("previous_response_id", JSON.stringify(previous));
+  return { ...generation, extras: [...generation.extras, extra] };
 }

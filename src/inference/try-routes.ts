@@ -5,13 +5,8 @@ import type { GatewayError } from "../core/errors.ts";
 import { unusableReply } from "./pipeline/failures.ts";
 import type { AttemptPlan, Destination } from "./routing/attempt-plan.ts";
 import type { AttemptFailure } from "./routing/breaker.ts";
-import type {
-  AttemptOptions,
-  AttemptRequest,
-  FailedAttempt,
-  OpenReply,
-  Upstream,
-} from "./upstream.ts";
+import type { FailedAttempt, OpenReply } from "./attempt.ts";
+import type { AttemptOptions, Upstream } from "./upstream.ts";
 import { isContextRefusal } from "./upstream-refusal.ts";
 
 /** A failed attempt, for the record. `error`: `undefined` where the vendor reported it in its answer. */
@@ -19,9 +14,8 @@ export type FailedFacts = Pick<FailedAttempt, "failure" | "isSent"> & {
   readonly error?: GatewayError | undefined;
 };
 
-/** How a call uses its attempts. */
-interface TryOptions<Result> extends Omit<AttemptOptions, "prepare"> {
-  callFor(destination: Destination): AttemptRequest;
+/** How a call uses its attempts: may be the call itself, whose methods are called on it. */
+export interface TryOptions<Result> extends AttemptOptions {
   /** Reads an answer up to its first content, and returns what the caller needs. A failure of the vendor goes to the next
    * attempt. */
   begin(open: OpenReply): Result | Promise<Result>;
@@ -69,9 +63,7 @@ export async function tryRoutes<Result>(
     spare?.open.close();
     spare = undefined;
     if (destination.delayMs > 0) await pause(destination.delayMs, options.signal);
-    const { operation } = options;
-    const prepare = (): AttemptRequest => options.callFor(destination);
-    const attempted = await upstream.attempt(destination, { operation, prepare });
+    const attempted = await upstream.attempt(destination, plan, options);
     const begun = attempted.error === undefined ? await begin(attempted, plan, options) : attempted;
     const { failure } = begun;
     if (begun.error === undefined && failure === undefined) return begun.result;

@@ -6,10 +6,12 @@ import {
   type Generation,
   GenerationSchema,
   type Reply,
+  StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
+import { ownStops } from "../dialect/stop-sequences.ts";
 import { applyEdits } from "../dialect/body-members.ts";
 import { countTools } from "../dialect/tool-calls.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
@@ -17,7 +19,7 @@ import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { estimateTokens } from "./metering.ts";
-import { toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
+import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
   type RequestSummary,
   CallAdapter,
@@ -69,9 +71,9 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   readonly #onReply: ((reply: Reply) => void) | undefined;
   #text: RequestSummary | undefined;
   /** Decides the usage that the reply reports. */
-  readonly #charged: ChargedUsage = (reported, textBytes) => {
+  readonly #charged: ChargedUsage = (reported, textBytes, isInputOwed) => {
     const inputTokens = reported === undefined ? estimateTokens(this.text.bytes) : 0;
-    return this.meter({ reported, inputTokens, textBytes, isComplete: true }).usage;
+    return this.meter({ reported, inputTokens, textBytes, isComplete: true, isInputOwed }).usage;
   };
 
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
@@ -98,11 +100,13 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });
+    ownStops(codec, this.#generation.stop);
     // Parts in the vendor's own style are relayed unchanged, so they must be checked.
     const features = codec.guard?.(encoded.body, {
       isVerified: false,
       hasPrice: pricedUnits(model),
       maxToolCalls: model.maxToolCalls,
+      fileStores: model.fileStores,
       vendorUrl,
       outline: encoded.outline(),
     });
@@ -116,13 +120,13 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     };
   }
 
-  whole(body: Buffer, { dialect }: PlannedRoute): WholeReply<GenerateEvent[]> {
+  whole(body: Buffer, planned: PlannedRoute): WholeReply<GenerateEvent[]> {
     const tools = toolRestorer(this.#generation);
-    const reply = tools.reply(vendorDialect(dialect).decodeReply(body));
+    const reply = tools.reply(replyDecoder(planned, this.#generation).decodeReply(body));
     reply.model = this.#generation.model;
     const textBytes = replyTextBytes(reply);
     const { usage } = reply;
-    const due = this.#charged(usage, textBytes);
+    const due = this.#charged(usage, textBytes, reply.stopReason === StopReason.STOP_SEQUENCE);
     const estimated = due === usage ? undefined : due;
     if (estimated !== undefined) reply.usage = estimated;
     this.#onReply?.(reply);
@@ -131,10 +135,10 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return { body: events, usage, estimated, textBytes, units: countTools(reply.parts) };
   }
 
-  stream({ dialect }: PlannedRoute): ReplyStream<GenerateEvent[]> {
+  stream(planned: PlannedRoute): ReplyStream<GenerateEvent[]> {
     if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not requested");
     const tools = toolRestorer(this.#generation);
-    const decoder = vendorDialect(dialect).decodeStream();
+    const decoder = replyDecoder(planned, this.#generation).decodeStream();
     const { model } = this.#generation;
     return new TypedStream(new EventStream(decoder, tools, this.#charged), { model });
   }

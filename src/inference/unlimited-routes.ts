@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import type { RouteConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { Listener } from "../db/listener.ts";
+import type { DatabaseAddress } from "../db/servers.ts";
 
 /** A reply that exceeded the output limit of its request. */
 export interface LimitOverrun {
@@ -33,19 +34,20 @@ export interface UnlimitedRoutes {
 export interface UnlimitedRoutesOptions {
   readonly pool: Pool;
   /** The database URL. It contains a password: never log it. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
 
-const channel = "unlimited_route";
+/** Notifies of marks that are added or cleared. */
+export const unlimitedRouteChannel = "unlimited_route";
 
 /** A repeated mark changes nothing and notifies nobody. */
 const addStatement = `
 with added as (
   insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens)
     values ($1, $2, $3, $4, $5) on conflict do nothing returning vendor
-) select pg_notify('${channel}', vendor) from added`;
+) select pg_notify('${unlimitedRouteChannel}', vendor) from added`;
 
 /** Creates the unlimited routes; {@link UnlimitedRoutes.start} loads them. */
 export function createUnlimitedRoutes(options: UnlimitedRoutesOptions): UnlimitedRoutes {
@@ -55,14 +57,19 @@ export function createUnlimitedRoutes(options: UnlimitedRoutesOptions): Unlimite
 class StoredRoutes implements UnlimitedRoutes {
   readonly #options: UnlimitedRoutesOptions;
   readonly #listener: Listener;
-  readonly #marked = new Set<string>();
+  #marked = new Set<string>();
+  /** The marks of this process that are not stored yet. */
+  readonly #unstored = new Set<string>();
   readonly #writing = new Set<Promise<void>>();
+  /** How many loads have begun, and the newest one whose answer is in use. */
+  #loads = 0;
+  #loaded = 0;
 
   constructor(options: UnlimitedRoutesOptions) {
     this.#options = options;
     this.#listener = new Listener({
       url: options.url,
-      channel,
+      channel: unlimitedRouteChannel,
       applicationName: "uas-unlimited-routes",
       onNotice: () => this.#track(this.#load()),
       onGap: () => this.#track(this.#load()),
@@ -77,6 +84,7 @@ class StoredRoutes implements UnlimitedRoutes {
     if (this.has(route)) return;
     const { vendor, model } = route;
     this.#marked.add(routeKey(vendor, model));
+    this.#unstored.add(routeKey(vendor, model));
     this.#options.metrics.upstreamAlarms.inc({ vendor, reason: "limit_ignored" });
     this.#options.log.error(
       { vendor, vendorModel: model, ...overrun },
@@ -106,12 +114,19 @@ class StoredRoutes implements UnlimitedRoutes {
       limitTokens,
       outputTokens,
     ]);
+    this.#unstored.delete(routeKey(vendor, model));
   }
 
   async #load(): Promise<void> {
+    const number = ++this.#loads;
     const { rows } = await this.#options.pool.query<{ vendor: string; model: string }>(
       "select vendor, model from unlimited_route",
     );
+    // An older answer may come later.
+    if (number < this.#loaded) return;
+    this.#loaded = number;
+    // A mark that is not stored any more was cleared.
+    this.#marked = new Set(this.#unstored);
     for (const { vendor, model } of rows) this.#marked.add(routeKey(vendor, model));
   }
 

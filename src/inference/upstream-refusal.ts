@@ -51,6 +51,10 @@ export interface RefusedReply {
   readonly retryAfter: number | undefined;
 }
 
+/** The statuses by which vendors refuse the request itself. 415 is about images and files, or a native client's own
+ * content type. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
 /** Classifies a reply with a status outside 200–299. */
 export function readRefusal(reply: RefusedReply): Refusal {
   const { status, fault, retryAfter } = reply;
@@ -60,7 +64,7 @@ export function readRefusal(reply: RefusedReply): Refusal {
   if (status === 402 || (status === 429 && isQuotaExhausted(reply.body)))
     return outOfService("money");
   if (status === 404) return missingModel();
-  if (status === 400 || status === 413 || status === 422) return relayed(reply);
+  if (requestStatuses.has(status)) return relayed(reply);
   if (status === 429) {
     const text =
       "The model's vendor asks to slow down; retry after the time in the retry-after header";
@@ -123,15 +127,57 @@ function outOfService(alarm: "credential" | "money"): Refusal {
   };
 }
 
+const requestCodes: Readonly<Record<number, SentErrorCode>> = {
+  413: ErrorCode.REQUEST_TOO_LARGE,
+  415: ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+};
+
 function relayed({ status, headers, body }: RefusedReply): Refusal {
-  const code = status === 413 ? ErrorCode.REQUEST_TOO_LARGE : ErrorCode.INVALID_REQUEST;
   return {
     // A proxy before the vendor may answer in HTML, which is not an answer in any dialect.
     isRelayed: (headers["content-type"] ?? "").includes("json") && body.length > 0,
-    error: new GatewayError(code, "The model's vendor refused the request as invalid"),
+    error: new GatewayError(
+      requestCodes[status] ?? ErrorCode.INVALID_REQUEST,
+      "The model's vendor refused the request as invalid",
+    ),
     canRetry: false,
     alarm: undefined,
   };
+}
+
+/** The vendor has as many calls in flight as it may have. */
+export function overloaded(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_OVERLOADED,
+    "The model is at its limit of concurrent calls; retry after the time in the retry-after header",
+  );
+}
+
+/** The operator's limits of the credential are used up, and no other may be used. */
+export function limited(retryMs: number): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_OVERLOADED,
+    "The model is at its limit of calls per minute or at once; retry after the time in the retry-after header",
+    { retryAfterSeconds: Math.max(1, Math.ceil(retryMs / 1_000)) },
+  );
+}
+
+/** No vendor of the model speaks a style for the call. */
+export function unserved(): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_ERROR,
+    "The model does not support this API style; use another model",
+    { internal: "no vendor of the model's routes speaks it" },
+  );
+}
+
+/** All routes are paused by their circuit breakers. */
+export function paused(pausedMs: number): GatewayError {
+  return new GatewayError(
+    ErrorCode.SERVICE_UNAVAILABLE,
+    "All vendors of the model are failing; retry after the time in the retry-after header",
+    { retryAfterSeconds: Math.max(1, Math.ceil(pausedMs / 1_000)) },
+  );
 }
 
 /** Whether the vendor account is empty. OpenAI answers 429 for the rate limit too; only the code differs. */

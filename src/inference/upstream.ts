@@ -17,14 +17,21 @@ import { Affinity } from "./routing/affinity.ts";
 import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./routing/attempt-plan.ts";
 import type { AttemptFailure } from "./routing/breaker.ts";
 import { routePriorities } from "./routing/choice.ts";
+import { JobRouting } from "./routing/job-routing.ts";
 import { average, type Targets } from "./routing/targets.ts";
+import { Attempt, type AttemptResult, type FailedAttempt } from "./attempt.ts";
+import type { Limiter, LimitRefusal, LimitSubject, Ticket } from "./limits/limiter.ts";
 import {
   attemptFailureOf,
   attemptFailureOfKind,
   failureError,
+  limited,
+  overloaded,
+  paused,
   readRefusal,
   retryAfterMs,
   retryAfterSeconds,
+  unserved,
   type Refusal,
 } from "./upstream-refusal.ts";
 
@@ -40,12 +47,13 @@ export interface Upstream {
     operation?: OperationName,
   ): readonly PlannedRoute[];
   /** Plans the attempts of one call. */
-  attempts(
-    routes: readonly PlannedRoute[],
-    options: Omit<AttemptPlanOptions, "targets">,
-  ): AttemptPlan;
-  /** Makes one attempt. Resolves to the vendor's answer, or to the error. */
-  attempt(destination: Destination, options: AttemptOptions): Promise<AttemptResult>;
+  attempts(routes: readonly PlannedRoute[], options: AttemptPlanOptions): AttemptPlan;
+  /** Makes one attempt. Resolves to the vendor's answer, or to the error. @param plan knows how long the request is */
+  attempt(
+    destination: Destination,
+    plan: AttemptAmount,
+    options: AttemptOptions,
+  ): Promise<AttemptResult>;
   /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
   unserved(pausedMs?: number): GatewayError;
   /** Records a failure outside these attempts. @param what a text for operators */
@@ -53,14 +61,18 @@ export interface Upstream {
   readonly targets: Targets;
   /** Where conversations are. */
   readonly affinity: Affinity;
+  /** Which route and credential takes a job. */
+  readonly jobs: JobRouting;
 }
+
+type AttemptAmount = Pick<AttemptPlan, "amount">;
 
 /** Options of one attempt. */
 export interface AttemptOptions {
   /** The operation. Default: text generation. */
   readonly operation?: OperationName | undefined;
   /** Builds the request, once the vendor has a free slot. */
-  prepare(): AttemptRequest;
+  callFor(destination: Destination): AttemptRequest;
 }
 
 /** A request for a vendor. */
@@ -69,43 +81,10 @@ export interface AttemptRequest extends VendorCall {
   readonly send?: PreparedCall["send"];
 }
 
-/** The result of one attempt. */
-type AttemptResult = OpenReply | FailedAttempt;
-
-/** An attempt without an answer for the customer. */
-export interface FailedAttempt {
-  readonly error: GatewayError;
-  /** What it means for routing; `undefined`: the customer's request is at fault, or may be running: no other route is
-   * tried. */
-  readonly failure: AttemptFailure | undefined;
-  /** The pause that the vendor asked for, in milliseconds; `undefined`: none. */
-  readonly retryAfterMs?: number | undefined;
-  /** Whether the vendor may have worked for it, and may charge for it. */
-  readonly isSent: boolean;
-}
-
-/** A vendor's answer for the customer. */
-export interface OpenReply {
-  readonly destination: Destination;
-  readonly reply: VendorReply;
-  /** The vendor's whole answer, where it refused the request as invalid; `undefined`: it accepted. */
-  readonly refusal: VendorRefusalBody | undefined;
-  readonly error?: undefined;
-  /** Records that the answer is usable: its first content, or its whole body, has come. */
-  succeeded(): void;
-  /** Records that the answer broke before its first content. @throws the error itself where it is no vendor's failure */
-  failed(error: unknown): FailedAttempt;
-  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
-  close(): void;
-}
-
-interface VendorRefusalBody {
-  readonly error: GatewayError;
-  readonly body: Buffer;
-}
-
 interface UpstreamOptions {
   readonly targets: Targets;
+  /** Holds credentials to their limits. Default: they have none. */
+  readonly limiter?: Pick<Limiter, "admit" | "end"> | undefined;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -117,6 +96,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly affinity: Affinity;
+  readonly jobs: JobRouting;
   readonly #options: UpstreamOptions;
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 
@@ -124,6 +104,7 @@ class RoutedUpstream implements Upstream {
     this.#options = options;
     this.targets = options.targets;
     this.affinity = new Affinity(options.targets.clock);
+    this.jobs = new JobRouting(options);
   }
 
   plan(
@@ -165,40 +146,72 @@ class RoutedUpstream implements Upstream {
     });
   }
 
-  attempts(
-    routes: readonly PlannedRoute[],
-    options: Omit<AttemptPlanOptions, "targets">,
-  ): AttemptPlan {
-    return new AttemptPlan(routes, { ...options, targets: this.targets });
+  attempts(routes: readonly PlannedRoute[], options: AttemptPlanOptions): AttemptPlan {
+    return new AttemptPlan(routes, this.targets, options);
   }
 
   reportFailure(vendor: string, what: string): void {
     this.targets.vendor(vendor)?.credentials[0].health.failed(what);
   }
 
-  async attempt(destination: Destination, options: AttemptOptions): Promise<AttemptResult> {
+  async attempt(
+    destination: Destination,
+    plan: AttemptAmount,
+    options: AttemptOptions,
+  ): Promise<AttemptResult> {
     const { route, credential } = destination;
     const { owner } = route;
+    let ticket: Ticket | undefined;
+    if (credential.limits !== undefined) {
+      const verdict = await this.#admit(credential.limits, plan);
+      if (verdict?.isAdmitted === false) {
+        return { error: limited(verdict.retryMs), failure: "limited", isSent: false };
+      }
+      ticket = verdict;
+    }
     if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY)) {
+      this.endLimit(ticket, 0);
       this.#count(owner.config.name, "overloaded");
       return { error: overloaded(), failure: "overloaded", isSent: false };
     }
-    const attempt = new Attempt(this, destination);
+    const attempt = new Attempt(this, destination, ticket);
+    if (destination.isOnly !== true) attempt.countSent(plan);
     try {
       const vendor = credential.client;
-      const reply = await send(vendor, options.operation, options.prepare());
+      const reply = await send(vendor, options.operation, options.callFor(destination));
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const read = isAccepted ? undefined : await readRefused(reply, vendor).catch(refusedAlready);
+      attempt.readQuota(reply.headers);
       if (read === undefined) return attempt.answered(reply);
       if (read.refusal.isRelayed) {
         return attempt.answered(reply, { error: read.refusal.error, body: read.body });
       }
+      attempt.usedTokens = 0;
       attempt.close();
       return this.#refused(read.refusal, { destination, reply });
     } catch (error) {
+      if (error instanceof HttpFailure && !error.isSent) attempt.usedTokens = 0;
       attempt.close();
       return this.failed(error, destination);
     }
+  }
+
+  /** Counts an attempt against the limits of its credential. `undefined`: nothing counts here. */
+  async #admit(
+    subject: LimitSubject,
+    plan: AttemptAmount,
+  ): Promise<Ticket | LimitRefusal | undefined> {
+    const tokens = subject.limits.tpm === undefined ? 0 : plan.amount.most;
+    const verdict = await this.#options.limiter?.admit({ subjects: [subject], tokens });
+    if (verdict?.isAdmitted === false) {
+      this.#options.metrics.limitRefusals.inc({ limit: `credential_${verdict.reason}` });
+    }
+    return verdict;
+  }
+
+  /** Ends an attempt towards the limits of its credential. */
+  endLimit(ticket: Ticket | undefined, usedTokens: number | undefined): void {
+    if (ticket !== undefined) this.#options.limiter?.end(ticket, usedTokens ?? ticket.tokens);
   }
 
   unserved(pausedMs?: number): GatewayError {
@@ -285,50 +298,6 @@ class RoutedUpstream implements Upstream {
   }
 }
 
-/** An attempt under way, then the vendor's answer: one object, because every call has one. */
-class Attempt implements OpenReply {
-  readonly destination: Destination;
-  readonly error?: undefined;
-  reply!: VendorReply;
-  refusal: VendorRefusalBody | undefined;
-  readonly #upstream: RoutedUpstream;
-  readonly #startMs = performance.now();
-  #isClosed = false;
-
-  constructor(upstream: RoutedUpstream, destination: Destination) {
-    this.#upstream = upstream;
-    this.destination = destination;
-    const { route, credential } = destination;
-    route.owner.inFlight++;
-    route.inFlight++;
-    credential.inFlight++;
-  }
-
-  answered(reply: VendorReply, refusal?: VendorRefusalBody): this {
-    this.reply = reply;
-    this.refusal = refusal;
-    return this;
-  }
-
-  succeeded(): void {
-    this.#upstream.succeeded(this.destination, this.#startMs, this.refusal !== undefined);
-  }
-
-  failed(error: unknown): FailedAttempt {
-    return this.#upstream.failed(error, this.destination);
-  }
-
-  close(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.reply?.body.cancel();
-    const { route, credential } = this.destination;
-    route.owner.inFlight--;
-    route.inFlight--;
-    credential.inFlight--;
-  }
-}
-
 /** The customer's error for a reply that cannot be read; `undefined`: the error is another. */
 function unusableError(error: unknown): GatewayError | undefined {
   if (error instanceof GatewayError) {
@@ -373,28 +342,4 @@ export function detachedReadMs(
 ): number {
   if (onDisconnect === "abort") return 0;
   return onDisconnect === "drain" || isReasoning ? Number.POSITIVE_INFINITY : graceMs;
-}
-
-function overloaded(): GatewayError {
-  return new GatewayError(
-    ErrorCode.UPSTREAM_OVERLOADED,
-    "The model is at its limit of concurrent calls; retry after the time in the retry-after header",
-  );
-}
-
-function unserved(): GatewayError {
-  return new GatewayError(
-    ErrorCode.UPSTREAM_ERROR,
-    "The model does not support this API style; use another model",
-    { internal: "no vendor of the model's routes speaks it" },
-  );
-}
-
-/** All routes are paused by their circuit breakers. */
-function paused(pausedMs: number): GatewayError {
-  return new GatewayError(
-    ErrorCode.SERVICE_UNAVAILABLE,
-    "All vendors of the model are failing; retry after the time in the retry-after header",
-    { retryAfterSeconds: Math.max(1, Math.ceil(pausedMs / 1_000)) },
-  );
 }

@@ -1,80 +1,90 @@
-/** Requests and replies in a wire style: relayed unchanged, or translated. */
-import { asBuffer } from "../core/bytes.ts";
-import { create } from "@bufbuild/protobuf";
+/** Calls in a wire style. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { ExtraSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
-import { type EncodedRequest, type RequestTarget } from "../dialect/codec.ts";
-import { UnreadableReplyError } from "../dialect/json/value.ts";
+import { asBuffer } from "../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { invalid, present } from "../core/validation.ts";
+import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
+import { applyEdits, namedModel } from "../dialect/body-members.ts";
+import { ownStops } from "../dialect/stop-sequences.ts";
+import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
 import { CostStream, writeReplyCost } from "../dialect/cost.ts";
-import type { RelayOptions, StreamRelay, TextDialect, TextRequest } from "../dialect/dialect.ts";
-import { textDialects } from "../dialect/index.ts";
 import {
-  type Translation,
+  conversationHeaders,
+  type RelayOptions,
+  type StreamRelay,
+  type TextDialect,
+  type TextRequest,
+} from "../dialect/dialect.ts";
+import { textDialects } from "../dialect/index.ts";
+import type { Outline } from "../dialect/json/outline.ts";
+import { type JsonRecord, UnreadableReplyError } from "../dialect/json/value.ts";
+import {
+  askForSummary,
+  asksForCompaction,
+  compactBody,
+  CompactionRewriter,
+  compactReplies,
+} from "../dialect/responses/compaction.ts";
+import {
   TranslatedStream,
   translateReply,
   translateToStream,
+  type Translation,
 } from "../dialect/translate.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Outline } from "../dialect/json/outline.ts";
-import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
-import { applyEdits, namedModel } from "../dialect/body-members.ts";
 import {
-  withMemberName,
-  memberNameOf,
-  refuseDropped,
-  toolRestorer,
-  vendorDialect,
-  toVendorError,
-} from "./translation.ts";
+  checkRequest,
+  forwarded,
+  hasRoutingMembers,
+  memberList,
+  replyHeaders,
+  type RoutingWishes,
+  takeRoutingMembers,
+} from "./headers.ts";
+import { estimateTokens } from "./metering.ts";
 import {
-  type RequestSummary,
   CallAdapter,
   type CostWriter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
   type Recalled,
-  type VendorRefusal,
   type ReplyHead,
+  type RequestSummary,
+  type VendorRefusal,
   type WholeReply,
 } from "./pipeline/adapter.ts";
-import { checkRequest, forwarded, memberList, replyHeaders } from "./headers.ts";
-import { conversationOf } from "./conversation.ts";
-import { estimateTokens } from "./metering.ts";
 import type { Conversation } from "./routing/affinity.ts";
 import { readPreferences } from "./routing/preferences.ts";
-import { hasRoutingMembers, takeRoutingMembers, type RoutingWishes } from "./routing-members.ts";
-import { requestSize } from "./tokens/request-size.ts";
+import { inputItems, listedItems } from "./state/input-items.ts";
+import { ReasoningCollector, recallReasoning } from "./state/reasoning.ts";
 import {
-  storeResponse,
-  storedElsewhere,
-  recallResponses,
   type CallState,
   type RecalledRequest,
+  recallResponses,
+  storedElsewhere,
+  storeResponse,
 } from "./state/responses-memory.ts";
-import { ReasoningCollector, recallReasoning } from "./state/reasoning.ts";
+import { requestSize } from "./tokens/request-tokens.ts";
+import {
+  memberNameOf,
+  refuseDropped,
+  repeated,
+  toolRestorer,
+  toVendorError,
+  replyDecoder,
+  vendorDialect,
+  withMemberName,
+} from "./translation.ts";
 
-/** Options of {@link WireAdapter}. */
-export interface WireAdapterOptions {
-  readonly request: ExchangeRequest;
-  /** The gateway's id of the call, a UUID. */
-  readonly callId: string;
-  readonly accountId: string;
-  /** The state that outlives a call. */
-  readonly state: CallState;
-}
-
-/** Members of the responses style that the gateway implements itself: dropping them loses nothing. */
-const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
-
+/** The caller's side of a call whose body is in a wire style. */
 export class WireAdapter extends CallAdapter<Buffer> {
-  readonly #options: WireAdapterOptions;
+  readonly #options: WireOptions;
 
-  constructor(options: WireAdapterOptions) {
+  constructor(options: WireOptions) {
     super();
     this.#options = options;
   }
@@ -108,6 +118,21 @@ export class WireAdapter extends CallAdapter<Buffer> {
   }
 }
 
+// A request in a wire style and its replies: relayed unchanged, or translated.
+
+/** Options of {@link WireRequest}. */
+interface WireOptions {
+  readonly request: ExchangeRequest;
+  /** The gateway's id of the call, a UUID. */
+  readonly callId: string;
+  readonly accountId: string;
+  /** The state that outlives a call. */
+  readonly state: CallState;
+}
+
+/** Members of the responses style that the gateway implements itself: dropping them loses nothing. */
+const gatewayMembers: ReadonlySet<string> = new Set(["store", "metadata", "previous_response_id"]);
+
 /** The body to send, and facts of the body that the client sent. */
 interface RequestBody {
   /** The body with its references resolved. */
@@ -122,17 +147,18 @@ interface RequestBody {
   readonly wishes: RoutingWishes;
 }
 
+/** A request that says nothing about routing. */
 const noWishes: RoutingWishes = {};
 
 /** A request in a wire style that has been read. */
-export class WireRequest extends ReadRequest<Buffer> {
+class WireRequest extends ReadRequest<Buffer> {
   readonly text: TextRequest & Pick<RequestSummary, "storedBytes">;
   override readonly dialect: Dialect;
   override readonly query: string;
   override readonly isLimitRequired: boolean;
   override readonly droppedOfReply: string[] = [];
   override readonly wishes: RoutingWishes;
-  readonly #options: WireAdapterOptions;
+  readonly #options: WireOptions;
   readonly #style: TextDialect;
   readonly #read: RequestBody;
   readonly #created = secondsSince1970();
@@ -141,7 +167,7 @@ export class WireRequest extends ReadRequest<Buffer> {
   #generation: Generation | undefined;
 
   /** @throws GatewayError INVALID_REQUEST */
-  constructor(options: WireAdapterOptions, read: RequestBody) {
+  constructor(options: WireOptions, read: RequestBody) {
     super();
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;
@@ -152,6 +178,7 @@ export class WireRequest extends ReadRequest<Buffer> {
     this.query = query;
     this.isLimitRequired = this.#style.isLimitRequired === true;
     const text = this.#style.readRequest(read.body, { alwaysStream, platformAliases });
+    if (options.request.compact) checkCompactRequest(text);
     const { storedBytes = 0 } = read;
     this.text =
       storedBytes === 0 ? text : { ...text, bytes: text.bytes + storedBytes, storedBytes };
@@ -185,6 +212,8 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { dialect } = planned;
     const { state, accountId, request } = this.#options;
     if (this.dialect === Dialect.RESPONSES) {
+      // A compacted conversation is no response, and goes into the next request itself.
+      if (request.compact) return undefined;
       return storeResponse(state.responses, {
         accountId,
         model: this.text.model,
@@ -202,18 +231,19 @@ export class WireRequest extends ReadRequest<Buffer> {
   prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
     const { text } = this;
     const { body } = this.#read;
-    const { headers: sentHeaders, strict } = this.#options.request;
+    const { headers: sentHeaders, strict, compact } = this.#options.request;
     const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
     const isOwn = planned.dialect === this.dialect;
-    const { maxToolCalls } = model;
-    const rules = { hasPrice: pricedUnits(model), maxToolCalls };
+    const { maxToolCalls, fileStores } = model;
+    const rules = { hasPrice: pricedUnits(model), maxToolCalls, fileStores };
     const { outline } = text;
     const asked = isOwn && this.#style.guard?.(body, { ...rules, isVerified: true, outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {
       const source = asBuffer(body);
       const features = asked || undefined;
       const sent = text.forVendor(planned.route, features?.edits);
-      return { headers, body: sent, source, dropped: [], features };
+      const send = compact ? compactBy(this, planned, { headers, body: sent }) : undefined;
+      return { headers, body: sent, source, dropped: [], features, send };
     }
     const { encoded, features } = this.#encoded(planned, {
       model: planned.route.model,
@@ -229,6 +259,10 @@ export class WireRequest extends ReadRequest<Buffer> {
     if (strict) refuseDropped(dropped);
     // The client's headers win in its own style, as in a relayed request.
     const sent = isOwn ? { ...encoded.headers, ...headers } : encoded.headers;
+    if (isOwn && compact) {
+      const reduced = { headers: sent, body: [compactBody(encoded.body)] };
+      return { ...reduced, dropped, features, send: compactBy(this, planned, reduced) };
+    }
     const sentBody = applyEdits(encoded.body, features?.edits ?? []);
     return { headers: sent, body: sentBody, size: () => encoded.outline(), dropped, features };
   }
@@ -292,10 +326,11 @@ export class WireRequest extends ReadRequest<Buffer> {
     readonly encoded: EncodedRequest;
     readonly features: BilledFeatures | undefined;
   } {
-    const generation = this.#decoded();
     try {
+      const generation = this.#askedOf(dialect);
       const codec = vendorDialect(dialect);
       const encoded = codec.encodeRequest(generation, target);
+      ownStops(codec, generation.stop);
       const features = codec.guard?.(encoded.body, {
         ...rules,
         isVerified: true,
@@ -308,25 +343,43 @@ export class WireRequest extends ReadRequest<Buffer> {
     }
   }
 
-  #translation({ dialect }: PlannedRoute): Translation {
+  /** The request for a vendor of a style: one that cannot compact is asked for a summary. */
+  #askedOf(dialect: Dialect | undefined): Generation {
     const generation = this.#decoded();
+    return dialect !== this.dialect && this.#isCompaction ? askForSummary(generation) : generation;
+  }
+
+  get #isCompaction(): boolean {
+    if (this.dialect !== Dialect.RESPONSES) return false;
+    return this.#options.request.compact || asksForCompaction(this.#decoded());
+  }
+
+  #translation(planned: PlannedRoute): Translation {
+    const generation = this.#decoded();
+    const { callId: id, request } = this.#options;
+    const { reportCost } = request;
+    const callId = id.replaceAll("-", "");
     if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
     return {
-      vendor: vendorDialect(dialect),
-      caller: this.#style,
+      vendor: replyDecoder(planned, generation),
+      caller: request.compact
+        ? compactReplies(this.#style, userMessages(this.#read.body, callId))
+        : this.#style,
       tools: toolRestorer(generation),
       watcher: this.#collector,
-      charged: (reported, textBytes) => {
+      rewriter: this.#isCompaction ? new CompactionRewriter(callId) : undefined,
+      charged: (reported, textBytes, isInputOwed) => {
         const inputTokens = reported === undefined ? this.#typicalTokens() : 0;
-        return this.meter({ reported, inputTokens, textBytes, isComplete: true }).usage;
+        return this.meter({ reported, inputTokens, textBytes, isComplete: true, isInputOwed })
+          .usage;
       },
       options: {
         model: this.#shownModel,
-        callId: this.#options.callId.replaceAll("-", ""),
+        callId,
         created: this.#created,
         now: secondsSince1970,
         inputTokens: this.#typicalTokens(),
-        generation: this.#withPreviousId(generation),
+        generation: repeated(generation, { previous: this.#read.previous, reportCost }),
         onDropped: (name) => {
           // The collector stores the seal for the client: it is not lost.
           if (name === "reasoning.seal" && this.#collector !== undefined) return;
@@ -341,18 +394,6 @@ export class WireRequest extends ReadRequest<Buffer> {
     const { bytes, outline } = this.text;
     const { mediaBytes, mediaTokens } = requestSize(outline);
     return Math.max(1, mediaTokens + estimateTokens(Math.max(0, bytes - mediaBytes)));
-  }
-
-  /** What the reply repeats: the request as the client sent it. */
-  #withPreviousId(asked: Generation): Generation {
-    const { previous } = this.#read;
-    const { reportCost } = this.#options.request;
-    // The cost is a member of the usage.
-    const generation = reportCost ? { ...asked, includeUsage: true } : asked;
-    if (previous === undefined) return generation;
-    const json = JSON.stringify(previous);
-    const extra = create(ExtraSchema, { name: "previous_response_id", json });
-    return { ...generation, extras: [...generation.extras, extra] };
   }
 
   /** The decoded request: decoded once, and only where a vendor speaks another style. */
@@ -396,4 +437,124 @@ function styleOf(dialect: Dialect): TextDialect {
     ErrorCode.INVALID_REQUEST,
     "dialect: send one that supports text generation",
   );
+}
+
+// What `POST /v1/responses/compact` asks for, by a vendor that compacts or by a translation.
+
+/** @throws GatewayError INVALID_REQUEST for what a compaction cannot be */
+function checkCompactRequest({ stream, isBackground }: TextRequest): void {
+  for (const [name, isAsked] of Object.entries({ stream, background: isBackground })) {
+    if (isAsked !== true) continue;
+    throw invalid(name, `"${name}" is not supported by a compaction: leave it out, or send false`);
+  }
+}
+
+/** Sends a compaction to a vendor that has an endpoint for it. */
+function compactBy(
+  { dialect, query }: Pick<ReadRequest<Buffer>, "dialect" | "query">,
+  { route: { model } }: PlannedRoute,
+  sent: Pick<PreparedCall, "headers" | "body">,
+): PreparedCall["send"] {
+  const call = { ...sent, dialect: present(dialect), model, query, stream: false };
+  return (vendor, signal) => present(vendor.compact).send({ ...call, signal });
+}
+
+/** The user's messages, which a compacted conversation keeps, each complete with its id. */
+function userMessages(body: Uint8Array, callId: string): readonly JsonRecord[] {
+  const { input } = JSON.parse(asBuffer(body).toString("utf8")) as JsonRecord;
+  return listedItems(
+    inputItems(input).filter(({ role }) => role === "user"),
+    callId,
+  );
+}
+
+// Recognises the conversation that a request in a wire style continues.
+
+/** Members of a body that name it, at the top level. */
+const idMembers: ReadonlySet<string> = new Set(["prompt_cache_key", "session_id"]);
+
+/** Members of a body that come before its first message. */
+const preambleMembers: ReadonlySet<string> = new Set(["system", "instructions"]);
+
+const idCharsMax = 512;
+
+/**
+ * The conversation of a request: by what its client says, else by its first messages; `undefined`: it has none.
+ *
+ * @param headers by lower-case name
+ */
+function conversationOf(
+  body: Buffer,
+  { members }: Outline,
+  headers: Readonly<Record<string, string>>,
+): Conversation | undefined {
+  const id = namedId(body, members, headers);
+  if (id !== undefined) return { id: id.slice(0, idCharsMax), isFirst: false };
+  const parts: Buffer[] = [];
+  let isFirst = true;
+  for (const { key, valueStart, valueEnd } of members) {
+    if (preambleMembers.has(key)) parts.push(body.subarray(valueStart, valueEnd));
+    if (key !== "messages" && key !== "input") continue;
+    const end = firstUserEnd(body, valueStart, valueEnd);
+    parts.push(body.subarray(valueStart, end.at));
+    isFirst = end.isLast;
+  }
+  return parts.length === 0 ? undefined : { id: Buffer.concat(parts), isFirst };
+}
+
+function namedId(
+  body: Buffer,
+  members: Outline["members"],
+  headers: Readonly<Record<string, string>>,
+): string | undefined {
+  for (const name of conversationHeaders) {
+    const value = headers[name];
+    if (value !== undefined && value !== "") return value;
+  }
+  for (const { key, valueStart, valueEnd } of members) {
+    if (idMembers.has(key)) {
+      const id: unknown = JSON.parse(body.toString("utf8", valueStart, valueEnd));
+      if (typeof id === "string" && id !== "") return id;
+    } else if (key === "metadata") {
+      const metadata: unknown = JSON.parse(body.toString("utf8", valueStart, valueEnd));
+      const { user_id: id } = (metadata ?? {}) as { user_id?: unknown };
+      if (typeof id === "string" && id !== "") return id;
+    }
+  }
+  return undefined;
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const openers = new Set([0x5b, 0x7b]);
+const closers = new Set([0x5d, 0x7d]);
+
+/** Where the first message of the user ends, and whether it is the last message. A text counts as one message. */
+function firstUserEnd(
+  body: Buffer,
+  start: number,
+  end: number,
+): { readonly at: number; readonly isLast: boolean } {
+  let depth = 0;
+  let elementStart = start + 1;
+  let isInText = false;
+  for (let at = start; at < end; at++) {
+    const byte = body[at] ?? 0;
+    if (isInText) {
+      if (byte === backslash) at++;
+      else if (byte === quote) isInText = false;
+    } else if (byte === quote) isInText = true;
+    else if (openers.has(byte)) depth++;
+    else if (closers.has(byte)) depth--;
+    else if (byte === comma && depth === 1) {
+      if (isOfUser(body, elementStart, at)) return { at, isLast: false };
+      elementStart = at + 1;
+    }
+  }
+  return { at: end - 1, isLast: true };
+}
+
+const userRole = /"role"\s*:\s*"user"/;
+
+function isOfUser(body: Buffer, start: number, end: number): boolean {
+  return userRole.test(body.toString("latin1", start, end));
 }

@@ -8,7 +8,8 @@
  * harmless. Transactions longer than the window rely on the notification, which is sent at commit.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { Client } from "pg";
+import type { Client } from "pg";
+import { type DatabaseAddress, toServers } from "../db/servers.ts";
 
 /** Pause after a heartbeat, in milliseconds. */
 const heartbeatMs = 300;
@@ -48,7 +49,7 @@ interface ChangeRow {
 /** Options of a {@link ChangeFeed}. */
 export interface ChangeFeedOptions {
   /** Database URL. Contains a password: never log it. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   /**
    * Called with the id of a key or account that was created, changed or deleted. It does not say which of the two.
    */
@@ -136,8 +137,7 @@ export class ChangeFeed {
   }
 
   #createClient(lost: AbortController): Client {
-    const client = new Client({
-      connectionString: this.#options.url,
+    const client = toServers(this.#options.url).createClient({
       connectionTimeoutMillis: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,

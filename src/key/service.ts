@@ -12,9 +12,8 @@ import type {
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
-import { admitCaller } from "../core/access.ts";
+import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
-import { callerKey, type Caller } from "../core/caller.ts";
 import { type Budgets, budgetFacts } from "../core/budgets.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
@@ -35,7 +34,7 @@ import {
 } from "./state.ts";
 
 /** Options of {@link createKeyService}. */
-interface KeyServiceOptions {
+export interface KeyServiceOptions {
   readonly orm: MikroORM;
   /** Whether an account exists; answered by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;

@@ -3,44 +3,46 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
+import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
 import type { BilledFeatures } from "../dialect/billed-features.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
+import { EventDataReader } from "../dialect/sse/event-stream.ts";
 import { asJob } from "../inference/job-reply.ts";
-import { detachedReadMs } from "../inference/upstream.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
-  type RequestSummary,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
   type Recalled,
-  type VendorRefusal,
   type ReplyHead,
   type ReplyStream,
+  type RequestSummary,
+  type VendorRefusal,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
+import { detachedReadMs } from "../inference/upstream.ts";
+import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
+import type { VendorBody, VendorReply } from "../vendor/reply.ts";
 import type { Vendor } from "../vendor/vendor.ts";
-import type { VendorReply } from "../vendor/reply.ts";
-import { type NativeContext } from "./context.ts";
-import { outwardAddresses, type NativeExchange } from "./mount.ts";
-import { unwrapFirstEventError } from "./first-event.ts";
+import type { NativeContext } from "./context.ts";
 import {
   checkModel,
+  findNamed,
   madeUnits,
-  namedModel,
   type NamedModel,
   type NativeModel,
   noSuchModel,
   unitsOf,
 } from "./models.ts";
+import { type NativeExchange, outwardAddresses } from "./mount.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkReferences, claimObjects } from "./store.ts";
-import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 
 /** A native call for the pipeline. Reads the request as its vendor's route declares it. */
 export class NativeAdapter extends CallAdapter<Buffer> {
@@ -63,9 +65,10 @@ export class NativeAdapter extends CallAdapter<Buffer> {
   read(): ReadRequest<Buffer> {
     const { mount, route, request } = this.#exchange;
     request.needBody();
-    const named = namedModel(request, route.model);
+    const { named, found } = findNamed(request, route.model, (name) =>
+      this.#context.findModel(mount.vendor.name, name),
+    );
     this.#named = named;
-    const found = this.#context.findModel(mount.vendor.name, named.name);
     return new NativeRequest(this.#exchange, this.#context, { named, found });
   }
 
@@ -93,6 +96,8 @@ class NativeRequest extends ReadRequest<Buffer> {
   readonly #features: BilledFeatures | undefined;
   /** Names of objects that the reply has created. */
   readonly #made = new Set<string>();
+  /** The name of the credential that was used; empty: the vendor's only one. */
+  #credential = "";
 
   constructor(exchange: NativeExchange<NativeCallRoute>, context: NativeContext, model: Found) {
     super();
@@ -121,16 +126,18 @@ class NativeRequest extends ReadRequest<Buffer> {
   override plan(): readonly PlannedRoute[] {
     const { config } = this.#exchange.mount;
     const { route, model } = this.#found;
-    // Objects at the vendor belong to one credential: the first.
-    const credential = config.credentials?.[0]?.name;
-    const readMs = detachedReadMs(config, model);
-    return [{ route, dialect: this.dialect, detachedReadMs: readMs, credential }];
+    return [{ route, dialect: this.dialect, detachedReadMs: detachedReadMs(config, model) }];
   }
 
   /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
     if (this.#exchange.mount.api.references === undefined) return undefined;
-    return checkReferences(this.#exchange, this.#context).then(() => ({ request: this, routes }));
+    return checkReferences(this.#exchange, this.#context).then((named) => {
+      // Objects at the vendor belong to one credential.
+      const { credentials = [] } = this.#exchange.mount.config;
+      const credential = named === undefined ? undefined : named || credentials[0]?.name;
+      return { request: this, routes: routes.map((route) => ({ ...route, credential })) };
+    });
   }
 
   /** Remembers the owner of created objects: the caller may refer to them later. */
@@ -139,7 +146,8 @@ class NativeRequest extends ReadRequest<Buffer> {
     const names = [...this.#made];
     if (names.length === 0) return undefined;
     this.#made.clear();
-    const owner = { vendor: mount.config.name, accountId: caller.accountId };
+    const credential = this.#credential;
+    const owner = { vendor: mount.config.name, accountId: caller.accountId, credential };
     return mapDatabaseLoss(claimObjects(this.#context.pool, owner, names));
   }
 
@@ -149,6 +157,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     const send = async (vendor: Vendor, signal: CancelSignal): Promise<VendorReply> => {
       const { native } = vendor;
       if (native === undefined) throw new TypeError(`${vendor.name} has no form of its own`);
+      this.#credential = credentialOf(this.#exchange.mount, vendor);
       const begun = native.send({ ...sent, signal });
       const looked = begun.then((reply) => unwrapFirstEventError(vendor, reply));
       return this.#exchange.route.isJob ? asJob(looked) : looked;
@@ -193,7 +202,8 @@ class NativeRequest extends ReadRequest<Buffer> {
     if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
     const onObject =
       this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
-    const options = { meter: read, addresses: this.#addresses(), onObject };
+    const { mask } = reply;
+    const options = { meter: read, addresses: this.#addresses(), mask, onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
   }
 
@@ -240,6 +250,127 @@ class NativeRequest extends ReadRequest<Buffer> {
   }
 }
 
+function credentialOf({ byCredential }: NativeExchange["mount"], vendor: Vendor): string {
+  for (const each of byCredential.values()) if (each.vendor === vendor) return each.credential;
+  return "";
+}
+
 function times(value: number | undefined, choices: number): number {
   return (value ?? 0) * choices;
+}
+
+// Checks the first event of a vendor's stream before anything is passed on: some vendors report a fault of the operator's
+// account inside a 200 reply (R-ERR-3).
+
+/** The reply. Where its first event reports such a fault, or the reply is a refusal as an event, that event as JSON. */
+async function unwrapFirstEventError(vendor: Vendor, reply: VendorReply): Promise<VendorReply> {
+  const { status, headers, body } = reply;
+  if (!(headers["content-type"] ?? "").startsWith("text/event-stream")) return reply;
+  const isRefused = status < 200 || status > 299;
+  const { pieces, data, pending } = await firstEvent(body);
+  const told = isRefused ? status : 400;
+  const isFault = data !== undefined && vendor.faultOf?.(told, data) !== undefined;
+  if (data === undefined || (!isFault && !isRefused)) {
+    return { ...reply, body: new ResumedBody(pieces, body, pending) };
+  }
+  body.cancel();
+  const type = { "content-type": "application/json" };
+  return {
+    status: told,
+    headers: { ...headers, ...type },
+    body: new ResumedBody([reply.mask?.bytes(data) ?? data], undefined),
+  };
+}
+
+interface FirstEvent {
+  /** The bytes that were read to find it. */
+  readonly pieces: readonly Buffer[];
+  /** Its data; `undefined`: it has none, or is too long to be such a fault. */
+  readonly data: Buffer | undefined;
+  /** The read that is under way; `undefined`: none is. */
+  readonly pending?: Promise<boolean>;
+}
+
+/** Reads the first event, for a short time: a fault is reported at once, and the client of a slow reply gets its head. */
+async function firstEvent(body: VendorBody): Promise<FirstEvent> {
+  const pieces: Buffer[] = [];
+  const reader = new EventDataReader();
+  let data: string | undefined;
+  const late = new WaitLimit();
+  try {
+    for (let bytes = 0; bytes < refusalBytesMax; ) {
+      const pending = body.ready();
+      const isReady = await Promise.race([pending, late.comes]);
+      if (isReady === undefined)
+        return { pieces, data: undefined, pending: ignoreRejection(pending) };
+      if (!isReady) break;
+      const taken = body.take();
+      for (const piece of taken) bytes += piece.length;
+      pieces.push(...taken);
+      reader.read(taken, (each) => (data ??= each));
+      if (data !== undefined) return { pieces, data: Buffer.from(data) };
+    }
+    return { pieces, data: undefined };
+  } finally {
+    late.stop();
+  }
+}
+
+/** Limits the wait. A plain timer: an aborted one creates an error with its stack for each stream. */
+class WaitLimit {
+  readonly comes: Promise<undefined>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor() {
+    this.comes = new Promise((resolve) => {
+      this.#timer = setTimeout(resolve, nativeFaultWaitMs, undefined);
+    });
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Prevents an unhandled rejection: the next read reports the failure. */
+function ignoreRejection(pending: Promise<boolean>): Promise<boolean> {
+  pending.catch(() => {});
+  return pending;
+}
+
+/** A body whose beginning has been read. */
+class ResumedBody implements VendorBody {
+  #begun: readonly Buffer[];
+  readonly #body: VendorBody | undefined;
+  #pending: Promise<boolean> | undefined;
+
+  constructor(begun: readonly Buffer[], body: VendorBody | undefined, pending?: Promise<boolean>) {
+    this.#begun = begun;
+    this.#body = body;
+    this.#pending = pending;
+  }
+
+  async ready(): Promise<boolean> {
+    if (this.#begun.length > 0) return true;
+    const pending = this.#pending ?? this.#body?.ready();
+    this.#pending = undefined;
+    return (await pending) ?? false;
+  }
+
+  take(): readonly Buffer[] {
+    const begun = this.#begun;
+    this.#begun = [];
+    return begun.length > 0 ? begun : (this.#body?.take() ?? []);
+  }
+
+  async whole(bytesMax: number): Promise<Buffer> {
+    await this.#pending;
+    const begun = joinBuffers(this.take());
+    const rest = await this.#body?.whole(bytesMax);
+    return rest === undefined ? begun : joinBuffers([begun, rest]);
+  }
+
+  cancel(): void {
+    this.#body?.cancel();
+  }
 }

@@ -9,7 +9,7 @@ import type { Edit } from "../dialect/json/splice.ts";
 import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
-import { requestSize, scanSize } from "../inference/tokens/request-size.ts";
+import { boundOf, requestSize, scanSize } from "../inference/tokens/request-tokens.ts";
 import type { NativeRequest } from "../vendor/native.ts";
 
 /** The parts of an HTTP request. */
@@ -41,7 +41,7 @@ export class NativeBody implements NativeRequest {
   }
 
   get inputTokens(): number {
-    return requestSize(this.#outline ?? scanSize(this.#bytes)).bound;
+    return boundOf(requestSize(this.#outline ?? scanSize(this.#bytes)));
   }
 
   /** SHA-256 of the body: equal for a repetition. */

@@ -6,6 +6,7 @@ import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
+import type { JobRouting } from "../inference/routing/job-routing.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import type { ExternalTasks } from "../task/external.ts";
 import type { JobTracker } from "./job-tracker.ts";
@@ -24,6 +25,8 @@ export interface NativeContext {
   readonly pool: Pool;
   readonly external: ExternalTasks;
   readonly jobTracker: JobTracker;
+  /** Chooses the credentials of jobs. */
+  readonly routing: JobRouting;
   readonly links: Links;
   /** Hosts of callbacks that are exempt from the public-address rule. */
   readonly allowHosts: readonly string[];

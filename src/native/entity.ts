@@ -2,7 +2,7 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /** Whose an object of a vendor is: all customers share the operator's account there. `name`: with its collection,
- * such as `files/abc`. */
+ * such as `files/abc`. `credential`: the name of the vendor's credential that made it; empty: its only or first one. */
 export const NativeObjectEntity = defineEntity({
   name: "NativeObjectEntity",
   tableName: "native_object",
@@ -10,6 +10,7 @@ export const NativeObjectEntity = defineEntity({
     vendor: p.text().primary(),
     name: p.text().primary(),
     accountId: p.uuid(),
+    credential: p.text().default(""),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
   },
   indexes: [{ name: "native_object_create_time_index", properties: ["createTime"] }],

@@ -1,16 +1,18 @@
-/** Customers' requests about their jobs: poll, cancel, list. */
+/** Customers' requests about their jobs (poll, cancel, list), and about the models that they may use. */
 import { HttpFailure } from "../http/failure.ts";
 import { failureError } from "../inference/upstream-refusal.ts";
 import type {
   NativeCancelRoute,
   NativeListRoute,
+  NativeModelsRoute,
   NativePassRoute,
   NativePollRoute,
 } from "../vendor/native.ts";
 import { VendorReplyError } from "../vendor/task.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { NativeContext } from "./context.ts";
-import type { NativeExchange } from "./mount.ts";
+import { type NativeExchange, withCredential } from "./mount.ts";
+import { listNative } from "./models.ts";
 import { checkOwned, noSuchObject, findJob, listJobs, type NativeJob } from "./store.ts";
 import { pass } from "./pass.ts";
 import { parseObject } from "./reply-stream.ts";
@@ -26,8 +28,10 @@ export async function poll(
   const id = route.id(request);
   const job = await ownJob(exchange, context, id);
   if (job === undefined) {
-    await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
-    await pass({ ...exchange, route: jobPass(exchange, undefined, undefined) }, context);
+    const name = `${route.task.collection}/${id}`;
+    const own = withCredential(mount, await checkOwned(exchange, context, [name]));
+    const passing = jobPass(exchange, undefined, undefined);
+    await pass({ ...exchange, mount: own, route: passing }, context);
   } else if (route.livePath === undefined) {
     const { body } = await mapTrackerFailure(context.jobTracker.refresh(mount, job, route.task));
     const json = parseObject(body.toString("utf8"));
@@ -45,11 +49,13 @@ async function passLive(
 ): Promise<void> {
   const { mount, route } = exchange;
   const { pending, task } = route;
+  // A client asks for a result because it was told of the end, which may be more recent than the kept report.
   const isOver =
     pending === undefined ||
-    (await mapTrackerFailure(context.jobTracker.refresh(mount, job, task))).isOver;
+    (await mapTrackerFailure(context.jobTracker.refreshNow(mount, job, task))).isOver;
   if (isOver) {
-    await pass({ ...exchange, route: jobPass(exchange, job, route.livePath) }, context);
+    const own = withCredential(mount, job.credential);
+    await pass({ ...exchange, mount: own, route: jobPass(exchange, job, route.livePath) }, context);
   } else {
     const { status, json } = pending;
     await answer(exchange, context, { body: Buffer.from(JSON.stringify(json)), status });
@@ -81,15 +87,17 @@ export async function cancel(
   exchange: NativeExchange<NativeCancelRoute>,
   context: NativeContext,
 ): Promise<void> {
-  const { route, request } = exchange;
+  const { mount, route, request } = exchange;
   const id = route.id(request);
   const job = await ownJob(exchange, context, id);
-  if (job === undefined) await checkOwned(exchange, context, [`${route.task.collection}/${id}`]);
+  const name = `${route.task.collection}/${id}`;
+  const credential = job?.credential ?? (await checkOwned(exchange, context, [name]));
   const onWhole = async (body: Buffer): Promise<void> => {
     if (job !== undefined) await context.jobTracker.recordAnswer(job, route.task, body);
   };
   const passing = jobPass(exchange, job, route.task.cancel?.path);
-  await pass({ ...exchange, route: passing }, context, onWhole);
+  const own = withCredential(mount, credential);
+  await pass({ ...exchange, mount: own, route: passing }, context, onWhole);
 }
 
 /** Lists the caller's jobs from the kept reports: the vendor's own list has those of all customers. */
@@ -117,6 +125,17 @@ export async function list(
   const next = last && `${url}${exchange.path}?${route.cursor}=${last}`;
   const texts = page.flatMap(({ body }) => (body === null ? [] : [body.toString("utf8")]));
   await answer(exchange, context, { body: Buffer.from(route.body(texts, next)) });
+}
+
+/** Lists the models of this vendor that the caller may use (R-AUTH-5). */
+export async function listModels(
+  exchange: NativeExchange<NativeModelsRoute>,
+  context: NativeContext,
+): Promise<void> {
+  const { mount, route, caller } = exchange;
+  const allowed = context.catalogue.list(caller);
+  const models = listNative(context.findModel, mount.config.name, allowed);
+  await answer(exchange, context, { body: Buffer.from(route.body(models)) });
 }
 
 /** The caller's job; `undefined`: the id is no job. @throws GatewayError NOT_FOUND where it is another account's */

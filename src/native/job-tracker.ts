@@ -14,7 +14,7 @@ import {
   type VendorTasks,
   VendorReplyError,
 } from "../vendor/task.ts";
-import type { NativeMount } from "./mount.ts";
+import { type NativeMount, withCredential } from "./mount.ts";
 import { parseObject } from "./reply-stream.ts";
 import {
   claimObjects,
@@ -48,6 +48,8 @@ export interface JobTrackerOptions {
 export interface JobTracker {
   /** Reads the state of a job. @throws HttpFailure, VendorReplyError where the vendor fails and no report is kept */
   refresh(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
+  /** As `refresh`, but never from the kept report of a running job: the caller may know of its end already. */
+  refreshNow(mount: NativeMount, job: NativeJob, task: NativeTask): Promise<JobReport>;
   /** Keeps a vendor's reply that came with another request, such as a cancel. */
   recordAnswer(job: NativeJob, task: NativeTask, body: Buffer): Promise<void>;
   /** The task interface of a vendor's jobs, for workers. */
@@ -60,15 +62,23 @@ const requestTimeoutMs = 30_000;
 /** Creates the job tracker. */
 export function createJobTracker(options: JobTrackerOptions): JobTracker {
   const refreshes = new Map<string, Promise<JobReport>>();
+  const { refreshMs = nativeRefreshMs } = options;
+  const start = (lookup: JobLookup, maxAgeMs: number): Promise<JobReport> => {
+    const { task_id: id } = lookup.job;
+    const look = refreshJob(lookup, maxAgeMs, options).finally(() => {
+      if (refreshes.get(id) === look) refreshes.delete(id);
+    });
+    refreshes.set(id, look);
+    return look;
+  };
   const tracker: JobTracker = {
-    refresh(mount, job, task) {
-      const running = refreshes.get(job.task_id);
-      if (running !== undefined) return running;
-      const look = refreshJob({ mount, job, task }, options).finally(() =>
-        refreshes.delete(job.task_id),
-      );
-      refreshes.set(job.task_id, look);
-      return look;
+    refresh: (mount, job, task) =>
+      refreshes.get(job.task_id) ?? start({ mount, job, task }, refreshMs),
+    async refreshNow(mount, job, task) {
+      // A request that is under way may have been answered before the end.
+      const running = await refreshes.get(job.task_id)?.catch(() => undefined);
+      if (running?.isOver) return running;
+      return refreshes.get(job.task_id) ?? start({ mount, job, task }, 0);
     },
     recordAnswer: (job, task, body) => recordAnswer({ job, task }, body, options),
     tasksOf: (mount) => vendorTasks(mount, tracker, options),
@@ -84,14 +94,17 @@ interface JobLookup {
 
 async function refreshJob(
   { mount, job, task }: JobLookup,
+  maxAgeMs: number,
   options: JobTrackerOptions,
 ): Promise<JobReport> {
   const kept = job.body === null ? undefined : readReport(job.body, task);
-  const { refreshMs = nativeRefreshMs } = options;
-  const isFresh = (job.age_ms ?? Number.POSITIVE_INFINITY) < refreshMs;
+  const isFresh = (job.age_ms ?? Number.POSITIVE_INFINITY) < maxAgeMs;
   if (kept?.isOver || (kept !== undefined && isFresh)) return kept;
   try {
-    const body = await request(mount, { method: "GET", target: task.path(...idsOf(job)) });
+    const body = await request(withCredential(mount, job.credential), {
+      method: "GET",
+      target: task.path(...idsOf(job)),
+    });
     await recordAnswer({ job, task }, body, options);
     return readReport(body, task);
   } catch (error) {
@@ -149,7 +162,8 @@ async function recordAnswer(
   { pool, onNews }: JobTrackerOptions,
 ): Promise<void> {
   const json = parseObject(body.toString("utf8"));
-  const owner = { vendor: job.vendor, accountId: job.account_id };
+  const { vendor, account_id: accountId, credential } = job;
+  const owner = { vendor, accountId, credential };
   // Before a client can refer to them.
   await claimObjects(pool, owner, (json && task.creates?.(json)) ?? []);
   const { isOver, isJob } = readReport(body, task);
@@ -181,11 +195,12 @@ function vendorTasks(
     if (job === undefined || task === undefined) throw new VendorReplyError(404, `no job ${id}`);
     return { job, task };
   };
-  const newsOf = (body: Buffer, task: NativeTask): TaskUpdate => {
+  const newsOf = (body: Buffer, { job, task }: Pick<JobLookup, "job" | "task">): TaskUpdate => {
     const json = parseObject(body.toString("utf8"));
     if (json === undefined)
       throw new VendorReplyError(200, "answered with something else than a job");
-    return task.readUpdate(json, mount.transport.headersFor);
+    const { headersFor } = withCredential(mount, job.credential).transport;
+    return task.readUpdate(json, headersFor, job.asked ?? {});
   };
   return {
     resubmit: "blind",
@@ -194,7 +209,7 @@ function vendorTasks(
     submit: () => Promise.reject(new TypeError("jobs are submitted by their clients")),
     async poll(id) {
       const { job, task } = await find(id);
-      const news = newsOf((await tracker.refresh(mount, job, task)).body, task);
+      const news = newsOf((await tracker.refresh(mount, job, task)).body, { job, task });
       const isOver = news.status !== "running";
       return isOver && task.result !== undefined ? await resultNews(mount, job, task.result) : news;
     },
@@ -202,7 +217,7 @@ function vendorTasks(
       const { job, task } = await find(id);
       if (task.cancel === undefined) return "too_late";
       const { method, path } = task.cancel;
-      const { status: answered, body } = await answerOf(mount, {
+      const { status: answered, body } = await answerOf(withCredential(mount, job.credential), {
         method,
         target: path(...idsOf(job)),
       });
@@ -210,7 +225,7 @@ function vendorTasks(
       if (answered < 200 || answered > 299) throw troubleOf(mount, answered, body);
       await tracker.recordAnswer(job, task, body);
       if (!readReport(body, task).isJob) return "requested";
-      const { status } = newsOf(body, task);
+      const { status } = newsOf(body, { job, task });
       if (status === "cancelled") return "cancelled";
       return status === "running" ? "requested" : "too_late";
     },
@@ -228,7 +243,8 @@ async function resultNews(
   result: NonNullable<NativeTask["result"]>,
 ): Promise<TaskUpdate> {
   const target = result.path(...idsOf(job));
-  const { status, headers, body } = await answerOf(mount, { method: "GET", target });
+  const own = withCredential(mount, job.credential);
+  const { status, headers, body } = await answerOf(own, { method: "GET", target });
   const trouble = troubleOf(mount, status, body);
   if (trouble.fault !== undefined) throw trouble;
   return result.readUpdate({

@@ -1,7 +1,7 @@
 /** The native room's background job: objects and jobs that vendors no longer keep are deleted. */
 import type { Pool } from "pg";
 import { nativeObjectTtlMs, taskKeptMs } from "../config/limits.ts";
-import { periodic, type PeriodicJobs } from "../core/periodic.ts";
+import { periodic, type PeriodicJobs } from "../core/async.ts";
 
 /** The jobs of a process. Every process may run them. */
 export interface NativeJobs extends PeriodicJobs {

@@ -1,12 +1,17 @@
-/** Finds the model of a native request, by the platform's name or the vendor's, and checks its type and units. Pure. */
+/** Finds and lists the models of native requests, by the platform's names or the vendor's, and checks types and units. Pure. */
 import type { JsonValue } from "@bufbuild/protobuf";
-import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { UnitUsage } from "../billing/prices/price.ts";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { UnitUsage } from "../billing/prices/pricing.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
-import type { NativeMeter, NativeModelAt, NativeRequest } from "../vendor/native.ts";
+import type {
+  NativeListedModel,
+  NativeMeter,
+  NativeModelAt,
+  NativeRequest,
+} from "../vendor/native.ts";
 
 /** A model, and its route to the vendor. */
 export interface NativeModel {
@@ -33,6 +38,23 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   return (vendor, name) => found.get(place(vendor, name));
 }
 
+/** The models of a vendor that a native request can name, one entry for each name. @param models those that the caller may use */
+export function listNative(
+  find: FindNativeModel,
+  vendor: string,
+  models: readonly ModelConfig[],
+): readonly NativeListedModel[] {
+  const listed = new Map<string, NativeListedModel>();
+  for (const model of models) {
+    for (const route of model.routes.filter((each) => each.vendor === vendor)) {
+      const isOwn = find(vendor, route.model)?.model === model;
+      const name = isOwn ? route.model : model.key;
+      listed.set(name, { name, model });
+    }
+  }
+  return [...listed.values()];
+}
+
 /** 404 for a model that this vendor does not serve. */
 export function noSuchModel(name: string): GatewayError {
   const shown = name.length <= 100 ? name : `${name.slice(0, 100)}…`;
@@ -52,8 +74,26 @@ export interface NamedModel {
   readonly prefix: string;
 }
 
+/** Reads the model name of a request, and finds the model. @throws GatewayError INVALID_REQUEST */
+export function findNamed(
+  request: NativeRequest,
+  at: NativeModelAt,
+  find: ModelLookup["find"],
+): { readonly named: NamedModel; readonly found: NativeModel | undefined } {
+  const named = namedModel(request, at);
+  const found = find(named.name);
+  const selected = at.in === "path" && at.selector ? request.member(at.selector) : undefined;
+  if (typeof selected !== "string") return { named, found };
+  const name = `${named.name}/${selected}`;
+  const inner = find(name);
+  if (inner?.route.model === name) return { named: { ...named, name }, found: inner };
+  // The app's own price is not that of each of its language models.
+  const isOther = found === undefined || found.model.type === ModelType.TEXT;
+  return isOther ? { named: { ...named, name }, found: undefined } : { named, found };
+}
+
 /** Reads the model name of a request. @throws GatewayError INVALID_REQUEST */
-export function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
+function namedModel(request: NativeRequest, at: NativeModelAt): NamedModel {
   if (at.in === "path") return { name: request.groups[at.group] ?? "", prefix: "" };
   const [usual = "model"] = at.members;
   const named = at.members.filter((name) => (request.member(name) ?? null) !== null);
@@ -82,8 +122,7 @@ export function checkedModel(
   at: NativeModelAt,
   { find, authorize }: ModelLookup,
 ): NativeModel & { readonly named: NamedModel } {
-  const named = namedModel(request, at);
-  const found = find(named.name);
+  const { named, found } = findNamed(request, at, find);
   if (found === undefined) throw noSuchModel(named.name);
   authorize(found.model.key);
   return { ...found, named };

@@ -3,7 +3,7 @@ import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
-import type { PriceBook } from "../billing/prices/price-book.ts";
+import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { nativePayloadBytesMax } from "../config/limits.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -12,9 +12,9 @@ import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
+import type { Upstream } from "../inference/upstream.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import { createExternalTasks } from "../task/external.ts";
-import { createPricing } from "../billing/prices/pricing.ts";
 import { notifyTask } from "../task/notify.ts";
 import type { TaskRow } from "../task/task-row.ts";
 import type { TransitionOptions } from "../task/transition.ts";
@@ -37,6 +37,7 @@ export interface NativeRoomOptions {
   readonly config: Config;
   readonly settings: Pick<Settings, "publicUrl">;
   readonly vendors: ReadonlyMap<string, Vendor>;
+  readonly upstream: Pick<Upstream, "targets" | "jobs">;
   readonly prices: PriceBook;
   /** 32 bytes. */
   readonly masterKey: Uint8Array;
@@ -86,7 +87,8 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const external = createExternalTasks({ ...needs, pricing: createPricing(prices) });
   const { allowHosts } = config.webhooks;
   const findModel = createFindNativeModel(config.models.values());
-  const common = { vendors, findModel, pool, external, jobTracker, links, allowHosts, publicUrl };
+  const { jobs: routing } = options.upstream;
+  const context = { vendors, findModel, pool, external, jobTracker, links, allowHosts, publicUrl };
   return {
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({
       prefix,
@@ -113,7 +115,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
     notify,
     jobs: createNativeJobs(pool, (message, fields) => log.warn(fields, message)),
     serve(parts) {
-      const handlers = createNativeHandlers({ ...parts, ...common, metrics, log });
+      const handlers = createNativeHandlers({ ...parts, ...context, routing, metrics, log });
       return { handlers, service: serve(NativeService, createNativeService(handlers)) };
     },
     servedAt(urls) {
@@ -127,22 +129,33 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
 function mountsOf({
   config,
   vendors,
-}: Pick<NativeRoomOptions, "config" | "vendors">): ReadonlyMap<string, NativeMount> {
+  upstream,
+}: Pick<NativeRoomOptions, "config" | "vendors" | "upstream">): ReadonlyMap<string, NativeMount> {
   const found = new Map<string, NativeMount>();
   for (const [name, vendor] of vendors) {
     const own = config.vendors.get(name);
     const api = vendorKinds[own?.kind ?? ""]?.native;
     const { native: transport } = vendor;
     if (!own?.nativePrefix || api === undefined || transport === undefined) continue;
-    found.set(own.nativePrefix, {
+    const byCredential = new Map<string, NativeMount>();
+    const first = {
       prefix: own.nativePrefix,
       vendor,
       config: own,
       api,
       transport,
+      credential: "",
+      byCredential,
       requestHeaders: headerList(api.requestHeaders),
       responseHeaders: headerList(api.responseHeaders),
-    });
+    };
+    found.set(own.nativePrefix, first);
+    const { credentials = [] } = upstream.targets.vendor(name) ?? {};
+    if (credentials.length < 2) continue;
+    for (const { credential, client } of credentials) {
+      const { native = transport } = client;
+      byCredential.set(credential, { ...first, vendor: client, transport: native, credential });
+    }
   }
   return found;
 }

@@ -20,8 +20,17 @@ export interface NativeMount {
   readonly config: VendorConfig;
   readonly api: NativeApi;
   readonly transport: NativeTransport;
+  /** The name of its credential; empty: the vendor's only or first one. */
+  readonly credential: string;
+  /** The same vendor with each of its credentials, where there are several. */
+  readonly byCredential: ReadonlyMap<string, NativeMount>;
   readonly requestHeaders: HeaderList;
   readonly responseHeaders: HeaderList;
+}
+
+/** The mount with the credential to which an object or a job belongs. @param credential empty: the first */
+export function withCredential(mount: NativeMount, credential: string): NativeMount {
+  return mount.byCredential.get(credential) ?? mount;
 }
 
 /** One request with its route. */

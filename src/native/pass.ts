@@ -10,7 +10,7 @@ import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import { type NativeContext } from "./context.ts";
-import { outwardAddresses, type NativeExchange, type NativeSink } from "./mount.ts";
+import { outwardAddresses, type NativeExchange, type NativeSink, withCredential } from "./mount.ts";
 import { checkedModel } from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
@@ -22,15 +22,19 @@ type OnWhole = (body: Buffer) => Promise<void>;
 
 /** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not read */
 export async function pass(
-  exchange: NativeExchange<NativePassRoute>,
+  given: NativeExchange<NativePassRoute>,
   context: NativeContext,
   onWhole?: OnWhole,
 ): Promise<void> {
-  const { route, request } = exchange;
-  const change = modelChange(exchange, context);
-  if (change !== undefined) await checkReferences(exchange, context);
-  if (route.ownedName !== undefined)
-    await checkOwned(exchange, context, [route.ownedName(request)]);
+  const { route, request } = given;
+  const change = modelChange(given, context);
+  let credential = change && (await checkReferences(given, context));
+  if (route.ownedName !== undefined) {
+    credential = await checkOwned(given, context, [route.ownedName(request)]);
+  }
+  // What a vendor stores belongs to one credential.
+  const mount = credential === undefined ? given.mount : withCredential(given.mount, credential);
+  const exchange = { ...given, mount };
   const reply = await send(exchange, context, change);
   try {
     const claims = onWhole ?? claimReplyObjects(exchange, context, reply);
@@ -97,7 +101,8 @@ function claimReplyObjects(
 ): OnWhole | undefined {
   const { creates } = route;
   if (creates === undefined) return undefined;
-  const owner = { vendor: mount.config.name, accountId: caller.accountId };
+  const { credential } = mount;
+  const owner = { vendor: mount.config.name, accountId: caller.accountId, credential };
   return async (body) => {
     const json = parseObject(body.toString("utf8"));
     await mapDatabaseLoss(claimObjects(pool, owner, creates({ headers, json })));

@@ -2,11 +2,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
-import type { UnitUsage } from "../billing/prices/price.ts";
+import type { UnitUsage } from "../billing/prices/pricing.ts";
 import { eventBytesMax } from "../config/limits.ts";
 import { EventSplitter } from "../dialect/sse/event-stream.ts";
 import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 import { ArraySplitter } from "../dialect/json/array-splitter.ts";
 import { madeUnits } from "./models.ts";
 import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
@@ -16,6 +17,9 @@ export interface NativeStreamOptions {
   readonly meter: NativeMeter;
   /** Rewrites the vendor's addresses to the gateway's. */
   readonly addresses: readonly AddressEdit[];
+  /** Masks the operator's credential, which a vendor may repeat in an error. Only whole events and objects are passed on,
+   * so it is never cut in two. Default: nothing is masked. */
+  readonly mask?: VendorReply["mask"];
   /** Called with each object of the stream. Default: nothing. */
   readonly onObject?: ((json: JsonObject) => void) | undefined;
 }
@@ -62,6 +66,10 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     return this.options.meter.isDone;
   }
 
+  protected masked(bytes: Buffer): Buffer {
+    return this.options.mask?.bytes(bytes) ?? bytes;
+  }
+
   protected onObject(bytes: Buffer, start: number, end: number): void {
     const { meter, onObject } = this.options;
     meter.read(bytes, start, end);
@@ -99,7 +107,7 @@ export class NativeEvents extends NativeStream {
     const whole = at === source.length ? source : source.subarray(0, at);
     const passed = mayHaveAddress ? this.rewriter.push(whole) : whole;
     this.#splitter.finish(at, passed);
-    return passed;
+    return this.masked(passed);
   }
 
   /** Passes an incomplete last event on unchanged: clients can handle it. */
@@ -108,7 +116,7 @@ export class NativeEvents extends NativeStream {
     const { rest = emptyBuffer } = this.#splitter;
     if (rest.length > 0) this.#onRest(rest);
     this.finished = true;
-    return joinBuffers([this.rewriter.push(rest), this.rewriter.end()]);
+    return this.masked(joinBuffers([this.rewriter.push(rest), this.rewriter.end()]));
   }
 
   stop(usage: Usage | undefined): Buffer {
@@ -136,7 +144,7 @@ export class NativeArray extends NativeStream {
   push(pieces: readonly Buffer[]): Buffer {
     const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
-    return passed;
+    return this.masked(passed);
   }
 
   end(): Buffer {

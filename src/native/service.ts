@@ -10,17 +10,16 @@ import {
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { callerKey, requestIdKey } from "../core/caller.ts";
+import { callerKey, keyCallerOf, requestIdKey, requireActive } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
-import { keyCallerOf, requireActive } from "../core/access.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
 import { type NativeExchange, type NativeSink } from "./mount.ts";
-import { cancel, list, poll } from "./job-requests.ts";
+import { cancel, list, listModels, poll } from "./job-requests.ts";
 import { mapHttpFailure, pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
@@ -110,6 +109,8 @@ function answerFree(exchange: NativeExchange, context: NativeContext): Promise<v
       return cancel({ ...exchange, route }, context);
     case "list":
       return list({ ...exchange, route }, context);
+    case "models":
+      return listModels({ ...exchange, route }, context);
     case "pass":
       return pass({ ...exchange, route }, context);
     case "call":

@@ -27,6 +27,8 @@ export interface NativeJob {
   readonly vendor_model: string | null;
   /** The requested units. */
   readonly asked: TaskUnits | null;
+  /** The name of the credential that submitted it; empty: the vendor's only or first one. */
+  readonly credential: string;
 }
 
 /** A job that is about to be submitted. */
@@ -45,13 +47,15 @@ type Database = Pick<Pool | PoolClient, "query">;
 
 const columns = `job.task_id, job.account_id, job.vendor, job.word, job.vendor_id, job.callback_id,
   job.wants_progress, job.status, job.body, task.attempt_token, task.vendor_model, task.params as asked,
-  floor(extract(epoch from clock_timestamp() - job.refresh_time) * 1000)::float8 as age_ms`;
+  floor(extract(epoch from clock_timestamp() - job.refresh_time) * 1000)::float8 as age_ms,
+  coalesce((select object.credential from native_object object where object.vendor = job.vendor
+    and object.name = job.word || '/' || job.vendor_id), '') as credential`;
 const from = "from native_job job left join task on task.id = job.task_id";
 
 const sql = {
-  claim: `insert into native_object (vendor, name, account_id)
-    select $1, unnest($2::text[]), $3 on conflict (vendor, name) do nothing`,
-  owned: `select name from native_object where vendor = $1 and name = any($2) and account_id = $3`,
+  claim: `insert into native_object (vendor, name, account_id, credential)
+    select $1, unnest($2::text[]), $3, $4 on conflict (vendor, name) do nothing`,
+  owned: `select name, credential from native_object where vendor = $1 and name = any($2) and account_id = $3`,
   insert: `insert into native_job (task_id, account_id, vendor, word, callback_id, wants_progress)
     values ($1, $2, $3, $4, $5, $6)`,
   name: `update native_job set vendor_id = $2, status = $3, body = $4, refresh_time = clock_timestamp()
@@ -65,25 +69,35 @@ const sql = {
     order by job.task_id desc limit $5`,
 } as const;
 
+/** Whose an object is. */
+interface ObjectOwner {
+  readonly vendor: string;
+  readonly accountId: string;
+  /** The name of the vendor's credential that made it; empty: its only or first one. */
+  readonly credential: string;
+}
+
 /** Records the owner of objects. The first owner stays. */
 export async function claimObjects(
   database: Database,
-  { vendor, accountId }: { readonly vendor: string; readonly accountId: string },
+  { vendor, accountId, credential }: ObjectOwner,
   names: readonly string[],
 ): Promise<void> {
-  if (names.length > 0) await database.query(sql.claim, [vendor, names, accountId]);
+  if (names.length > 0) await database.query(sql.claim, [vendor, names, accountId, credential]);
 }
 
-/** Whether the account owns all of these objects. */
-async function ownsObjects(
+/** The credential of objects, if the account owns all of them; `undefined`: it does not. */
+async function credentialOf(
   database: Database,
-  { vendor, accountId }: { readonly vendor: string; readonly accountId: string },
+  { vendor, accountId }: Omit<ObjectOwner, "credential">,
   names: readonly string[],
-): Promise<boolean> {
+): Promise<string | undefined> {
   const asked = [...new Set(names)];
-  if (asked.length === 0) return true;
-  const { rows } = await mapDatabaseLoss(database.query(sql.owned, [vendor, asked, accountId]));
-  return rows.length === asked.length;
+  if (asked.length === 0) return "";
+  const { rows } = await mapDatabaseLoss(
+    database.query<{ credential: string }>(sql.owned, [vendor, asked, accountId]),
+  );
+  return rows.length === asked.length ? (rows[0]?.credential ?? "") : undefined;
 }
 
 /** Inserts a job that is about to be submitted. */
@@ -161,14 +175,18 @@ export function noSuchObject(): GatewayError {
   );
 }
 
-/** Checks that the caller owns objects, before the vendor is called (R-VND-3). @throws GatewayError NOT_FOUND */
+/** Checks that the caller owns objects, before the vendor is called (R-VND-3).
+ * @returns the name of their credential; empty: the vendor's only or first one
+ * @throws GatewayError NOT_FOUND */
 export async function checkOwned(
   { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: { readonly pool: Pool },
   names: readonly string[],
-): Promise<void> {
+): Promise<string> {
   const owner = { vendor: mount.config.name, accountId: caller.accountId };
-  if (!(await ownsObjects(pool, owner, names))) throw noSuchObject();
+  const credential = await credentialOf(pool, owner, names);
+  if (credential === undefined) throw noSuchObject();
+  return credential;
 }
 
 /** The names of the objects that a request refers to. */
@@ -179,11 +197,13 @@ export function referencesOf({
   return mount.api.references?.(request) ?? [];
 }
 
-/** Checks that the caller owns all objects that a request refers to. @throws GatewayError NOT_FOUND */
+/** Checks that the caller owns all objects that a request refers to.
+ * @returns the name of their credential, as {@link checkOwned}; `undefined`: it refers to none
+ * @throws GatewayError NOT_FOUND */
 export async function checkReferences(
   exchange: NativeExchange,
   context: { readonly pool: Pool },
-): Promise<void> {
+): Promise<string | undefined> {
   const names = referencesOf(exchange);
-  if (names.length > 0) await checkOwned(exchange, context, names);
+  return names.length === 0 ? undefined : await checkOwned(exchange, context, names);
 }

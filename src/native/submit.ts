@@ -15,13 +15,18 @@ import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { Call } from "../inference/pipeline/call.ts";
 import { reportCall } from "../inference/pipeline/settle.ts";
-import { failureError } from "../inference/upstream-refusal.ts";
+import {
+  attemptFailureOf,
+  attemptFailureOfKind,
+  failureError,
+  retryAfterMs,
+} from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
 import type { NativeRequest, NativeSubmitRoute } from "../vendor/native.ts";
 import { atLeast, minChargedSeconds, withCharacters } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { NativeContext } from "./context.ts";
-import type { NativeExchange } from "./mount.ts";
+import { type NativeExchange, withCredential } from "./mount.ts";
 import { savedAnswerOf } from "./job-tracker.ts";
 import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
@@ -32,8 +37,9 @@ import { checkReferences, referencesOf, claimObjects, insertJob, acceptJob } fro
 type SubmitExchange = NativeExchange<NativeSubmitRoute>;
 
 /** Submits a job. A failure before the head is thrown. */
-export async function submit(exchange: SubmitExchange, context: NativeContext): Promise<void> {
-  const { task, found } = await begin(exchange, context);
+export async function submit(given: SubmitExchange, context: NativeContext): Promise<void> {
+  const { task, found, credential } = await begin(given, context);
+  const exchange = { ...given, mount: withCredential(given.mount, credential) };
   const { status, headers, body } = await send(exchange, context, { task, found });
   const told = customerBody(
     { mount: exchange.mount, accountId: exchange.caller.accountId },
@@ -49,6 +55,8 @@ type Found = NativeModel & { readonly named: NamedModel };
 interface Begun {
   readonly task: WholeTask;
   readonly found: Found;
+  /** The name of the credential; empty: the vendor's only or first one. */
+  readonly credential: string;
 }
 
 /** Checks the request and begins its task. A refusal here is recorded as a call, without a task. */
@@ -63,7 +71,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
       authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
     });
     checkModel(found.model, route.types);
-    await checkReferences(exchange, context);
+    const stored = await checkReferences(exchange, context);
     const callback = readCallback(exchange, context.allowHosts);
     const { timeouts, maxInFlight: vendorMax } = mount.config;
     const units = withCharacters(route.units(request, found.model), found.model, () =>
@@ -92,13 +100,16 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
         wants_progress: callback.wantsProgress,
       }),
     );
-    return { task, found };
+    const credential = stored ?? (await context.routing.chooseCredential(found.route, none)) ?? "";
+    return { task, found, credential };
   } catch (error) {
     const told = error instanceof GatewayError ? error : internalError(error);
     recordRefused(exchange, context, { path, model, told });
     throw told;
   }
 }
+
+const none: ReadonlySet<string> = new Set();
 
 /** The texts to speak: by their usual names, else every text of the request. */
 function spoken(request: NativeRequest): readonly string[] {
@@ -133,8 +144,10 @@ interface Answer {
 async function send(
   exchange: SubmitExchange,
   context: NativeContext,
-  { task, found }: Begun,
+  { task, found }: Pick<Begun, "task" | "found">,
 ): Promise<Answer> {
+  const place = { ...found.route, credential: exchange.mount.credential };
+  const startMs = context.routing.clock();
   const change = { named: found.named, vendorModel: found.route.model };
   const sent = vendorRequest(exchange, context.publicUrl(), change);
   const { transport } = exchange.mount;
@@ -142,11 +155,14 @@ async function send(
   try {
     const reply = await transport.send({ ...sent, isPatient: true, signal: neverCancelled });
     const isOk = reply.status >= 200 && reply.status < 300;
+    if (isOk) context.routing.accepted(place, startMs);
     return await (isOk ? accepted : refused)(exchange, context, { task, reply });
   } catch (error) {
     if (error instanceof GatewayError) throw error;
     // The vendor has answered, but the database did not: workers recover the outcome.
     if (!(error instanceof HttpFailure)) throw unknown(error);
+    const failure = attemptFailureOfKind(error.kind);
+    context.routing.failed(place, failure, { what: "native: no answer to a submit" });
     if (!isUnsent(error)) throw await lost(context, task, error);
     const told = failureError(error.kind, error);
     await context.external.refuse(task, told);
@@ -169,7 +185,8 @@ async function accepted(
   const json = parseObject(body.toString("utf8"));
   const vendorId = json && route.task.idOf(json);
   if (vendorId === undefined) throw await lost(context, task, `status ${status} without an id`);
-  const owner = { vendor: mount.config.name, accountId: task.account_id };
+  const { credential } = mount;
+  const owner = { vendor: mount.config.name, accountId: task.account_id, credential };
   await context.external.accept(task, vendorId, async (open) => {
     await claimObjects(open, owner, [`${route.task.collection}/${vendorId}`]);
     await acceptJob(open, task.id, { vendorId, ...savedAnswerOf(body, route.task) });
@@ -189,6 +206,13 @@ async function refused(
   const { status, headers } = reply;
   const isModels = referencesOf(exchange).length === 0;
   const { refusal, body } = await classifyRefusal(reply, exchange.mount, { ...context, isModels });
+  if (refusal.canRetry) {
+    const { vendor, vendor_model: model } = task;
+    const what = `native: status ${status}`;
+    const place = { vendor, model, credential: exchange.mount.credential };
+    const failed = { what, retryAfterMs: retryAfterMs(headers) };
+    context.routing.failed(place, attemptFailureOf(status, refusal), failed);
+  }
   if (openStatuses.has(status)) throw await lost(context, task, `status ${status}`);
   await context.external.refuse(task, refusal.error);
   context.metrics.taskSubmits.inc({ vendor: exchange.mount.config.name, outcome: "refused" });

@@ -1,19 +1,33 @@
 /** The RPCs of operators: audit log, system information, and those of vendor-rpcs.ts. */
-import { create, type JsonObject } from "@bufbuild/protobuf";
-import { timestampDate, timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  durationFromMs,
+  timestampDate,
+  timestampFromDate,
+  timestampFromMs,
+} from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { InferEntity } from "@mikro-orm/core";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
-import { AuditEntrySchema, type AuditEntry } from "../../gen/uas/operator/v1/operator_pb.ts";
+import { type AuditEntry, AuditEntrySchema } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type {
-  OperatorService,
   ListAuditEntriesRequest,
+  OperatorService,
 } from "../../gen/uas/operator/v1/operator_service_pb.ts";
-import { noSuchAccount } from "../core/access.ts";
+import {
+  BreakerState,
+  RouteHealthSchema,
+  type RouteService,
+} from "../../gen/uas/operator/v1/route_service_pb.ts";
+import type { Config } from "../config/config.ts";
+import { noSuchAccount } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid } from "../core/uuid.ts";
+import { type BreakerKey, readBreakers } from "../inference/routing/breaker-store.ts";
+import { readHealth, type StoredHealth } from "../inference/routing/health-store.ts";
+import { latencyPercentile } from "../inference/routing/breaker.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 
@@ -31,6 +45,20 @@ export function createOperatorService(
     ...createVendorRpcs(options),
     ...createSystemRpcs(options),
   };
+}
+
+/**
+ * The service for a process that does not serve calls, as a command: it lists, and clears marks, but has no calls of its
+ * own and asks no vendor.
+ */
+export function createOperatorReading(
+  options: Omit<OperatorServiceOptions, "vendorHealth" | "test">,
+): ServiceImpl<typeof OperatorService> {
+  return createOperatorService({
+    ...options,
+    vendorHealth: () => ({ inFlight: 0, failure: undefined, success: undefined }),
+    test: () => Promise.resolve({ text: undefined, error: "only a running gateway asks vendors" }),
+  });
 }
 
 /** Creates the RPC that lists the audit log. */
@@ -175,5 +203,84 @@ function createSystemRpcs({
         })),
       };
     },
+  };
+}
+
+// Shows the health of routes and credentials, from what all processes have stored.
+
+/** Creates the service. */
+export function createRouteService({
+  pool,
+  config,
+}: {
+  readonly pool: Pick<Pool, "query">;
+  readonly config: Config;
+}): ServiceImpl<typeof RouteService> {
+  return {
+    async getRouteHealth({ vendor }) {
+      const keys = keysOf(config).filter((key) => vendor === "" || key.vendor === vendor);
+      const [health, breakers] = await mapDatabaseLoss(
+        Promise.all([readHealth(pool), readBreakers(pool)]),
+      );
+      const healthBy = byKey(health);
+      const breakersBy = byKey(breakers);
+      const routes = keys.map((key) => {
+        const found = healthBy.get(textOf(key));
+        const open = breakersBy.get(textOf(key));
+        const nowMs = Date.now();
+        return create(RouteHealthSchema, {
+          ...key,
+          breaker: stateOf(open),
+          ...(open && {
+            breakerFailure: open.failure,
+            probeTime: timestampFromMs(Math.round(nowMs + open.waitMs)),
+          }),
+          ...(found && healthFields(found)),
+        });
+      });
+      return { routes };
+    },
+  };
+}
+
+/** The routes and credentials that the configuration has, by vendor. */
+function keysOf({ vendors, models }: Config): readonly BreakerKey[] {
+  const all = [...models.values()].flatMap((model) => model.routes);
+  return [...vendors.values()].flatMap(({ name: vendor, credentials = [] }) => {
+    const names = new Set(all.filter((route) => route.vendor === vendor).map(({ model }) => model));
+    if (names.size === 0) return [];
+    return [
+      ...[...names].map((model) => ({ vendor, model, credential: "" })),
+      ...credentials.map(({ name }) => ({ vendor, model: "", credential: name })),
+    ];
+  });
+}
+
+function textOf({ vendor, model, credential }: BreakerKey): string {
+  return JSON.stringify([vendor, model, credential]);
+}
+
+function byKey<Item extends BreakerKey>(items: readonly Item[]): ReadonlyMap<string, Item> {
+  return new Map(items.map((item) => [textOf(item), item]));
+}
+
+function stateOf(open: { readonly waitMs: number } | undefined): BreakerState {
+  if (open === undefined) return BreakerState.CLOSED;
+  return open.waitMs > 0 ? BreakerState.OPEN : BreakerState.HALF_OPEN;
+}
+
+function healthFields({
+  counts,
+  inFlight,
+  failure,
+}: StoredHealth): MessageInitShape<typeof RouteHealthSchema> {
+  const [median, slow] = [latencyPercentile(counts, 0.5), latencyPercentile(counts, 0.95)];
+  return {
+    attemptCount: counts.attempts,
+    failedCount: counts.failures,
+    inFlight,
+    ...(median !== undefined && { medianDuration: durationFromMs(median) }),
+    ...(slow !== undefined && { slowDuration: durationFromMs(slow) }),
+    ...(failure && { failure: failure.what, failureTime: timestampFromDate(failure.time) }),
   };
 }

@@ -10,9 +10,11 @@ import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
 import { taskRunMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { actionValues, withAction } from "../core/operator-log.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 import type { RowOf } from "../db/row.ts";
 import type { UnlimitedRouteEntity } from "../inference/entity.ts";
+import { unlimitedRouteChannel } from "../inference/unlimited-routes.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
 export interface VendorHealth {
@@ -69,12 +71,15 @@ type UnlimitedRow = RowOf<typeof UnlimitedRouteEntity>;
 const unlimitedSql =
   "select vendor, model, call_id, limit_tokens, output_tokens, create_time from unlimited_route order by vendor, model";
 
+const clearSql = `delete from unlimited_route where vendor = $1 and model = $2
+  returning 'booked' as verdict, pg_notify('${unlimitedRouteChannel}', vendor)`;
+
 type Rpcs = ServiceImpl<typeof OperatorService>;
 
 /** Creates the RPCs for vendors and models. */
 export function createVendorRpcs(
   options: VendorRpcOptions,
-): Pick<Rpcs, "listVendors" | "testVendor" | "listConfiguredModels"> {
+): Pick<Rpcs, "listVendors" | "testVendor" | "clearUnlimitedModel" | "listConfiguredModels"> {
   const { config, pool } = options;
   const models = [...config.models.values()];
   const vendors = [...config.vendors.values()].filter(({ name }) => servedBy(models, name).length);
@@ -105,6 +110,11 @@ export function createVendorRpcs(
       };
     },
 
+    async clearUnlimitedModel(request, { values }) {
+      await clearUnlimitedModel(pool, request, values);
+      return {};
+    },
+
     async listConfiguredModels(request) {
       const { items, nextPageToken } = pageOf(request, models, ({ key }) => key);
       return {
@@ -124,6 +134,24 @@ export function createVendorRpcs(
       };
     },
   };
+}
+
+/** @throws GatewayError NOT_FOUND where the model is not marked */
+async function clearUnlimitedModel(
+  pool: VendorRpcOptions["pool"],
+  { vendor, model }: { readonly vendor: string; readonly model: string },
+  values: Parameters<typeof actionValues>[0],
+): Promise<void> {
+  const action = { action: "vendor.clear-unlimited", subject: vendor, before: { model } };
+  const { text, parameters } = withAction(clearSql, {
+    parameters: [vendor, model],
+    values: actionValues(values, action),
+  });
+  const { rows } = await mapDatabaseLoss(pool.query(text, parameters));
+  if (rows.length > 0) return;
+  const named = `${JSON.stringify(model.slice(0, 100))} of vendor ${JSON.stringify(vendor.slice(0, 100))}`;
+  const message = `${named} is not marked: list the marks with "uas vendor unlimited"`;
+  throw new GatewayError(ErrorCode.NOT_FOUND, message, { param: "model" });
 }
 
 function pageOf<Item>(

@@ -21,7 +21,7 @@ import {
 } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { CheckAccess } from "./access.ts";
-import { createErrorConversion } from "./interceptor/error.ts";
+import { createErrorConversion } from "./interceptors.ts";
 
 /** Runs before the message of an RPC is read. Sets the caller. @throws ConnectError */
 export type RequestGate = (context: HandlerContext) => Promise<void>;

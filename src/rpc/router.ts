@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import {
+  Code,
   type ContextValues,
   createConnectRouter,
   createContextValues,
@@ -13,12 +14,14 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { anonymousMessageBytesMax, bodyBytesMax } from "../config/limits.ts";
 import { callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
 import type { Service } from "../core/service.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import type { RequestGate } from "./gate.ts";
+import { isUnreadable } from "./interceptors.ts";
 
 /** The RPC options of a listener. */
 export interface RouterOptions {
@@ -69,7 +72,7 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
             ? readMessage(request, response, { values, bodies })
             : undefined;
           const reply = await handle(body === undefined ? universal : { ...universal, body });
-          await universalResponseToNodeResponse(reply, response);
+          await universalResponseToNodeResponse(await blameMessage(reply), response);
         } catch {
           // The connection broke while the reply was written: nobody is left to be told.
           response.destroy();
@@ -120,10 +123,32 @@ async function* readMessage(
       yield piece;
     }
   } catch (error) {
-    throw error instanceof GatewayError ? toRpcError(error) : error;
+    throw toRpcError(error instanceof GatewayError ? error : cutOff(error));
   } finally {
     body.close();
   }
+}
+
+/** A client that disconnects before its message has ended is no failure of ours. */
+function cutOff(cause: unknown): GatewayError {
+  const text = "The request ended before its message did; send it again";
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause });
+}
+
+/** Reports an unreadable message as the client's error where no interceptor saw it: in the head, or in the trailers. */
+async function blameMessage(reply: UniversalServerResponse): Promise<UniversalServerResponse> {
+  const { status, body, trailer } = reply;
+  if (trailer?.get("grpc-status") === String(Code.Internal)) {
+    const message = decodeURIComponent(trailer.get("grpc-message") ?? "");
+    if (isUnreadable(message)) trailer.set("grpc-status", String(Code.InvalidArgument));
+  }
+  if (status !== 500 || body == null || !(Symbol.asyncIterator in body)) return reply;
+  const written = Buffer.concat(await Array.fromAsync(body));
+  const error = JSON.parse(written.toString()) as { code: string; message?: string };
+  if (!isUnreadable(error.message ?? "")) return { ...reply, body: createAsyncIterable([written]) };
+  const changed = Buffer.from(JSON.stringify({ ...error, code: "invalid_argument" }));
+  reply.header?.set("content-length", String(changed.length));
+  return { ...reply, status: 400, body: createAsyncIterable([changed]) };
 }
 
 /** An HTTP/2 connection carries many requests. */

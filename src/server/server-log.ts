@@ -1,4 +1,5 @@
 import type { Config, Settings } from "../config/config.ts";
+import { databasePasswords } from "../core/database-address.ts";
 import { createLog, type LogOptions } from "../core/log.ts";
 
 /** Creates a server's log, which hides the secrets of settings and configuration. */
@@ -18,7 +19,7 @@ function secretsOf(settings: Settings, { vendors, storage, sms }: Config): strin
   const all = [
     masterKey?.toString("base64"),
     operatorToken,
-    ...passwordsOf(databaseUrl ?? ""),
+    ...databasePasswords(databaseUrl ?? ""),
     ...keys,
     ...(storage.kind === "s3" ? [storage.accessKeyId, storage.secretAccessKey] : []),
     ...smsSecretsOf(sms),
@@ -30,14 +31,4 @@ function smsSecretsOf(sms: Config["sms"]): (string | undefined)[] {
   if (sms?.provider === "http") return [sms.token];
   if (sms?.provider === "twilio") return [sms.authToken];
   return sms?.provider === "aliyun" ? [sms.accessKeyId, sms.accessKeySecret] : [];
-}
-
-/** The password in a database URL, both as written and decoded. */
-function passwordsOf(databaseUrl: string): string[] {
-  const password = URL.parse(databaseUrl)?.password ?? "";
-  try {
-    return [password, decodeURIComponent(password)];
-  } catch {
-    return [password];
-  }
 }

@@ -10,9 +10,8 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { AggregatorRegistry, Registry } from "prom-client";
-import { failureMessage } from "../core/failure-message.ts";
-import { Gauge, type MetricSnapshot } from "../core/metric-types.ts";
-import { workerMetrics } from "../core/metrics.ts";
+import { failureMessage } from "../core/errors.ts";
+import { Gauge, type MetricSnapshot, workerMetrics } from "../core/metrics.ts";
 import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
 
 /** Options of a {@link Supervisor}. */

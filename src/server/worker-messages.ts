@@ -1,6 +1,6 @@
 /** Messages between a supervisor and its workers, over Node's IPC channel. */
 import type { Config, Settings } from "../config/config.ts";
-import type { MetricSnapshot } from "../core/metric-types.ts";
+import type { MetricSnapshot } from "../core/metrics.ts";
 
 /** Where a worker listens. */
 export interface ListenUrls {

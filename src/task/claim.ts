@@ -19,8 +19,10 @@ export interface TaskRoute {
 
 /** What {@link claimQueued} needs to know. */
 interface QueuedClaimOptions {
-  /** By model key, best first: only tasks of these models are claimed. */
+  /** By model key: only tasks of these models are claimed. */
   readonly routes: ReadonlyMap<string, readonly TaskRoute[]>;
+  /** Chooses among routes that can take a task of a model. */
+  readonly choose: (model: string, usable: readonly TaskRoute[]) => TaskRoute | undefined;
   /** The most tasks that a vendor may have at once; `undefined`: no limit. */
   readonly vendorMax: (vendor: string) => number | undefined;
   /** The most tasks of an account that run at once. */
@@ -88,7 +90,7 @@ const claimSql = `
     attempt_token = coalesce(task.attempt_token, gen_random_uuid()), attempt_time = clock_timestamp(),
     start_time = coalesce(task.start_time, clock_timestamp()),
     deadline = case when task.start_time is null then clock_timestamp() + picked.run_ms * interval '1 ms' else task.deadline end,
-    vendor = picked.vendor, vendor_model = picked.model
+    vendor = picked.vendor, vendor_model = picked.model, credential = ''
   from unnest($1::uuid[], $2::text[], $3::text[], $5::float8[]) as picked(id, vendor, model, run_ms)
   where task.id = picked.id and task.state = 'queued'
   returning ${workColumns}`;
@@ -202,7 +204,9 @@ class VendorCapacity {
   }
 
   take(model: string): TaskRoute | undefined {
-    const route = this.#options.routes.get(model)?.find((each) => this.#has(each));
+    const { routes, choose } = this.#options;
+    const usable = routes.get(model)?.filter((each) => this.#has(each)) ?? [];
+    const route = choose(model, usable);
     if (route !== undefined) this.#load.set(route.vendor, this.#count(route) + 1);
     return route;
   }
@@ -217,16 +221,19 @@ class VendorCapacity {
 }
 
 /** The columns of a task that decide which vendor runs it. */
-export type TaskVendorRef = Pick<TaskRow, "type" | "model" | "vendor" | "vendor_model" | "path">;
+export type TaskVendorRef = Pick<
+  TaskRow,
+  "type" | "model" | "vendor" | "vendor_model" | "credential" | "path"
+>;
 
 /** The vendor that runs a task: its task interface, or for a TEXT task its text generation. `undefined`: this process
  * does not know it. */
 export function vendorFor(
   options: Pick<WorkerOptions, "vendors" | "natives" | "models" | "text">,
-  { type, model: key, vendor, vendor_model: name, path }: TaskVendorRef,
+  { type, model: key, vendor, vendor_model: name, credential, path }: TaskVendorRef,
 ): WorkerVendor | undefined {
   if (path !== null) return options.natives?.get(vendor);
-  if (type !== ModelType.TEXT) return options.vendors.get(vendor);
+  if (type !== ModelType.TEXT) return options.vendors.get(vendorKey(vendor, credential));
   const known = options.text?.vendors.get(vendor);
   const model = options.models.get(key);
   const route = model?.routes.find((each) => each.vendor === vendor && each.model === name);
@@ -241,6 +248,11 @@ export function vendorFor(
     units: textUnits,
   };
   return { tasks, maxInFlight: known.maxInFlight, baseUrl: "" };
+}
+
+/** The key of a vendor with one of its credentials. @param credential empty: its only or first one */
+export function vendorKey(vendor: string, credential: string): string {
+  return credential === "" ? vendor : `${vendor}#${credential}`;
 }
 
 const textTypes: ReadonlySet<ModelType> = new Set([ModelType.TEXT]);

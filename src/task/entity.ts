@@ -8,7 +8,8 @@ import { defineEntity, p } from "@mikro-orm/core";
  * null before the first. `hints`: how often somebody said that there is news of it at its vendor; `hintTaskId`: what its
  * vendor is said to call it; `isHintSure`: the vendor has said so itself, in an answer to us. `isTrailing`: it has ended,
  * but its vendor may still be at work and charge for it. `isCancelBilled`: it costs what its vendor took for it where it
- * is cancelled. `callPath`: the path in its call record; null: by the other facts. A trigger keeps what callers see of an
+ * is cancelled. `credential`: the name of the vendor's credential that submitted it, where the vendor has several; it is
+ * polled and cancelled with the same one. `callPath`: the path in its call record; null: by the other facts. A trigger keeps what callers see of an
  * ended task as it is, keeps `progress` from going down, and counts the changes that callers see in `version`.
  */
 export const TaskEntity = defineEntity({
@@ -40,6 +41,7 @@ export const TaskEntity = defineEntity({
     failureCount: p.integer().default(0),
     vendor: p.text().default(""),
     vendorModel: p.text().default(""),
+    credential: p.text().default(""),
     vendorTaskId: p.text().nullable(),
     hold: p.bigint(),
     priceVersion: p.text(),

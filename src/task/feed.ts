@@ -2,13 +2,14 @@
  * Wakes readers when a task changes, by notices on a connection of its own. While that connection is down, every
  * reader is woken once a second to read its task again.
  */
-import { WakeSignal } from "../core/wake-signal.ts";
+import { WakeSignal } from "../core/async.ts";
 import { Listener } from "../db/listener.ts";
+import type { DatabaseAddress } from "../db/servers.ts";
 
 /** Where a {@link TaskFeed} listens. */
 export interface TaskFeedOptions {
   /** The database. Contains a password: never logged. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
 }
 
 /** Waits for changes of one task. Disposing it ends the subscription. */

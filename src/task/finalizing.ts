@@ -20,10 +20,11 @@ export class FinalizeSteps {
 
   /** Copies a result and ends the task. */
   async finalize(work: Work, outcome: TaskOutcome): Promise<void> {
-    // Bytes that only this process has cannot be fetched by another one: it may use the grace time.
+    // Bytes that only this process has cannot be fetched by another one: it may use the grace time, and goes on where its
+    // lease expired during an outage of the database.
     const isHere =
       outcome.files.some(({ bytes }) => bytes !== undefined) && !this.#canAskVendor(work);
-    const signal = isHere ? work.lastSignal : work.signal;
+    const signal = isHere ? work.lease.graceSignal : work.signal;
     const stored: StoredResult[] = [];
     try {
       for (const file of outcome.files) stored.push(await this.#store(work, file, signal));
@@ -110,7 +111,8 @@ export class FinalizeSteps {
     return canPoll || tasks.resubmit !== "blind";
   }
 
-  async #askVendorAgain({ task, signal, lease }: Work): Promise<TaskOutcome | undefined> {
+  async #askVendorAgain(work: Work): Promise<TaskOutcome | undefined> {
+    const { task, signal, lease } = work;
     const tasks = this.#work.vendorOf(task)?.tasks;
     const { vendor_task_id: vendorTaskId, attempt_token: attemptToken } = task;
     if (tasks === undefined || attemptToken === null) return undefined;
@@ -119,7 +121,7 @@ export class FinalizeSteps {
       return news.status === "completed" ? news.outcome : undefined;
     }
     if (tasks.resubmit === "blind" || !lease.isSafe()) return undefined;
-    const { vendor_model: model, type, params } = await this.#work.withParams(task);
+    const { vendor_model: model, type, params } = await this.#work.withParams(work);
     const told =
       tasks.resubmit === "findable"
         ? await tasks.find?.(attemptToken, signal)

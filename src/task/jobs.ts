@@ -1,7 +1,7 @@
 /** The task room's background jobs: old tasks are deleted, and open ones are counted for the operator. */
 import type { Pool } from "pg";
 import { taskKeptMs } from "../config/limits.ts";
-import { periodic, type PeriodicJobs } from "../core/periodic.ts";
+import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 

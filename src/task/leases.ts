@@ -1,6 +1,6 @@
 /** The leases of the tasks that this process works on: renewed by heartbeats, and lost where another process claimed. */
 import type { Pool } from "pg";
-import { periodic, type PeriodicJobs } from "../core/periodic.ts";
+import { periodic, type PeriodicJobs } from "../core/async.ts";
 
 /** $1: ids, $2: fences, $3: the lease. A lease that was given back meanwhile is not renewed. */
 const renewSql = `
@@ -17,6 +17,8 @@ export interface Lease {
   readonly signal: AbortSignal;
   /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
+  /** Aborts work on what only this process has, a vendor's answer: the grace time is over. A lost lease is taken back. */
+  readonly graceSignal: AbortSignal;
   /** Aborted when the client cancels the task: at once in this process, otherwise with the next heartbeat. */
   readonly cancelled: AbortSignal;
   /** Whether no other process can have the task by now: work that must not happen twice may begin. */
@@ -60,6 +62,7 @@ interface HeldLease {
   readonly fence: number;
   readonly work: LazySignal;
   readonly last: LazySignal;
+  readonly grace: LazySignal;
   readonly cancelled: LazySignal;
   /** On the clock of `performance.now()`. */
   untilMs: number;
@@ -101,7 +104,10 @@ export class Leases {
   /** Aborts all other work: the grace time is over. */
   giveUp(): void {
     this.#isGivenUp = true;
-    for (const { last } of this.#held.values()) last.abort();
+    for (const { last, grace } of this.#held.values()) {
+      last.abort();
+      grace.abort();
+    }
   }
 
   /** @param claimStartMs when the claim was sent, on the clock of `performance.now()` */
@@ -111,16 +117,30 @@ export class Leases {
   ): Lease {
     const { leaseMs } = this.#options;
     const [work, last, cancelled] = [new LazySignal(), new LazySignal(), new LazySignal()];
-    const held: HeldLease = { fence, work, last, cancelled, untilMs: claimStartMs + leaseMs };
+    const grace = new LazySignal();
+    const held: HeldLease = {
+      fence,
+      work,
+      last,
+      grace,
+      cancelled,
+      untilMs: claimStartMs + leaseMs,
+    };
     this.#held.set(id, held);
     if (this.#isHandedOver) work.abort();
-    if (this.#isGivenUp) last.abort();
+    if (this.#isGivenUp) {
+      last.abort();
+      grace.abort();
+    }
     return {
       get signal() {
         return work.signal;
       },
       get lastSignal() {
         return last.signal;
+      },
+      get graceSignal() {
+        return grace.signal;
       },
       get cancelled() {
         return cancelled.signal;

@@ -3,9 +3,7 @@ import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import type { CallRow } from "../billing/calls/call-row.ts";
-import type { PriceBook } from "../billing/prices/price-book.ts";
-import { createPricing } from "../billing/prices/pricing.ts";
-import { callCost } from "../billing/prices/price.ts";
+import { callCost, createPricing, type PriceBook } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -25,14 +23,14 @@ import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
-import { createBackgroundTasks } from "./background.ts";
+import { createBackgroundTasks, createImageTasks } from "./background.ts";
+import { vendorKey } from "./claim.ts";
 import { createCallbacks, type Callbacks } from "./callbacks.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
-import { createImageTasks } from "./images.ts";
 import { createTaskJobs } from "./jobs.ts";
 import { createTaskReads, WaitSlots } from "./reads.ts";
-import { createTaskSchemas } from "./schema/schemas.ts";
+import { createTaskSchemas, type TaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
 import { createSubmit, openSubmitPool } from "./submit.ts";
@@ -77,6 +75,14 @@ export interface TaskRoom {
   stop(): Promise<void>;
 }
 
+function schemasOf(vendors: TaskOptions["vendors"], allowHosts: readonly string[]): TaskSchemas {
+  return createTaskSchemas({
+    tasksOf: ({ vendor }) => vendors.get(vendor)?.tasks,
+    takesText: ({ vendor }) => vendors.get(vendor)?.dialects.size !== 0,
+    allowHosts,
+  });
+}
+
 /** Creates the task room. */
 export function createTaskRoom(options: TaskOptions): TaskRoom {
   const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
@@ -97,11 +103,6 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onNews?.();
   };
   const catalogue = createCatalogue(config.models);
-  const submit = createSubmit({
-    pool: submits,
-    pricing: createPricing(prices),
-    onAccepted: onNews,
-  });
   const cancel = createCancel({
     pool,
     store,
@@ -109,7 +110,14 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onCancelRequested,
     ...(notify && { notify }),
   });
-  const schemas = createTaskSchemas({ tasksOf: ({ vendor }) => tasksOf(vendor), allowHosts });
+  const submit = createSubmit({
+    pool: submits,
+    pricing: createPricing(prices),
+    onAccepted: onNews,
+    // Where that fails too, the task runs: its client sees it in its list.
+    onUnknown: ({ id, account_id }) => void cancel(id, account_id).catch(() => {}),
+  });
+  const schemas = schemasOf(vendors, allowHosts);
   const { results } = options;
   const service = createTaskService({
     store,
@@ -211,6 +219,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     onLoss,
     models: config.models,
     vendors: workerVendors(options),
+    routing: options.upstream.jobs,
     ...pickNative(options.native),
     text: { run: textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
@@ -261,9 +270,10 @@ function textRunner({
 
 function workerVendors({
   vendors,
+  upstream,
   config,
   settings: { workers },
-}: Pick<TaskProcessingOptions, "vendors" | "config" | "settings">): ReadonlyMap<
+}: Pick<TaskProcessingOptions, "vendors" | "upstream" | "config" | "settings">): ReadonlyMap<
   string,
   WorkerVendor
 > {
@@ -275,7 +285,13 @@ function workerVendors({
       const allPolls = set?.pollsPerSecond ?? tasks.pollsPerSecond;
       // Each worker process polls its share: any of them may have any task.
       const pollsPerSecond = allPolls && Math.max(1, Math.floor(allPolls / workers));
-      return [[name, { tasks, maxInFlight, pollsPerSecond, baseUrl }] as const];
+      const common = { maxInFlight, pollsPerSecond, baseUrl };
+      const { credentials = [] } = upstream.targets.vendor(name) ?? {};
+      const each = credentials.map(
+        ({ credential, client }) =>
+          [vendorKey(name, credential), { ...common, tasks: client.tasks ?? tasks }] as const,
+      );
+      return [[name, { ...common, tasks }] as const, ...each];
     }),
   );
 }
@@ -326,7 +342,6 @@ function reports({
     },
     onAlarm({ vendor, model, fault, isNew }) {
       metrics.upstreamAlarms.inc({ vendor, reason: fault });
-      upstream.reportFailure(vendor, `tasks: refuses the gateway's own ${fault}`);
       if (!isNew) return;
       log.error(
         { vendor, model, alarm: fault },

@@ -4,6 +4,7 @@ import { type TaskUpdate, VendorReplyError } from "../vendor/task.ts";
 import { stoppedOutcome } from "./charge.ts";
 import { faultCode, timedOut } from "./failures.ts";
 import type { Finalize } from "./submitting.ts";
+import { TaskPlaces } from "./task-places.ts";
 import type { VendorHealth } from "./vendor-health.ts";
 import type { TaskWork, Work } from "./task-work.ts";
 import type { TaskRow } from "./task-row.ts";
@@ -103,7 +104,10 @@ export class RunningSteps {
     const { task, signal } = work;
     if (signal.aborted) return void (await this.#work.release(work, 0));
     const fault = error instanceof VendorReplyError ? error.fault : undefined;
-    if (fault !== undefined) this.#vendorHealth.onPollRefused(task, fault);
+    if (fault !== undefined) {
+      this.#vendorHealth.onPollRefused(task, fault);
+      new TaskPlaces(this.#work.options.routing).pollRefused(task, fault);
+    }
     const failures = task.failure_count + 1;
     if (failures % warnEvery === 0) {
       const fields = { taskId: task.id, vendor: task.vendor, failures, err: error };

@@ -2,6 +2,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SubmitTaskRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import {
+  admitCaller,
   type Caller,
   callerKey,
   type KeyCaller,
@@ -10,7 +11,6 @@ import {
 } from "../core/caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { GatewayError } from "../core/errors.ts";
-import { admitCaller } from "../core/access.ts";
 import type { Cancel } from "./cancel.ts";
 import { taskMessage } from "./message.ts";
 import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";

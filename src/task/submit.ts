@@ -6,11 +6,16 @@ import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { holdRefused } from "../billing/hold-refused.ts";
 import { batchValues } from "../billing/ledger/apply-in.ts";
 import { applyCall, holdVerdicts } from "../billing/ledger/batch.ts";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ModelConfig, PriceConfig } from "../config/config.ts";
+import { imagePriceOf, imageWordOf } from "../config/price.ts";
 import type { KeyCaller } from "../core/caller.ts";
-import { queuedTasksMax, taskQueueMs } from "../config/limits.ts";
-import { mapDatabaseLoss } from "../core/database-lost.ts";
+import { queuedTasksMax, submitWaitMs, taskQueueMs } from "../config/limits.ts";
+import { databaseUnavailable, mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { refuseImageForm } from "../inference/pipeline/quote.ts";
 import { openPool } from "../db/open-pool.ts";
+import { whileAnswering } from "../db/share-pool.ts";
 import { isCancelBilled, taskHold } from "./charge.ts";
 import { callbackIdReused, queueFull } from "./failures.ts";
 import { inTransaction } from "./transition.ts";
@@ -19,6 +24,7 @@ import type { ParsedSubmit } from "./submit-form.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import { summaryColumns } from "./task-row.ts";
 import { newId } from "../core/uuid.ts";
+import type { DatabaseAddress } from "../db/servers.ts";
 
 /** The part of {@link Pricing} that tasks are held by. */
 export type TaskPricing = Pick<Pricing, "priceAt" | "version" | "hold">;
@@ -30,6 +36,9 @@ export interface SubmitOptions {
   readonly pricing: TaskPricing;
   /** Called after a task was committed. Default: nothing. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
+  /** Called with a task that the database accepted after its client was refused, and that no repetition can find: it is to
+   * be cancelled. Default: nothing. */
+  readonly onUnknown?: ((task: TaskSummary) => void) | undefined;
   /** Called at points where tests kill the process. Default: nothing. */
   readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
 }
@@ -117,39 +126,89 @@ const poolMax = 8;
  * Opens the connections of submits: separate, so that a burst of submits delays no other query, and pipelined. A submit
  * is one round trip.
  */
-export function openSubmitPool(url: string): Pool {
+export function openSubmitPool(url: DatabaseAddress): Pool {
   return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
 }
 
 /** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
-  const { pool, failpoint = ignore } = options;
-  return async (read, submitter, { id = newId(), callPath, writeAlongside } = {}) => {
-    const { caller } = submitter;
-    const made = newTask(read, { ...submitter, id, callPath }, options.pricing);
-    const asked = { made, caller, failpoint };
-    const work = async (transaction: PoolClient): Promise<TaskSummary> => {
-      const task = await accept(transaction, asked);
-      await writeAlongside?.(transaction);
-      failpoint("submit.held");
-      return task;
-    };
-    let accepted: TaskSummary;
-    try {
-      const accepting =
-        writeAlongside === undefined
-          ? accept(pool, asked)
-          : inTransaction(pool, work, { isPipelined: true });
-      accepted = await mapDatabaseLoss(accepting);
-    } catch (error) {
-      const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
-      if (earlier !== undefined) return earlier;
-      throw error instanceof NotAccepted ? queueFull() : error;
-    }
-    failpoint("submit.committed");
-    options.onAccepted?.(accepted);
-    return { task: accepted, replayed: false };
+  const { pool, onAccepted, onUnknown } = options;
+  return async (read, submitter, own = {}) => {
+    const begin = (isRefused: () => boolean): Promise<Submitted> =>
+      submitOnce(options, { read, submitter, own, isRefused });
+    const submitted = await whileAnswering(pool, submitWaitMs, begin, ({ task, replayed }) => {
+      if (replayed) return;
+      // A client that repeats it finds it by its callback id, and may have done so already.
+      if (read.callbackId === null) onUnknown?.(task);
+      else onAccepted?.(task);
+    });
+    if (!submitted.replayed) onAccepted?.(submitted.task);
+    return submitted;
   };
+}
+
+interface Asked {
+  readonly read: SubmitInput;
+  readonly submitter: Submitter;
+  readonly own: SubmitOverrides;
+  /** Whether the client was refused meanwhile. */
+  readonly isRefused: () => boolean;
+}
+
+async function submitOnce(
+  { pool, pricing, failpoint = ignore }: SubmitOptions,
+  { read, submitter, own: { id = newId(), callPath, writeAlongside }, isRefused }: Asked,
+): Promise<Submitted> {
+  const { caller } = submitter;
+  const made = newTask(read, { ...submitter, id, callPath }, pricing);
+  const asked = { made, caller, failpoint };
+  const work = async (transaction: PoolClient): Promise<TaskSummary> => {
+    refuseLate(isRefused);
+    const task = await accept(transaction, asked);
+    await writeAlongside?.(transaction);
+    failpoint("submit.held");
+    refuseLate(isRefused);
+    return task;
+  };
+  let task: TaskSummary;
+  try {
+    const accepting =
+      writeAlongside === undefined
+        ? onConnection(pool, isRefused, (client) => accept(client, asked))
+        : inTransaction(pool, work, { isPipelined: true });
+    task = await mapDatabaseLoss(accepting);
+  } catch (error) {
+    const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
+    if (earlier !== undefined) return earlier;
+    throw error instanceof NotAccepted ? queueFull() : error;
+  }
+  failpoint("submit.committed");
+  return { task, replayed: false };
+}
+
+/** Runs a statement that is a transaction of its own, unless the client was refused while it waited for the connection. */
+async function onConnection<T>(
+  pool: Pool,
+  isRefused: () => boolean,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let failure: Error | undefined;
+  try {
+    refuseLate(isRefused);
+    return await work(client);
+  } catch (error) {
+    // After a refusal the connection is as good as before.
+    if (!isRefusal(error) && !(error instanceof GatewayError)) failure = error as Error;
+    throw error;
+  } finally {
+    client.release(failure);
+  }
+}
+
+/** @throws GatewayError SERVICE_UNAVAILABLE where nobody waits any more: nothing may be accepted */
+function refuseLate(isRefused: () => boolean): void {
+  if (isRefused()) throw databaseUnavailable();
 }
 
 /** The queue is full, or there is a task of this callback id. Nothing has changed. */
@@ -209,7 +268,7 @@ function newTask(
   const { taskModel, params, callbackId, callbackUrl } = read;
   const { model } = taskModel;
   const { discountBp = 0 } = caller;
-  const price = pricing.priceAt(model, Date.now());
+  const price = imagePriceAt(pricing, model, params);
   const holdNanos = pricing.hold(price, taskModel.units(params), discountBp);
   const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
   const values = [
@@ -218,6 +277,15 @@ function newTask(
     ...[isCancelBilled(model), callPath ?? null],
   ];
   return { id, holdNanos, values };
+}
+
+/** The price of a task; of a table of images, that of the requested ones. @throws GatewayError INVALID_REQUEST */
+function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObject): PriceConfig {
+  const price = pricing.priceAt(model, Date.now());
+  if (price.images === undefined) return price;
+  const { size, resolution, quality } = params;
+  const form = { size: imageWordOf(size ?? resolution), quality: imageWordOf(quality) };
+  return imagePriceOf(price, form) ?? refuseImageForm(price, form);
 }
 
 /** The task of the same callback id; `undefined`: there is none. @throws GatewayError IDEMPOTENCY_KEY_REUSED */

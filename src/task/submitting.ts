@@ -10,6 +10,7 @@ import { timedOut, faultCode } from "./failures.ts";
 import type { TaskRow, WholeTask } from "./task-row.ts";
 import type { Stopped, TaskWork, Work } from "./task-work.ts";
 import type { TransitionColumns } from "./transition.ts";
+import { TaskPlaces } from "./task-places.ts";
 import type { VendorHealth } from "./vendor-health.ts";
 import type { WorkerVendor } from "./worker-options.ts";
 
@@ -24,18 +25,27 @@ export class SubmitSteps {
   readonly #work: TaskWork;
   readonly #finalize: Finalize;
   readonly #vendorHealth: VendorHealth;
+  readonly #places: TaskPlaces;
 
   constructor(work: TaskWork, finalize: Finalize, vendorHealth: VendorHealth) {
     this.#work = work;
     this.#finalize = finalize;
     this.#vendorHealth = vendorHealth;
+    this.#places = new TaskPlaces(work.options.routing);
   }
 
   /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
     const paused = this.#vendorHealth.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
-    const task = await this.#work.withParams(work.task);
+    const chosen = await this.#places.choose(work.task, work.refusedCredentials);
+    if (chosen === undefined) return this.#tryNext(work, busy, 0);
+    const set = { credential: chosen };
+    // The intent is durable with its credential.
+    const isSame = chosen === work.task.credential;
+    const placed = isSame ? work.task : await this.#work.transition(work, { set });
+    if (placed === undefined) return;
+    const task = await this.#work.withParams({ ...work, task: placed });
     // Not after a pause of this process, when another one may be submitting already; nor while it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
     await this.#work.transition(work, { event: "requeue", releaseMs: 0 });
@@ -51,6 +61,7 @@ export class SubmitSteps {
     const cancelled = endsHere ? work.lease.cancelled : undefined;
     using limit = limitTime(task.left_ms, [lastSignal, ...(cancelled ? [cancelled] : [])]);
     const { signal } = limit;
+    const startMs = this.#places.startMs();
     let submitted: Submitted;
     try {
       const asking = vendor.tasks.submit({
@@ -73,6 +84,7 @@ export class SubmitSteps {
     this.#work.failpoint("reply.submit");
     this.#reportSubmit(task, "done" in submitted ? "done" : "accepted");
     this.#vendorHealth.onSubmitAnswered(task);
+    this.#places.accepted(task, startMs);
     await this.#accept(work, submitted);
   }
 
@@ -110,7 +122,7 @@ export class SubmitSteps {
     if (work.task.cancel_requested && work.task.failure_count > 0) return this.#work.cancel(work);
     const again = await this.#work.transition(work, { event: "resubmit" });
     if (again === undefined) return;
-    const task = await this.#work.withParams(again);
+    const task = await this.#work.withParams({ ...work, task: again });
     if (work.lease.isSafe()) return this.#submit({ ...work, task });
     await this.#work.release({ ...work, task }, 0);
   }
@@ -189,6 +201,7 @@ export class SubmitSteps {
   async #lose(work: Work, error: unknown, isOverdue: boolean): Promise<void> {
     const { task } = work;
     this.#reportSubmit(task, "unknown");
+    this.#places.lost(task, error);
     this.#work.warn("a vendor did not answer a submit", {
       taskId: task.id,
       vendor: task.vendor,
@@ -211,6 +224,7 @@ export class SubmitSteps {
   async #unsent(work: Work, error: HttpFailure): Promise<void> {
     const { task } = work;
     this.#reportSubmit(task, "unsent");
+    this.#places.lost(task, error);
     const failures = task.failure_count + 1;
     const failure = { code: ErrorCode.UPSTREAM_ERROR, message: "the vendor could not be reached" };
     if (failures >= taskConnectsMax) return this.#work.fail(work, failure);
@@ -223,6 +237,8 @@ export class SubmitSteps {
   async #refuse(work: Work, refused: TaskRefused): Promise<void> {
     const { isTemporary, retryAfterSeconds = 0 } = refused;
     this.#reportSubmit(work.task, isTemporary ? "later" : "refused");
+    this.#places.refused(work.task, refused);
+    if (await this.#tryNextCredential(work, refused)) return;
     this.#vendorHealth.onSubmitRefused(work.task, refused);
     await this.#tryNext(work, refused, retryAfterSeconds * 1_000);
   }
@@ -248,6 +264,21 @@ export class SubmitSteps {
     return task.left_ms - runMs + Math.min(this.#work.timings.faultMs, runMs / 2);
   }
 
+  /** Submits with another credential of the vendor, where only this one was refused. Returns whether there is one. */
+  async #tryNextCredential(work: Work, { isTemporary, fault }: TaskRefused): Promise<boolean> {
+    const { task } = work;
+    const isOfCredential = isTemporary || fault === "credential" || fault === "money";
+    if (!isOfCredential || task.credential === "" || task.cancel_requested) return false;
+    const refusedCredentials = new Set([...(work.refusedCredentials ?? []), task.credential]);
+    const credential = await this.#places.choose(task, refusedCredentials);
+    if (credential === undefined) return false;
+    const moved = await this.#work.transition(work, { set: { credential } });
+    if (moved === undefined) return true;
+    const whole = await this.#work.withParams({ ...work, task: moved });
+    await this.#submit({ ...work, refusedCredentials, task: whole });
+    return true;
+  }
+
   /** Submits to the next vendor of the model. Returns whether there is one, or the task was cancelled. */
   async #tryNextRoute(work: Work, failures: number): Promise<boolean> {
     const { task } = work;
@@ -255,19 +286,26 @@ export class SubmitSteps {
       await this.#work.cancel(work);
       return true;
     }
-    const next = nextRoute(this.#work, task);
+    const { next, triedRoutes } = nextRoute(this.#work, work);
     if (next === undefined) return false;
-    const set = { vendor: next.vendor, vendor_model: next.model, failure_count: failures };
+    const { vendor, model } = next;
+    const set = { vendor, vendor_model: model, credential: "", failure_count: failures };
     // The intent is made durable for each vendor.
     const moved = await this.#work.transition(work, { set });
-    if (moved !== undefined) await this.submit({ ...work, task: moved });
+    const refusedCredentials = new Set<string>();
+    if (moved !== undefined) {
+      await this.submit({ ...work, task: moved, triedRoutes, refusedCredentials });
+    }
     return true;
   }
 
   /** Queues the task again for the first vendor, after a pause. */
   async #requeue(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
-    const set = { vendor: "", vendor_model: "", failure_count: failures, poll_count: polls };
+    const set = {
+      ...{ vendor: "", vendor_model: "", credential: "" },
+      ...{ failure_count: failures, poll_count: polls },
+    };
     const releaseMs = Math.min(mostMs, Math.max(leastMs, this.#work.pause(polls)));
     await this.#work.transition(work, { event: "requeue", set, releaseMs });
   }
@@ -297,17 +335,30 @@ function stoppedBy(error: unknown): Stopped {
   return error instanceof TaskStopped ? { reportedCost: error.reportedCost } : {};
 }
 
+const busy = temporaryRefusal("the vendor's credentials have no capacity");
+
 function temporaryRefusal(message: string): TaskRefused {
   return new TaskRefused("upstream_error", message, true);
 }
 
-/** The next route of the task's model whose vendor this process knows; `undefined`: there is none. */
-function nextRoute(work: TaskWork, task: TaskRow): RouteConfig | undefined {
-  const routes = work.options.models.get(task.model)?.routes ?? [];
-  const at = routes.findIndex((r) => r.vendor === task.vendor && r.model === task.vendor_model);
-  const isKnown = ({ vendor, model }: RouteConfig): boolean =>
-    work.vendorOf({ ...task, vendor, vendor_model: model }) !== undefined;
-  return at < 0 ? undefined : routes.slice(at + 1).find(isKnown);
+/** The next route of the task's model whose vendor this process knows, of those that have not refused the task;
+ * `undefined`: there is none. */
+function nextRoute(
+  { options, vendorOf }: TaskWork,
+  { task, triedRoutes: before = [] }: Work,
+): { readonly next: RouteConfig | undefined; readonly triedRoutes: readonly RouteConfig[] } {
+  const model = options.models.get(task.model);
+  const isHere = (r: RouteConfig): boolean =>
+    r.vendor === task.vendor && r.model === task.vendor_model;
+  const here = model?.routes.find(isHere);
+  if (model === undefined || here === undefined) return { next: undefined, triedRoutes: before };
+  const triedRoutes = [...before, here];
+  const open = model.routes.filter(({ vendor, model: name }) => {
+    const isTried = triedRoutes.some((r) => r.vendor === vendor && r.model === name);
+    return !isTried && vendorOf({ ...task, vendor, vendor_model: name, credential: "" });
+  });
+  const { routing } = options;
+  return { next: routing ? routing.chooseRoute(model, open) : open[0], triedRoutes };
 }
 
 /** The confirmed vendor task id. Without one, `isOpen` says whether the vendor could not be asked. */

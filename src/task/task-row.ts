@@ -59,7 +59,7 @@ export interface StoredUsageJson extends RareQuantities {
 export const taskColumns = `task.id, task.account_id, task.key_id, task.model, task.type, task.params,
   task.callback_id, task.callback_url, task.path, task.request_id, task.state, task.progress, task.cancel_requested,
   task.version, task.fence, task.attempt_token, task.poll_count, task.failure_count, task.vendor,
-  task.vendor_model, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
+  task.vendor_model, task.credential, task.vendor_task_id, task.hold, task.price_version, task.discount_bp, task.result,
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
   task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing, task.is_cancel_billed,
   task.call_path,

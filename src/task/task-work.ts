@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
+import type { RouteConfig } from "../config/config.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
@@ -56,6 +57,10 @@ export interface Work {
   /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
    * false. */
   readonly hasFailed?: boolean;
+  /** The credentials of the vendor that have refused the task. Default: none. */
+  readonly refusedCredentials?: ReadonlySet<string>;
+  /** The routes that have refused the task, with the present one. Default: the present one. */
+  readonly triedRoutes?: readonly RouteConfig[];
   /** Whether a vendor had no capacity, and may have some later. Default false. */
   readonly isAwaited?: boolean;
 }
@@ -109,9 +114,8 @@ export class TaskWork {
     this.slots = new PollSlots({ perSecond });
   }
 
-  vendorOf(task: TaskVendorRef): WorkerVendor | undefined {
-    return vendorFor(this.options, task);
-  }
+  readonly vendorOf = (task: TaskVendorRef): WorkerVendor | undefined =>
+    vendorFor(this.options, task);
 
   /** How long a task of a model may run, in milliseconds. */
   runMs(model: string): number {
@@ -137,18 +141,28 @@ export class TaskWork {
   async transition(work: Pick<Work, "task" | "lastSignal">, move: Transition) {
     const { task } = work;
     const point = move.event ?? "progress";
+    return this.#untilBack(work, async (isRepeated) => {
+      const moving = applyTransition(this.options, task, move);
+      this.failpoint(`${point}.sent`);
+      const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
+      this.failpoint(`${point}.answered`);
+      if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
+      return moved;
+    });
+  }
+
+  /** Repeats a step while the database is away: a step that failed would forget what only this process knows. */
+  async #untilBack<Result>(
+    { lastSignal }: Pick<Work, "lastSignal">,
+    step: (isRepeated: boolean) => Promise<Result>,
+  ): Promise<Result> {
     for (let isRepeated = false; ; isRepeated = true) {
       try {
-        const moving = applyTransition(this.options, task, move);
-        this.failpoint(`${point}.sent`);
-        const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
-        this.failpoint(`${point}.answered`);
-        if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
-        return moved;
+        return await step(isRepeated);
       } catch (error) {
-        if (!isDatabaseLost(error) || work.lastSignal.aborted) throw error;
+        if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
         // Where the lease is lost, the database is back: once more, and then it is known who has the task.
-        await delay(retryMs, undefined, { signal: work.lastSignal }).catch(() => {});
+        await delay(retryMs, undefined, { signal: lastSignal }).catch(() => {});
       }
     }
   }
@@ -162,7 +176,9 @@ export class TaskWork {
     if (moved !== undefined) return moved;
     const { id, attempt_token: token, vendor, vendor_model: model, params } = work.task;
     const values = [id, token, vendor, model, statesBefore(move.event), this.timings.leaseMs];
-    const { rows } = await this.options.pool.query<Omit<TaskRow, "params">>(takeBackSql, values);
+    const { rows } = await this.#untilBack(work, () =>
+      this.options.pool.query<Omit<TaskRow, "params">>(takeBackSql, values),
+    );
     const task = rows[0] && { ...rows[0], params };
     return task && this.transition({ ...work, task }, move);
   }
@@ -175,8 +191,12 @@ export class TaskWork {
     return rows[0];
   }
 
-  /** The task with its parameters. */
-  async withParams(task: TaskRow): Promise<WholeTask> {
+  /** The task with its parameters. Waits while the database is away. */
+  withParams(work: Pick<Work, "task" | "lastSignal">): Promise<WholeTask> {
+    return this.#untilBack(work, () => this.#readParams(work.task));
+  }
+
+  async #readParams(task: TaskRow): Promise<WholeTask> {
     const { id, params } = task;
     if (params !== null) return { ...task, params };
     const sql = "select params from task where id = $1";
@@ -197,11 +217,12 @@ export class TaskWork {
     files: readonly StoredFileJson[],
     expireTime: Date | null,
   ): Promise<void> {
-    const task = await this.withParams(work.task);
+    const task = await this.withParams(work);
+    const price = this.#untilBack(work, () => this.options.findPrice(task.price_version));
     const ended = {
       outcome,
       ...this.#asked(task),
-      price: await this.options.findPrice(task.price_version),
+      price: await price,
       errorCode: "",
       ending: CallEnding.COMPLETED,
       status: 200,
@@ -221,7 +242,7 @@ export class TaskWork {
 
   /** Fails a task. Free of charge. */
   async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
-    const task = await this.withParams(work.task);
+    const task = await this.withParams(work);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
     const { outcome } = failure;
     const charge = this.#charge(task, {
@@ -243,7 +264,7 @@ export class TaskWork {
    * @param stopped.reportedCost what its vendor charged. Default: nothing
    */
   async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
-    const task = await this.withParams(work.task);
+    const task = await this.withParams(work);
     const outcome = reportedCost && stoppedOutcome(reportedCost);
     const isBilled = outcome !== undefined && task.is_cancel_billed;
     const ended = {
@@ -300,7 +321,7 @@ export class TaskWork {
 
   /** Books the vendor's cost. Returns what was booked in nano-USD; 0: nothing. */
   async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
-    const task = await this.withParams(late);
+    const task = await this.#readParams(late);
     const { id: callId, account_id: accountId } = task;
     const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
     if (costNanos === undefined || costNanos <= 0n) return 0n;

@@ -29,6 +29,7 @@ export interface Transition {
 export type TransitionColumns = Partial<{
   readonly vendor: string;
   readonly vendor_model: string;
+  readonly credential: string;
   readonly vendor_task_id: string | null;
   readonly poll_count: number;
   readonly failure_count: number;

@@ -1,7 +1,7 @@
 /** Options, timings and failpoints of the task worker. */
 import type { Pool } from "pg";
 import type { CallRow } from "../billing/calls/call-row.ts";
-import type { CallUsage } from "../billing/prices/price.ts";
+import type { CallUsage } from "../billing/prices/pricing.ts";
 import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import {
   taskFaultMs,
@@ -16,6 +16,7 @@ import {
   taskTrailMs,
   taskUnknownMs,
 } from "../config/limits.ts";
+import type { JobRouting } from "../inference/routing/job-routing.ts";
 import type { TextRunner } from "../inference/text-task.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { VendorTasks, VendorFault } from "../vendor/task.ts";
@@ -27,8 +28,10 @@ import type { TransitionOptions } from "./transition.ts";
 export interface WorkerOptions extends TransitionOptions {
   /** A pool of its own: its steps must not delay callers. */
   readonly pool: Pool;
-  /** By vendor name: those that run tasks. */
+  /** Those that run tasks: by vendor name with its first credential, and by {@link vendorKey} with each of several. */
   readonly vendors: ReadonlyMap<string, WorkerVendor>;
+  /** Chooses routes and credentials. Default: the first route that can take a task, and the vendor's first credential. */
+  readonly routing?: JobRouting | undefined;
   /** The same for tasks of native APIs. Default: none. */
   readonly natives?: ReadonlyMap<string, WorkerVendor>;
   /** Runs TEXT tasks. Default: none; other processes may run them until their deadline. */

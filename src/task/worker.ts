@@ -169,6 +169,7 @@ class RunningWorker implements TaskWorker {
     const claimStartMs = performance.now();
     const { tasks, after } = await claimQueued(this.#pool, {
       routes: this.#routes,
+      choose: (model, usable) => this.#choose(model, usable),
       vendorMax: (vendor) => (vendors.get(vendor) ?? text?.vendors.get(vendor))?.maxInFlight,
       accountMax,
       limit,
@@ -185,6 +186,13 @@ class RunningWorker implements TaskWorker {
     for (const task of tasks) {
       this.#begin(this.#submits, task, claimStartMs, (work) => this.#submitting.submit(work));
     }
+  }
+
+  #choose(model: string, usable: readonly TaskRoute[]): TaskRoute | undefined {
+    const { routing, models } = this.#work.options;
+    const config = models.get(model);
+    if (routing === undefined || config === undefined) return usable[0];
+    return routing.chooseRoute(config, usable);
   }
 
   /** How many tasks can be claimed for steps of a kind; 0: the limit is reached. */
@@ -275,6 +283,7 @@ function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRout
         model: key,
         vendor,
         vendor_model: name,
+        credential: "",
         path: null,
       })?.tasks.types.has(type) === true;
     return [key, model.routes.filter(canRun)];

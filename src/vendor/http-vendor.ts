@@ -5,15 +5,18 @@ import { vendorWorkMs } from "../config/limits.ts";
 import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { createHttpClient } from "../http/client.ts";
 import type { NativeTransport } from "./native-http.ts";
+import { inForm, type OperationForm } from "./operation-form.ts";
+import type { VendorReply } from "./reply.ts";
 import type { OpenTasks } from "./task.ts";
 import type {
+  BodyOperationName,
   MediaOperationName,
+  OperationName,
   ResponseStateCall,
   Vendor,
   VendorCall,
   VendorOperation,
 } from "./vendor.ts";
-import type { VendorReply } from "./reply.ts";
 
 /** Differences between vendor kinds. */
 interface HttpVendorOptions {
@@ -21,14 +24,16 @@ interface HttpVendorOptions {
   readonly dialects: readonly Dialect[];
   /** The headers that carry the credential. */
   readonly credential: Readonly<Record<string, string>>;
-  /** Path and query of a call, below the base URL. */
-  readonly target: (call: VendorCall) => Target;
+  /** Path and query of a text generation, below the base URL. Default: the kind generates no text. */
+  readonly target?: (call: VendorCall) => Target;
   /** Headers added where the caller sent none of that name. Default: none. */
   readonly defaultHeaders?: Readonly<Record<string, string>>;
   /** Paths for counting tokens, by dialect. Default: none. */
   readonly countTokens?: ReadonlyMap<Dialect, string>;
-  /** The path for embeddings. Default: none. */
-  readonly embed?: string;
+  /** Paths for compacting conversations, by dialect. Default: none. */
+  readonly compact?: ReadonlyMap<Dialect, string>;
+  /** The paths for embeddings, moderations and legacy completions, or how their requests are sent. Default: none. */
+  readonly operations?: Readonly<Partial<Record<BodyOperationName, string | OperationRoute>>>;
   /** The paths for images and audio. Default: none. */
   readonly media?: Readonly<Partial<Record<MediaOperationName, string>>>;
   /** Whether the vendor stores responses, below `/responses`. Default false. */
@@ -41,6 +46,40 @@ interface HttpVendorOptions {
   readonly native?: NativeTransport;
 }
 
+/** How an operation is sent whose path differs by call, or that the vendor has in another form. */
+export interface OperationRoute {
+  /** The dialects of its requests. Default: chat completions. */
+  readonly dialects?: readonly Dialect[];
+  readonly path: (call: VendorCall) => string;
+  /** Gives requests and replies their forms. Default: they pass as they are. */
+  readonly form?: OperationForm;
+}
+
+/** The operations of a table, by their names. */
+function mapped<Route>(
+  table: Readonly<Partial<Record<OperationName, Route>>>,
+  create: (route: Route) => VendorOperation,
+): Partial<Record<OperationName, VendorOperation>> {
+  return Object.fromEntries(Object.entries(table).map(([name, route]) => [name, create(route)]));
+}
+
+/** An operation whose requests are one JSON body. */
+function bodyOperation(
+  route: string | OperationRoute,
+  post: (call: VendorCall, target: Target) => Promise<VendorReply>,
+): VendorOperation {
+  const { dialects, path, form }: OperationRoute =
+    typeof route === "string" ? { path: () => route } : route;
+  const send = (call: VendorCall) => post(call, { path: path(call), query: call.query });
+  return {
+    dialects: new Set(dialects ?? [Dialect.CHAT_COMPLETIONS]),
+    send: form === undefined ? send : inForm(form, send),
+  };
+}
+
+/** Both versions of rerank. */
+export const rerankDialects: readonly Dialect[] = [Dialect.RERANK, Dialect.RERANK_V2];
+
 /** The destination of a call. */
 export interface Target {
   /** With a leading slash. */
@@ -51,8 +90,8 @@ export interface Target {
 
 /** Creates a vendor of a kind. */
 export function createHttpVendor(config: VendorConfig, options: HttpVendorOptions): Vendor {
-  const { credential, target, defaultHeaders, faultOf, retryAfterOf, countTokens, embed } = options;
-  const { tasks, native, media = {} } = options;
+  const { credential, defaultHeaders, faultOf, retryAfterOf, countTokens, compact } = options;
+  const { tasks, native, media = {}, operations = {} } = options;
   const base = new URL(config.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, "");
   const client = createHttpClient(base.origin, config.timeouts, credential);
@@ -81,26 +120,19 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
       post(call, { path: pathOf(paths, call.dialect), query: call.query }, firstByteMs),
   });
   const workMs = Math.max(config.timeouts.firstByteMs, vendorWorkMs);
-  const mediaOperations = Object.entries(media).map(
-    ([name, path]) =>
-      [name, operation(new Map([[Dialect.CHAT_COMPLETIONS, path]]), workMs)] as const,
-  );
+  const sentHeaders = { accept: "application/json", ...defaultHeaders, ...credential };
   const keepsResponses = options.keepsResponses === true && dialects.has(Dialect.RESPONSES);
-  const responseState = (call: ResponseStateCall): Promise<VendorReply> => {
-    const { action, query, signal } = call;
-    const method = action === "delete" ? "DELETE" : "GET";
-    const path = `${basePath}${responsePath(call)}${query === "" ? "" : `?${query}`}`;
-    const headers = { accept: "application/json", ...defaultHeaders, ...credential };
-    return client.send({ method, path, headers, body: [], signal });
-  };
   return {
     name: config.name,
     dialects,
-    exchange: (call) => post(call, target(call)),
+    exchange: (call) => post(call, options.target?.(call) ?? noText(config)),
     ...(countTokens && { countTokens: operation(restrictOperation(countTokens, dialects)) }),
-    ...(embed && { embed: operation(new Map([[Dialect.CHAT_COMPLETIONS, embed]])) }),
-    ...Object.fromEntries(mediaOperations),
-    ...(keepsResponses && { responseState }),
+    ...(compact && { compact: operation(restrictOperation(compact, dialects), workMs) }),
+    ...mapped(operations, (route) => bodyOperation(route, post)),
+    ...mapped(media, (path) => operation(new Map([[Dialect.CHAT_COMPLETIONS, path]]), workMs)),
+    ...(keepsResponses && {
+      responseState: (call) => client.send(stateRequest(call, basePath, sentHeaders)),
+    }),
     ...(faultOf && { faultOf }),
     ...(retryAfterOf && { retryAfterOf }),
     ...(tasks && { tasks }),
@@ -111,12 +143,28 @@ export function createHttpVendor(config: VendorConfig, options: HttpVendorOption
   };
 }
 
+function noText({ name }: VendorConfig): never {
+  throw new TypeError(`${name} generates no text`);
+}
+
 /** Restricts an operation to the configured dialects. */
 function restrictOperation(
   paths: ReadonlyMap<Dialect, string>,
   allowed: ReadonlySet<Dialect>,
 ): ReadonlyMap<Dialect, string> {
   return new Map([...paths].filter(([dialect]) => allowed.has(dialect)));
+}
+
+/** The request for a stored response. */
+function stateRequest(
+  call: ResponseStateCall,
+  basePath: string,
+  headers: Readonly<Record<string, string>>,
+) {
+  const { action, query, signal } = call;
+  const method: "DELETE" | "GET" = action === "delete" ? "DELETE" : "GET";
+  const path = `${basePath}${responsePath(call)}${query === "" ? "" : `?${query}`}`;
+  return { method, path, headers, body: [], signal };
 }
 
 function responsePath({ action, responseId }: ResponseStateCall): string {

@@ -2,10 +2,12 @@
 import type { ServedKinds } from "../config/kinds.ts";
 import { vendorDialects, type VendorDialectId } from "../dialect/index.ts";
 import { anthropic } from "./anthropic/index.ts";
+import { cohere } from "./cohere/index.ts";
 import { dashscope } from "./dashscope/index.ts";
 import { demo } from "./demo/index.ts";
 import { fal } from "./fal/index.ts";
 import { gemini } from "./gemini/index.ts";
+import { jina } from "./jina/index.ts";
 import { openaiCompatible } from "./openai-compatible/index.ts";
 import { openai } from "./openai/index.ts";
 import { replicate } from "./replicate/index.ts";
@@ -13,10 +15,12 @@ import type { VendorKind } from "./vendor.ts";
 
 export const vendorKinds: Readonly<Record<string, VendorKind>> = {
   anthropic,
+  cohere,
   dashscope,
   demo,
   fal,
   gemini,
+  jina,
   openai,
   "openai-compatible": openaiCompatible,
   replicate,

@@ -1,5 +1,6 @@
 /** Measures the length of video and audio files. It is charged where the vendor does not state a length. */
 import { open, readFile, type FileHandle } from "node:fs/promises";
+import { mp3Frame, tagBytes } from "../dialect/json/recording.ts";
 
 /** A file on disk. */
 interface LocalFile {
@@ -239,12 +240,6 @@ function walkAac(file: Buffer): WalkedFrames {
   return { seconds, end: at };
 }
 
-const bitRates = {
-  1: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
-  2: [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
-} as const;
-const sampleRates = [44_100, 48_000, 32_000];
-
 /**
  * Adds up layer III frames after an ID3v2 tag. Each frame states its own rates, so files with varying rates are
  * measured correctly.
@@ -267,24 +262,5 @@ function walkMp3(file: Buffer): WalkedFrames {
 
 function afterTag(file: Buffer): number {
   if (file.length < 10 || file.toString("latin1", 0, 3) !== "ID3") return 0;
-  // The tag's length has 7 bits per byte.
-  const bytes = [...file.subarray(6, 10)];
-  return 10 + bytes.reduce((sum, byte) => sum * 128 + (byte & 0x7f), 0);
-}
-
-/** Parses a frame header; `undefined` where it is none. */
-function mp3Frame(head: number): { readonly bytes: number; readonly seconds: number } | undefined {
-  const versionBits = (head >>> 19) & 3;
-  const isLayer3 = head >>> 21 === 0x7ff && ((head >>> 17) & 3) === 1 && versionBits !== 1;
-  const isVersion1 = versionBits === 3;
-  const kilobits = bitRates[isVersion1 ? 1 : 2][(head >>> 12) & 0x0f];
-  const baseRate = sampleRates[(head >>> 10) & 3];
-  if (!isLayer3 || kilobits === undefined || kilobits === 0 || baseRate === undefined) {
-    return undefined;
-  }
-  const rate = isVersion1 ? baseRate : versionBits === 2 ? baseRate / 2 : baseRate / 4;
-  const samples = isVersion1 ? 1_152 : 576;
-  const padding = (head >>> 9) & 1;
-  const bytes = Math.floor((samples / 8) * ((kilobits * 1_000) / rate)) + padding;
-  return { bytes, seconds: samples / rate };
+  return 10 + tagBytes(file.readUInt32BE(6));
 }

@@ -101,6 +101,7 @@ export type NativeRoute =
   | NativePollRoute
   | NativeCancelRoute
   | NativeListRoute
+  | NativeModelsRoute
   | NativePassRoute;
 
 interface RouteBase {
@@ -118,7 +119,15 @@ interface RouteBase {
 
 /** The place of the model's name, which may be the vendor's or the platform's. */
 export type NativeModelAt =
-  | { readonly in: "path"; readonly group: string }
+  | {
+      readonly in: "path";
+      readonly group: string;
+      /**
+       * The body member by which an app that offers several models selects one. The selected model is configured,
+       * and priced, as `<path>/<member>`. Absent: a path is one model.
+       */
+      readonly selector?: string;
+    }
   /** The first of the members that is present. `prefix`: optional text before the name, such as `models/`. */
   | { readonly in: "body"; readonly members: readonly string[]; readonly prefix?: string };
 
@@ -238,10 +247,10 @@ export interface NativeTask {
   /** The HTTP status of a poll reply. Default: always 200. */
   httpStatusOf?(json: JsonObject): number;
   /**
-   * Reads the state of a job. @param headersFor the headers required for a file @throws VendorReplyError where the
-   * reply is none
+   * Reads the state of a job. @param headersFor the headers required for a file @param requested the requested units;
+   * absent: only the status is of interest @throws VendorReplyError where the reply is none
    */
-  readUpdate(json: JsonObject, headersFor: NativeHeadersFor): TaskUpdate;
+  readUpdate(json: JsonObject, headersFor: NativeHeadersFor, requested?: TaskUnits): TaskUpdate;
   /** The names of objects that a job created. Absent: none. */
   creates?(this: void, json: JsonObject): readonly string[];
   /**
@@ -311,6 +320,20 @@ export interface NativeListRoute extends RouteBase {
    * @param next the URL of the next page with its cursor; `undefined` on the last page
    */
   body(jobs: readonly string[], next: string | undefined): string;
+}
+
+/** Lists the models that the caller may use. Never the vendor's list: most of its models have no price here. */
+export interface NativeModelsRoute extends RouteBase {
+  readonly kind: "models";
+  /** The list as JSON text. */
+  body(models: readonly NativeListedModel[]): string;
+}
+
+/** A model in a list of the vendor's own form. */
+export interface NativeListedModel {
+  /** The vendor's name; the gateway's where the vendor's leads to another model. */
+  readonly name: string;
+  readonly model: ModelConfig;
 }
 
 /** A free route, relayed unchanged. */

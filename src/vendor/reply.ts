@@ -26,3 +26,18 @@ export interface VendorBody {
   /** Stops the vendor's reply if it has not ended. */
   cancel(): void;
 }
+
+/** A body that is there at once. */
+export function bufferedBody(bytes: Buffer): VendorBody {
+  let isTaken = false;
+  return {
+    async ready() {
+      const isThere = !isTaken && bytes.length > 0;
+      isTaken = true;
+      return isThere;
+    },
+    take: () => [bytes],
+    whole: async () => bytes,
+    cancel: () => {},
+  };
+}

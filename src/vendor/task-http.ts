@@ -146,7 +146,7 @@ function submitRefusal(reply: TaskReply, words: RefusalReader): TaskRefused | Ve
     return new TaskRefused("upstream_error", busy, true, about);
   }
   if (status < 500 && words.isContent(body)) return refused("content_rejected", message);
-  if (status === 400 || status === 413 || status === 422) {
+  if (status === 400 || status === 413 || status === 415 || status === 422) {
     return refused("invalid_parameters", message);
   }
   // A server error in the vendor's own form. Where the vendor works only while the request is open, the work has

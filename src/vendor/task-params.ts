@@ -5,7 +5,8 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import type { TaskUnits, VendorTasks } from "./task.ts";
+import { bytesPerToken } from "../config/limits.ts";
+import type { TaskTokens, TaskUnits, VendorTasks } from "./task.ts";
 
 /** Schemas of a parameter object's members, by canonical name. */
 export type Params = Readonly<Record<string, JsonObject>>;
@@ -208,6 +209,12 @@ export function withCharacters(
   let characters = 0;
   for (const text of texts()) for (const _ of text) characters++;
   return { ...units, characters };
+}
+
+/** The tokens of a text whose vendor reports none. */
+export function estimatedTokens(input: string, output: string): TaskTokens {
+  const tokens = (text: string): number => Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+  return { inputTokens: tokens(input), outputTokens: tokens(output), isEstimated: true };
 }
 
 /** Raises seconds to a minimum, for units that have seconds. */

@@ -43,8 +43,15 @@ export interface Vendor {
   exchange(call: VendorCall): Promise<VendorReply>;
   /** Counts the tokens of a text generation without running it. Absent: not available. */
   readonly countTokens?: VendorOperation;
+  /** Compacts a conversation. Absent: the vendor cannot, or does not speak responses. */
+  readonly compact?: VendorOperation;
   /** Creates embeddings; requests are in OpenAI's form. Absent: not available. */
   readonly embed?: VendorOperation;
+  /** Orders documents by relevance; requests are in the styles of rerank. Absent: not available. */
+  readonly rerank?: VendorOperation;
+  /** Classifies texts by harm, and continues texts; requests are in OpenAI's form. Absent: not available. */
+  readonly moderate?: VendorOperation;
+  readonly complete?: VendorOperation;
   /** Generates images; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
   readonly generateImages?: VendorOperation;
   /** Speaks texts; requests are in OpenAI's form. Absent: not available, or as {@link Vendor.tasks} only. */
@@ -82,7 +89,10 @@ export interface Vendor {
 }
 
 /** Operations besides text generation. */
-export type OperationName = "countTokens" | "embed" | MediaOperationName;
+export type OperationName = "countTokens" | BodyOperationName | MediaOperationName;
+
+/** Operations whose requests are one JSON body. */
+export type BodyOperationName = "embed" | "rerank" | "moderate" | "complete";
 
 /** Operations of models for images and audio. */
 export type MediaOperationName =

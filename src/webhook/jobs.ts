@@ -1,7 +1,7 @@
 /** The webhook room's background jobs: old events are deleted, and pending deliveries are counted for the operator. SQL: sets of rows, in batches. */
 import type { Pool } from "pg";
 import { webhookKeptMs } from "../config/limits.ts";
-import { periodic, type PeriodicJobs } from "../core/periodic.ts";
+import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { firstId } from "../db/partition.ts";
 
 /** Counts of all nodes together. */

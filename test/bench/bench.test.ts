@@ -99,6 +99,7 @@ describe("npm run bench -- --short", () => {
     "Webhooks: ",
     "Call log of 1,000 rows",
     "Tasks: submits",
+    "Routing and limits over 3 processes",
     "A 1 MB body between two styles, gateway",
     "Translating between styles",
     "Start and memory",

@@ -12,16 +12,17 @@ import {
   extendVerdicts,
   holdVerdicts,
   lowBalance,
+  platformLoss,
+  type Row,
   settleVerdicts,
 } from "../../src/billing/ledger/batch.ts";
 import type { CallRow } from "../../src/billing/calls/call-row.ts";
-import { extendItem, holdItem, settleItem } from "../../src/billing/ledger/queue-items.ts";
+import { extendItem, holdItem, settleItem } from "../../src/billing/ledger/account-queue.ts";
 import type {
   ExtendOperation,
   HoldOperation,
   HoldVerdict,
 } from "../../src/billing/ledger/ledger.ts";
-import type { Row } from "../../src/billing/ledger/connection.ts";
 import { callRow } from "./calls/call-row.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { book } from "../../src/billing/ledger/booking.ts";
@@ -133,6 +134,7 @@ async function send(pool: Pool, batch: SentBatch, nodeId: string | null = null) 
     extends: extendVerdicts(rows[0]) ?? grown.map((item) => ({ heldNanos: item.amountNanos })),
     holds: holdVerdicts(rows[0]) ?? holds.map((): HoldVerdict => ({ admitted: true })),
     low: lowBalance(rows[0]),
+    loss: platformLoss(rows[0]),
   };
 }
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Anchor } from "../../src/billing/ledger/anchor.ts";
 import { Auditor } from "../../src/billing/ledger/auditor.ts";
-import { billingPartitions } from "../../src/billing/jobs.ts";
-import { removeOldMonths } from "../../src/billing/retention.ts";
+import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
 import { holdKeptDays } from "../../src/config/limits.ts";
 import { newId } from "../../src/core/uuid.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";

@@ -1,6 +1,7 @@
 /** Processes of the harness, as their parent sees them. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { compiledEnv } from "../support/child.ts";
 import { type Plan, planVariable, readyWord } from "./plan.ts";
 
 /** The program of a process. */
@@ -20,8 +21,7 @@ export class Child {
     this.#child = spawn(process.execPath, [join(import.meta.dirname, `${program}.ts`)], {
       env: {
         PATH: process.env["PATH"],
-        // Most of a start is compiling: later ones find it done.
-        NODE_COMPILE_CACHE: join(plan.dataDir, "../compiled"),
+        ...compiledEnv,
         [planVariable]: JSON.stringify(plan),
       },
       stdio: ["pipe", "pipe", "inherit"],
@@ -54,6 +54,15 @@ export class Child {
       }
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
+  }
+
+  /** Whether it has printed this line since it is ready. */
+  async said(word: string): Promise<boolean> {
+    for (const deadline = Date.now() + startMs; this.isRunning && Date.now() < deadline; ) {
+      if (this.#out.split("\n").includes(word)) return true;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    return false;
   }
 
   get isRunning(): boolean {

@@ -5,10 +5,11 @@ import { buildApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { servedKinds } from "../../src/vendor/index.ts";
-import { crashAt, endWithParent, readPlan, readyWord } from "./plan.ts";
+import { crashAt, endWithParent, readPlan, readyWord, stepClockAtSignal } from "./plan.ts";
 
 const plan = readPlan();
 endWithParent();
+stepClockAtSignal(plan);
 const { dataDir, url, vendor, timings } = plan;
 const yaml = `version: 1
 vendors:

@@ -116,7 +116,8 @@ interface Recorded {
   readonly charged: string;
 }
 
-async function checkCalls(
+/** Compares the records of calls by request id with what their clients saw. */
+export async function checkCalls(
   pool: Pool,
   seen: ReadonlyMap<string, Seen>,
   findings: Findings,

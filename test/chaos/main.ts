@@ -1,9 +1,12 @@
 /**
- * `npm run chaos`: kills gateways, their database's processes and their database at every point where money
- * moves, and compares what clients were told with the books; then workers and senders of webhooks at each of their
- * points, and one of two containers that share a data folder. A fault that never came is a failure. `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
- * `--mode ledger|gateway|tasks|containers`, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
- * timings of production.
+ * `npm run chaos`: kills gateways, their database's processes and their database at every point where money moves, fills
+ * disks and steps clocks, and compares what clients were told with the books. Then it kills workers of tasks and senders
+ * of webhooks at each of their points, workers of a gateway, one of two containers that share a data folder, and the
+ * primary of a replicated database. A fault that never came is a failure.
+ *
+ * `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
+ * `--mode ledger|gateway|tasks|workers|containers|failover`, `--lanes` how many rounds at a time, `--fast` without the
+ * rounds that have the timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
@@ -11,23 +14,23 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { isRight, runFailover } from "../ha/failover.ts";
 import { hasContainers, runContainers } from "./containers.ts";
-import { faults } from "./fault.ts";
+import { startClocked } from "./clocks.ts";
+import { faults, isOfDatabaseClock, obstacleOf } from "./fault.ts";
 import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
 import { type FragileServer, startFragile } from "./server.ts";
 import { isGood, problemsOf, sumUp, tableOf } from "./table.ts";
-import { runTaskRounds } from "./tasks.ts";
+import { runTestRounds, taskTests, workerTests } from "./tasks.ts";
 
 interface Options {
   readonly rounds: number;
   readonly seed: number;
   readonly only: string;
   readonly modes: readonly Mode[];
-  /** Whether tasks and webhooks get their rounds too. */
-  readonly areTasksRun: boolean;
-  /** Whether containers that share a data folder get theirs. */
-  readonly areContainersRun: boolean;
+  /** The modes beside those of rounds. */
+  readonly others: readonly OtherMode[];
   readonly lanes: number;
   readonly isFast: boolean;
 }
@@ -44,8 +47,9 @@ function readOptions(): Options {
     },
   });
   const { mode, only } = values;
-  if (mode !== undefined && !isMode(mode) && mode !== "tasks" && mode !== "containers") {
-    throw new Error("--mode is ledger, gateway, tasks or containers");
+  const known: readonly string[] = [...allModes, ...otherModes];
+  if (mode !== undefined && !known.includes(mode)) {
+    throw new Error(`--mode is one of ${known.join(", ")}`);
   }
   return {
     rounds: wholeNumber("--rounds", values.rounds),
@@ -54,16 +58,16 @@ function readOptions(): Options {
     only,
     isFast: values.fast,
     modes: allModes.filter((one) => mode === undefined || mode === one),
-    areTasksRun: mode === "tasks" || (mode === undefined && only === ""),
-    areContainersRun: mode === "containers" || (mode === undefined && only === ""),
+    others: otherModes.filter((one) => one === mode || (mode === undefined && only === "")),
   };
 }
 
 const allModes: readonly Mode[] = ["ledger", "gateway"];
 
-function isMode(text: string): text is Mode {
-  return allModes.some((mode) => mode === text);
-}
+const otherModes = ["tasks", "workers", "containers", "failover"] as const;
+
+/** What has no rounds with a fault each. */
+type OtherMode = (typeof otherModes)[number];
 
 function wholeNumber(name: string, text: string): number {
   const value = Number(text);
@@ -76,7 +80,7 @@ function planRounds({ rounds, seed, only, modes, isFast }: Options): Planned[] {
   const random = createRandom(seed);
   return modes.flatMap((mode) =>
     faults
-      .filter(({ name }) => name.includes(only))
+      .filter((fault) => fault.name.includes(only) && obstacleOf(fault) === undefined)
       .flatMap((fault) => {
         // Whole gateways take seconds to start; at the points there are ledgers enough.
         const count = mode === "gateway" && fault.kind === "point" ? Math.ceil(rounds / 5) : rounds;
@@ -94,15 +98,39 @@ function planRounds({ rounds, seed, only, modes, isFast }: Options): Planned[] {
 async function main(): Promise<void> {
   const options = readOptions();
   if (options.modes.length > 0) await killMoney(options);
-  if (options.areTasksRun) await killTasks(options);
-  if (options.areContainersRun) await killContainers(options);
+  const { rounds } = options;
+  const run = {
+    tasks: () => repeat("tasks and webhooks", taskTests, rounds),
+    workers: () => repeat("workers", workerTests, rounds),
+    containers: () => killContainers(options),
+    failover: () => failOver(options),
+  };
+  for (const other of options.others) await run[other]();
   process.exit();
 }
 
-async function killTasks({ rounds }: Options): Promise<void> {
-  const failed = await runTaskRounds(rounds);
-  print(`tasks and webhooks, ${rounds} rounds: ${failed === 0 ? "nothing is lost" : "WRONG"}`);
+async function repeat(name: string, files: readonly string[], rounds: number): Promise<void> {
+  const failed = await runTestRounds(files, rounds);
+  print(`${name}, ${rounds} rounds: ${failed === 0 ? "nothing is lost" : "WRONG"}`);
   if (failed > 0) process.exitCode = 1;
+}
+
+/** How long customers work before and after, and how long there is no primary, in milliseconds. */
+const failoverTimes = { loadMs: 3_000, outageMs: 4_000 };
+
+async function failOver({ rounds }: Options): Promise<void> {
+  for (const failure of ["killed", "frozen"] as const) {
+    for (let round = 0; round < rounds; round++) {
+      const result = await runFailover({ failure, ...failoverTimes });
+      const { acknowledged, refused, resumeMs } = result;
+      const seconds = (resumeMs / 1_000).toFixed(1);
+      const verdict = isRight(result) ? "nothing is lost" : `WRONG ${JSON.stringify(result)}`;
+      print(
+        `primary ${failure}: ${acknowledged} acknowledged, ${refused} refused, resumed after ${seconds} s: ${verdict}`,
+      );
+      if (!isRight(result)) process.exitCode = 1;
+    }
+  }
 }
 
 /** Top-ups of a round before and after the kill. */
@@ -116,12 +144,12 @@ async function killContainers({ rounds }: Options): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const { acknowledged, takeoverMs, problems } = await runContainers(bookings);
     const seconds = (takeoverMs / 1_000).toFixed(1);
-    const isRight = problems.length === 0;
+    const isSound = problems.length === 0;
     print(
-      `containers: ${acknowledged} top-ups, taken over after ${seconds} s: ${isRight ? "nothing is lost" : "WRONG"}`,
+      `containers: ${acknowledged} top-ups, taken over after ${seconds} s: ${isSound ? "nothing is lost" : "WRONG"}`,
     );
     for (const problem of problems) print(problem);
-    if (!isRight) process.exitCode = 1;
+    if (!isSound) process.exitCode = 1;
   }
 }
 
@@ -129,6 +157,10 @@ async function killMoney(options: Options): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
   const startMs = performance.now();
   const rounds = planRounds(options);
+  for (const fault of faults.filter(({ name }) => name.includes(options.only))) {
+    const obstacle = obstacleOf(fault);
+    if (obstacle !== undefined) print(`${fault.name}: not run, ${obstacle}`);
+  }
   print(`seed ${options.seed}: ${rounds.length} rounds`);
   // What runs has been started by this process: it must not be left behind.
   const interrupted = Promise.withResolvers<never>();
@@ -138,20 +170,26 @@ async function killMoney(options: Options): Promise<void> {
   // A server lets in 100 connections: two lanes need most of them.
   const steady = await startServers(join(folder, "steady"), Math.ceil(options.lanes / 2));
   const fragile = await startServers(join(folder, "fragile"), 2);
+  const clocked = rounds.some(({ fault }) => isOfDatabaseClock(fault))
+    ? await startClocked(join(folder, "clocked"))
+    : undefined;
   try {
     const { lanes } = options;
-    const servers = { steady, fragile };
+    const servers = { steady, fragile, clocked };
     const runs = runRounds({ rounds, servers, folder, lanes, onRound: createTell(rounds.length) });
     const ran = await Promise.race([runs, interrupted.promise]);
     print(`\n${tableOf(ran)}\n`);
     const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
     const sums = sumUp(ran);
-    const isRight = isGood(sums);
+    const areBooksRight = isGood(sums);
     for (const fault of sums.missed) print(`${fault}: never came, nothing is proven of it`);
-    print(`seed ${options.seed}, ${minutes} min: ${isRight ? "the books are right" : "WRONG"}`);
-    if (!isRight) process.exitCode = 1;
+    print(
+      `seed ${options.seed}, ${minutes} min: ${areBooksRight ? "the books are right" : "WRONG"}`,
+    );
+    if (!areBooksRight) process.exitCode = 1;
   } finally {
     for (const server of [...fragile, ...steady]) await server.close();
+    await clocked?.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }

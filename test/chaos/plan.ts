@@ -1,4 +1,5 @@
 /** What a process of the chaos harness is told to do, and the words of its history. */
+import { killSelf } from "../support/child.ts";
 import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
 
 /** Where a process ends itself: at the `hit`-th time that it passes `point`. */
@@ -21,6 +22,8 @@ export interface Plan {
   readonly workers: number;
   readonly timings: Partial<LedgerTimings>;
   readonly crash?: Crash;
+  /** How far its clock steps at SIGUSR2, in milliseconds; it then prints {@link steppedWord}. Absent: not at all. */
+  readonly clockStepMs?: number;
   /** The simulated vendor of a gateway. */
   readonly vendor?: { readonly baseUrl: string; readonly secret: string };
 }
@@ -30,6 +33,9 @@ export const planVariable = "UAS_CHAOS_PLAN";
 
 /** What a process prints once it works. A gateway adds its address. */
 export const readyWord = "ready";
+
+/** What a process prints once its clock has stepped. */
+export const steppedWord = "stepped";
 
 /** Reads the plan of this process. */
 export function readPlan(): Plan {
@@ -47,8 +53,31 @@ export function crashAt({ crash }: Plan): ((point: string) => void) | undefined 
   if (crash === undefined) return undefined;
   let left = crash.hit;
   return (point) => {
-    if (point === crash.point && --left === 0) process.kill(process.pid, "SIGKILL");
+    if (point === crash.point && --left === 0) killSelf();
   };
+}
+
+/**
+ * Lets the clock of this process step at SIGUSR2, where its plan says so. Timers and the monotonic clock stay as they are.
+ */
+export function stepClockAtSignal({ clockStepMs }: Plan): void {
+  if (clockStepMs === undefined) return;
+  let offsetMs = 0;
+  const RealDate = Date;
+  class SteppedDate extends RealDate {
+    constructor(...parts: [] | [number]) {
+      super(...(parts.length === 0 ? ([RealDate.now() + offsetMs] as const) : parts));
+    }
+
+    static override now(): number {
+      return RealDate.now() + offsetMs;
+    }
+  }
+  globalThis.Date = SteppedDate as DateConstructor;
+  process.on("SIGUSR2", () => {
+    offsetMs += clockStepMs;
+    process.stdout.write(`${steppedWord}\n`);
+  });
 }
 
 /** Every point at which a process can be told to end. */

@@ -1,10 +1,11 @@
 /** One round: processes work, a fault hits them, others clean up, the books are compared with the history. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
+import type { ClockedServer } from "./clocks.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
 import type { Fault } from "./fault.ts";
-import { type Crash, createRandom } from "./plan.ts";
+import { createRandom, type Plan, steppedWord } from "./plan.ts";
 import type { ChaosServer, FragileServer } from "./server.ts";
 import { Site } from "./site.ts";
 import type { Work } from "./work.ts";
@@ -12,8 +13,8 @@ import type { Work } from "./work.ts";
 /** What a round is made of. */
 export interface RoundOptions {
   readonly fault: Fault;
-  /** A {@link FragileServer} where the fault hits the database. */
-  readonly server: ChaosServer | FragileServer;
+  /** A {@link FragileServer} where the fault hits the database, a {@link ClockedServer} where it hits its clock. */
+  readonly server: ChaosServer | ClockedServer | FragileServer;
   readonly folder: string;
   /** What the processes do. */
   readonly openWork: (site: Site) => Promise<Work>;
@@ -46,6 +47,12 @@ const cleanLimitMs = 60_000;
 
 /** How long a process may work before it must have come by its point, in milliseconds. */
 const pointMs = { full: 40_000, short: 10_000 };
+
+/** Callers at once where the journal's disk is to be full: each leaves one settlement in it. */
+const diskWorkers = 24;
+
+/** How exactly a database's clock is to be off, in milliseconds. */
+const clockSlackMs = 60_000;
 
 /** Runs a round on a database of its own. */
 export async function runRound(options: RoundOptions): Promise<RoundResult> {
@@ -92,6 +99,8 @@ class Round {
   async close(): Promise<void> {
     for (const child of this.#children) await child.kill();
     await this.#work.close();
+    const { fault, server } = this.#options;
+    if (fault.kind === "database-clock") (server as ClockedServer).setClock(0);
     await this.#site.close();
   }
 
@@ -112,6 +121,9 @@ class Round {
     if (fault.kind === "random") return this.#hitAnyTime();
     if (fault.kind === "frozen") return this.#freeze();
     if (fault.kind === "stalled") return this.#stall();
+    if (fault.kind === "disk") return this.#fillDisk();
+    if (fault.kind === "clock") return this.#stepClock(fault.stepMs ?? 0);
+    if (fault.kind === "database-clock") return this.#stepDatabaseClock(fault.stepMs ?? 0);
     return this.#hitDatabase(fault.kind);
   }
 
@@ -120,7 +132,7 @@ class Round {
     // What is recovered and replayed is what another one has left.
     if (operation === "recovery") await this.#leave("holds");
     if (point === "journal.replayed") await this.#leave("journal");
-    const child = await this.#start(6, { point, hit: this.#chooseHit(point) });
+    const child = await this.#start(6, { crash: { point, hit: this.#chooseHit(point) } });
     const ended = child.ended.then(() => true);
     const isPlain = operation !== "journal";
     for (const end = performance.now() + this.#pointMs(); performance.now() < end; ) {
@@ -195,6 +207,50 @@ class Round {
     return true;
   }
 
+  /** While the database is away more settlements come than the journal has room for. */
+  async #fillDisk(): Promise<boolean> {
+    this.#site.shrinkDisk();
+    const child = await this.#start(diskWorkers);
+    let isFull = false;
+    for (const end = performance.now() + this.#pointMs(); !isFull && performance.now() < end; ) {
+      this.#site.giveBack();
+      await sleep(this.#from(100, 400));
+      this.#site.takeAway();
+      await sleep(this.#from(300, 600));
+      isFull = this.#site.isDiskFull();
+    }
+    // What the disk did not take waits in memory, and was not acknowledged.
+    const isKilled = this.#random() < 0.5;
+    if (isKilled) await child.kill();
+    this.#site.giveBack();
+    if (!isKilled) await this.#stop(child);
+    return isFull;
+  }
+
+  async #stepClock(clockStepMs: number): Promise<boolean> {
+    const child = await this.#start(6, { clockStepMs });
+    await sleep(this.#from(50, 300));
+    child.signal("SIGUSR2");
+    const isStepped = await child.said(steppedWord);
+    await sleep(this.#from(300, 900));
+    if (this.#random() < 0.5) await child.kill();
+    else await this.#stop(child);
+    return isStepped;
+  }
+
+  /** It stays off: the processes that clean up see it too. */
+  async #stepDatabaseClock(stepMs: number): Promise<boolean> {
+    const server = this.#options.server as ClockedServer;
+    const child = await this.#start(6);
+    await sleep(this.#from(50, 300));
+    server.setClock(stepMs);
+    await sleep(this.#from(300, 900));
+    const isStepped = Math.abs((await server.clockOffsetMs()) - stepMs) < clockSlackMs;
+    if (this.#random() < 0.5) await child.kill();
+    else await this.#stop(child);
+    return isStepped;
+  }
+
   async #hitDatabase(kind: "backend" | "server"): Promise<boolean> {
     const server = this.#options.server as FragileServer;
     const child = await this.#start(6);
@@ -210,7 +266,7 @@ class Round {
     return true;
   }
 
-  async #start(workers: number, crash?: Crash): Promise<Child> {
+  async #start(workers: number, more: Pick<Plan, "crash" | "clockStepMs"> = {}): Promise<Child> {
     const { isFull, fault } = this.#options;
     const timings = {
       ...(isFull ? {} : shortTimings),
@@ -219,7 +275,7 @@ class Round {
       holdWaitMs: 5_000,
     };
     const seed = this.#from(0, 2 ** 31);
-    const child = await this.#work.start({ workers, seed, timings, ...(crash && { crash }) });
+    const child = await this.#work.start({ workers, seed, timings, ...more });
     this.#children.push(child);
     return child;
   }

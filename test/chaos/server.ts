@@ -81,7 +81,8 @@ async function findBackend(adminUrl: string, database: string): Promise<number |
   }
 }
 
-async function makeTemplate(adminUrl: string): Promise<string> {
+/** Makes a migrated database to copy. */
+export async function makeTemplate(adminUrl: string): Promise<string> {
   const name = await createDatabase(adminUrl, "template1");
   // A template must have no connections while it is copied.
   await (await openDatabase(withDatabase(adminUrl, name))).close();

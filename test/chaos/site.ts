@@ -8,6 +8,7 @@ import { book } from "../../src/billing/ledger/booking.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { createDatabase, withDatabase } from "../support/test-server.ts";
 import { type ChaosServer, run } from "./server.ts";
+import { isFull, mountSmallDisk, unmount } from "./small-disk.ts";
 import { newId } from "../../src/core/uuid.ts";
 
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
@@ -28,6 +29,7 @@ export class Site {
   readonly proxy: FaultProxy;
   readonly accountIds: readonly string[];
   readonly #server: ChaosServer;
+  #isSmall = false;
 
   private constructor(
     parts: Pick<Site, "database" | "directUrl" | "dataDir" | "pool" | "proxy" | "accountIds">,
@@ -108,7 +110,19 @@ export class Site {
     }
   }
 
+  /** Gives the journal a disk that is full after a few settlements. Empty it must be. */
+  shrinkDisk(): void {
+    mountSmallDisk(join(this.dataDir, "journal"));
+    this.#isSmall = true;
+  }
+
+  /** Whether the journal's disk is full. */
+  isDiskFull(): boolean {
+    return isFull(join(this.dataDir, "journal"));
+  }
+
   async close(): Promise<void> {
+    if (this.#isSmall) unmount(join(this.dataDir, "journal"));
     await this.pool.end();
     await this.proxy.close();
     await run(this.#server.adminUrl, `drop database ${this.database} with (force)`);

@@ -21,6 +21,7 @@ const plainTerms = {
   tpm: null,
   concurrency: null,
   budgets: [],
+  limitWaitMs: null,
 };
 
 describe("account and topup", () => {
@@ -139,6 +140,16 @@ describe("what an account is held to", () => {
         return { account: { ...(account ?? create(AccountSchema)), state: AccountState.ACTIVE } };
       },
     });
+
+  it.each([
+    ["5s", 5_000],
+    ["0s", 0],
+    ["none", null],
+  ])("limit --wait %s sets how long calls wait for room", async (wait, limitWaitMs) => {
+    const line = ["account", "limit", accountId, "--wait", wait];
+    expect((await runJson(line, { routes })).json).toMatchObject({ limitWaitMs });
+    expect(asked.splice(0)).toEqual([[["limit_wait"], 0, undefined]]);
+  });
 
   it("suspend and resume show the state", async () => {
     const { json } = await runJson(["account", "suspend", accountId, "--reason", "unpaid"], {

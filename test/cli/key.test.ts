@@ -112,7 +112,7 @@ describe("key", () => {
     expect(changed.splice(0)).toEqual([[["rate_limits"], undefined]]);
     const refused = await run(["key", "limit", keyId, "--rpm", "0"], { routes });
     expect(refused).toMatchObject({ code: 2 });
-    expect(refused.err).toContain("at least 1");
+    expect(refused.err).toContain("whole number from 1 to 2147483647; see");
   });
 
   it("update of nothing is refused", async () => {

@@ -19,7 +19,10 @@ describe("exit code 2: wrong usage, in one line, without opening anything", () =
     [["topup", id, "1e3", "--reference", "r"], "Write US dollars as a decimal number"],
     [["topup", id, "1.0000000001", "--reference", "r"], "at most 9 digits"],
     [["topup", id, "--reference", "r"], "missing required argument 'amount'"],
-    [["calls", "list", "--account", id, "--limit", "0"], "Write a whole number of at least 1"],
+    [
+      ["calls", "list", "--account", id, "--limit", "0"],
+      "Write a whole number from 1 to 2147483647",
+    ],
     [["calls", "show", "a", "b"], "too many arguments"],
     [["check", "--jsn"], "unknown option '--jsn' (Did you mean --json?)"],
   ])("uas %j", async (line, message) => {

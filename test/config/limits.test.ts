@@ -17,7 +17,13 @@ it("keys, accounts and models have the limits that are given, and none by defaul
   );
 });
 
+it("calls wait for room as long as is given", () => {
+  expect(loadText(file("limits: { wait: 5s }")).limits.waitMs).toBe(5_000);
+});
+
 it.each([
+  ["{ wait: 31s }", "limits.wait: must be at most 30s"],
+  ["{ wait: 5 }", "limits.wait: must be a whole number with its unit"],
   ["{ key: { rpm: 0 } }", "limits.key.rpm"],
   ["{ account: { tpm: 2147483648 } }", "limits.account.tpm"],
   ["{ model: { rps: 5 } }", "limits.model.rps"],

@@ -107,6 +107,29 @@ describe("a valid file", () => {
     });
   });
 
+  it("becomes prices of images by size and quality; the highest is that of all", () => {
+    const table = `price:
+      image:
+        - { size: 1024X1024, quality: Low, price: 0.01 }
+        - { size: 1024*1024, price: 0.05 }
+        - { quality: high, price: 0.25 }
+        - { price: 0.1 }
+`;
+    const yaml = full.replace(/price: \{ image: .*\n/, table);
+    const model = loadText(yaml, { ...secrets, kinds: allKinds }).models.get(
+      "black-forest-labs/flux",
+    );
+    expect(model?.prices[0]?.price).toMatchObject({
+      image: 250_000_000n,
+      images: [
+        { size: "1024x1024", quality: "low", image: 10_000_000n },
+        { size: "1024x1024", quality: undefined, image: 50_000_000n },
+        { size: undefined, quality: "high", image: 250_000_000n },
+        { size: undefined, quality: undefined, image: 100_000_000n },
+      ],
+    });
+  });
+
   it("becomes prices by time, tiers, and vendor costs", () => {
     const dated = `price:
       - { input: 1, output: 2 }
@@ -224,6 +247,9 @@ describe("where the configuration comes from", () => {
         "demo/instant",
         "demo-image",
         "demo-audio",
+        "demo-embedding",
+        "demo-rerank",
+        "demo-moderation",
       ]);
       expect(config.models.get("demo-chat")).toMatchObject({
         routes: [{ vendor: "demo", model: "chat" }],

@@ -133,6 +133,26 @@ describe("each refusal says what to do", () => {
 
   it.each([
     ["[]", "name at least one price"],
+    ["5, imagee: 5", 'unknown key, did you mean "image"?'],
+    ["[{ size: 1024x1024 }]", expect.stringMatching(/^price is missing: add the price in USD per/)],
+    ["[{ size: auto, price: 1 }]", expect.stringMatching(/^must be a vendor's word, such as/)],
+    ["[{ sise: 2k, price: 1 }]", 'unknown key, did you mean "size"?'],
+    ["[{ price: -1 }]", expect.stringMatching(/is not a price/)],
+    ["[5]", expect.stringMatching(/^must be a map/)],
+    ["{ size: 2k }", 'must be a price such as "0.25"'],
+    [
+      "[{ quality: low, price: 1 }, { size: 2k, quality: LOW, price: 2 }]",
+      "never counts: a price before it fits all these images; put special ones first",
+    ],
+  ])("price of images %s", (table, message) => {
+    const yaml = file({ price: `image: ${table}` })
+      .replace("type: TEXT", "type: IMAGE")
+      .replace("max_output_tokens: 5, ", "");
+    expect(messages(yaml)).toContainEqual(message);
+  });
+
+  it.each([
+    ["[]", "name at least one price"],
     ["[{ input: 1, output: 1 }, { input: 2, output: 2 }]", "from is missing: only the first price"],
     [
       "[{ from: 2026-02-29, input: 1, output: 1 }]",

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrations } from "../../src/db/migrations.ts";
+import { migrations } from "../../src/db/database.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { scriptedServer } from "./scripted-server.ts";

@@ -4,7 +4,7 @@ import { MikroORM } from "@mikro-orm/postgresql";
 import { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ormOptions } from "../../src/db/database.ts";
-import { migrations } from "../../src/db/migrations.ts";
+import { migrations } from "../../src/db/database.ts";
 import { ensurePartitions, type PartitionedTable } from "../../src/db/partition.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 

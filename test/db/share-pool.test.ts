@@ -1,14 +1,13 @@
 /** The few connections of a pool, and many who want one. */
 import { Pool, type PoolClient } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Caller } from "../../src/core/caller.ts";
+import { type Caller, runInAccountContext } from "../../src/core/caller.ts";
 import { isDatabaseLost } from "../../src/core/database-lost.ts";
 import { openDatabase } from "../../src/db/database.ts";
-import { openPool } from "../../src/db/open-pool.ts";
-import { probeServer, sharePool } from "../../src/db/share-pool.ts";
-import { guardPool } from "../../src/db/guard-pool.ts";
+import { guardPool, openPool } from "../../src/db/open-pool.ts";
+import { toServers } from "../../src/db/servers.ts";
+import { probeServer, sharePool, whileAnswering } from "../../src/db/share-pool.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { runInAccountContext } from "../../src/core/account-context.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 
@@ -34,7 +33,7 @@ function openProbed(max: number, waitMs?: number) {
   guardPool(pool);
   pools.push(pool);
   const seen = { probes: 0 };
-  const ask = probeServer(scratch.url);
+  const ask = probeServer(toServers(scratch.url));
   const probe = async (timeoutMs: number): Promise<void> => {
     await ask(timeoutMs);
     seen.probes += 1;
@@ -73,27 +72,33 @@ test("R-MON-7: who waits behind connections that hang is told so, and the pool w
   await proxy.close();
 });
 
-test("R-MON-7: statements on connections that hang fail within a second, of callers and in transactions, and later ones work", async () => {
-  const proxy = await startFaultProxy(scratch.url);
-  const pool = openPool(proxy.url, { max: 4, for: "callers" });
-  const client = await pool.connect();
-  await client.query("begin");
-  await pool.query("select 1");
-  proxy.hang();
-  const startMs = performance.now();
-  const errors = await Promise.all(
-    [client.query("select 2"), pool.query("select 3"), pool.query("select 4")].map((each) =>
-      each.catch((reason: unknown) => reason),
-    ),
-  );
-  expect(performance.now() - startMs).toBeLessThan(3_000);
-  expect(errors.map(isDatabaseLost)).toEqual([true, true, true]);
-  client.release(true);
-  proxy.resume();
-  expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
-  await pool.end();
-  await proxy.close();
-});
+test.each([
+  ["", false],
+  [" that are pipelined", true],
+])(
+  "R-MON-7: statements on connections%s that hang fail within a second, of callers and in transactions, and later ones work",
+  async (_, isPipelined) => {
+    const proxy = await startFaultProxy(scratch.url);
+    const pool = openPool(proxy.url, { max: 4, for: "callers", isPipelined });
+    const client = await pool.connect();
+    await client.query("begin");
+    await pool.query("select 1");
+    proxy.hang();
+    const startMs = performance.now();
+    const errors = await Promise.all(
+      [client.query("select 2"), pool.query("select 3"), pool.query("select 4")].map((each) =>
+        each.catch((reason: unknown) => reason),
+      ),
+    );
+    expect(performance.now() - startMs).toBeLessThan(3_000);
+    expect(errors.map(isDatabaseLost)).toEqual([true, true, true]);
+    client.release(true);
+    proxy.resume();
+    expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+    await proxy.close();
+  },
+);
 
 test("a statement that takes long on a server that lives is not ended", async () => {
   const { pool, seen } = openProbed(2);
@@ -189,4 +194,36 @@ test("the ORM waits in turns, too", async () => {
   );
   for (const rows of await Promise.all(asked)) expect(rows).toEqual([{ one: 1 }]);
   await database.close();
+});
+
+test("R-MON-7: work of several statements is refused once the server has answered nobody for a time, and its end is told", async () => {
+  const pool = open(2);
+  const result = Promise.withResolvers<string>();
+  const late = Promise.withResolvers<string>();
+  let isRefused = (): boolean => false;
+  const work = whileAnswering(
+    pool,
+    50,
+    (asks) => {
+      isRefused = asks;
+      return result.promise;
+    },
+    late.resolve,
+  );
+  await expect(work).rejects.toMatchObject({ code: ErrorCode.SERVICE_UNAVAILABLE });
+  expect(isRefused()).toBe(true);
+  result.resolve("late");
+  expect(await late.promise).toBe("late");
+});
+
+test("R-MON-7: work of several statements waits on while the server answers others", async () => {
+  const pool = open(2);
+  const result = Promise.withResolvers<string>();
+  const limitMs = 1_000;
+  const work = whileAnswering(pool, limitMs, () => result.promise);
+  work.catch(() => {});
+  for (const end = performance.now() + 2 * limitMs; performance.now() < end; )
+    await pool.query("select 1");
+  result.resolve("done");
+  expect(await work).toBe("done");
 });

@@ -35,7 +35,9 @@ test("every style has the files that encode a request and decode a reply", () =>
   expect(expected.filter((file) => !styleFiles.includes(file))).toEqual([]);
 });
 
-const vendorRoles = new Set(["index", "text", "tasks", "native", "meter", "faults", "params"]);
+const vendorRoles = new Set([
+  ...["index", "text", "tasks", "native", "meter", "faults", "params", "embeddings", "rerank"],
+]);
 
 test("every file of a vendor has one of the roles that vendors share, or its first line says why only this vendor has it", () => {
   const others = filesBelow("vendor").filter(

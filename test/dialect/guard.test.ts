@@ -44,6 +44,21 @@ describe("chat completions", () => {
     ["tools[0].type", { tools: [{ type: "web_search" }] }],
     ["tools[0].type", { tools: [{ type: "builtin_function", function: { name: "$web_search" } }] }],
     ["messages[1].content[0].file.file_id", { messages: [{}, { content: [file] }] }],
+    ["tools[0].googleSearch", { tools: [{ googleSearch: {} }] }],
+    [
+      "tools[1].googleSearch",
+      { tools: [{}, { type: "function", function: { name: "f" }, googleSearch: {} }] },
+    ],
+    ["tools[0].web_search", { tools: [{ name: "s", web_search: { enable: true } }] }],
+    ["enable_search", { extra_body: { enable_search: true } }],
+    ["compound_custom", { compound_custom: { tools: { enabled_tools: ["web_search"] } } }],
+    ["agent_id", { agent_id: "agent_1" }],
+    ["speed", { speed: "fast" }],
+    ["inference_geo", { inference_geo: "us" }],
+    [
+      "messages[0].content[0].cache_control.ttl",
+      { messages: [{ content: [{ type: "text", cache_control: { ttl: "1h" } }] }] },
+    ],
   ])("%s", (param, body) => expect(refused(chatCompletions.guard, body)).toBe(param));
 
   it("has nothing against the rest", () => {
@@ -58,6 +73,8 @@ describe("chat completions", () => {
       audio: null,
       enable_search: false,
       web_search_options: null,
+      extra_body: { top_k: 5 },
+      messages: [{ content: [{ type: "text", cache_control: { type: "ephemeral", ttl: "5m" } }] }],
     };
     expect(refused(chatCompletions.guard, harmless)).toBe("");
   });
@@ -74,6 +91,14 @@ describe("messages", () => {
       `{"messages":[{"content":[{"type":"document","source":{"type":"file","file\\u005fid":"f"}}]}]}`,
     ],
     ["tools[0].model", '{"tools":[{"type":"\\u0061dvisor_20260301","model":"x"}]}'],
+    [
+      "context_management.edits[1].type",
+      {
+        context_management: {
+          edits: [{ type: "clear_tool_uses_20250919" }, { type: "compact_20260112" }],
+        },
+      },
+    ],
     ["speed", { speed: "fast" }],
     ["thread", { thread: { type: "continue", previous_message_id: "msg_1" } }],
     ["speed", { speed: "next_year" }],
@@ -132,6 +157,10 @@ describe("messages", () => {
 describe("responses", () => {
   const call = { type: "function_call_output", output: [{ type: "input_file", file_id: "f" }] };
   it.each([
+    [
+      "tools[0].container.memory_limit",
+      { tools: [{ type: "code_interpreter", container: { type: "auto", memory_limit: "64g" } }] },
+    ],
     ["conversation", { conversation: "conv_1" }],
     ["conversation", { conversation: { id: "conv_1" } }],
     ["prompt", { prompt: { id: "pmpt_1" } }],

@@ -43,6 +43,8 @@ const price = {
   codeExecution: 30_000_000n,
 };
 
+const filesPrice = { ...priceDefault, fileSearch: 2_500_000n };
+
 const vendors = {
   messages: "anthropic",
   responses: "openai",
@@ -57,6 +59,7 @@ const fixture = useGateway(() => {
     const routes = [{ vendor, model: "vendor-model" }];
     return [
       [style, { routes, price, maxToolCalls: 4 }],
+      [`${style}-files`, { routes, price: filesPrice, fileStores: ["vs_shared", "vs_manual"] }],
       [`${style}-text`, { routes }],
     ];
   });
@@ -260,6 +263,59 @@ it("a limit that the request leaves out is sent to the vendor, in its own words"
   const named = { ...body, max_tool_calls: 2 };
   const limited = await served("/v1/responses", { ...named, model: "responses" });
   expect(limited.sent["max_tool_calls"]).toBe(2);
+});
+
+describe("a search of files", () => {
+  const model = "responses-files";
+  const fileSearch = { type: "file_search", vector_store_ids: ["vs_shared"] };
+
+  it("of a store that the operator shares is held, limited and charged by the call", async () => {
+    state.style = "responses";
+    state.reported = { ...noFeatures, filed: 3 };
+    const tools = [{ ...fileSearch, max_num_results: 5 }];
+    const body = { model, input: "Hi", tools, max_output_tokens: 16, max_tool_calls: 2 };
+    const { receipt, sent } = await served("/v1/responses", body);
+    expect(sent["tools"]).toEqual(tools);
+    expect(receipt.lines.at(-1)).toMatchObject({
+      unit: PriceUnit.FILE_SEARCH,
+      quantity: "2",
+      price: "0.0025",
+    });
+    // Two searches, and 800 tokens for each of their five results.
+    const held = receipt.holds[0]?.held?.amountNanos ?? 0n;
+    const least = 2n * 2_500_000n + 2n * 5n * 800n * 250n;
+    expect(held).toBeGreaterThanOrEqual(least);
+    expect(held).toBeLessThan(least + 100_000n);
+  });
+
+  it("of any other store is refused before the vendor is asked: it may be somebody's", async () => {
+    const before = state.vendor?.requests.length;
+    for (const [tool, param] of [
+      [{ ...fileSearch, vector_store_ids: ["vs_theirs"] }, "tools[0].vector_store_ids"],
+      [
+        { ...fileSearch, vector_store_ids: ["vs_shared", "vs_theirs"] },
+        "tools[0].vector_store_ids",
+      ],
+      [{ ...fileSearch, vector_store_ids: ["VS_SHARED"] }, "tools[0].vector_store_ids"],
+      [{ ...fileSearch, vector_store_ids: "vs_shared" }, "tools[0].vector_store_ids"],
+      [{ ...fileSearch, vector_store_ids: { 0: "vs_shared" } }, "tools[0].vector_store_ids"],
+      [{ type: "web_search", vector_store_ids: ["vs_shared"] }, "tools[0].vector_store_ids"],
+      [{ ...fileSearch, Vector_Store_Ids: ["vs_theirs"] }, "tools[0].Vector_Store_Ids"],
+      [{ ...fileSearch, max_num_results: -1 }, "tools[0].max_num_results"],
+    ] as const) {
+      const response = await ask("/v1/responses", { model, input: "Hi", tools: [tool] });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ error: { param } });
+    }
+    expect(state.vendor?.requests.length).toBe(before);
+  });
+
+  it("is refused where the model has no price for it, whoever's the store is", async () => {
+    const asked = { model: "responses", input: "Hi", tools: [{ type: "file_search" }] };
+    const response = await ask("/v1/responses", asked);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { param: "tools[0].type" } });
+  });
 });
 
 it("a search that nobody asked for is not charged, and a vendor that searches more than it may is not paid by the customer", async () => {

@@ -25,7 +25,10 @@ it("a call that takes a key over a threshold and the account below its alert sen
   await gateway.keys.updateKey({ key: { keyId, budgets }, updateMask: { paths: ["budgets"] } });
   const client = new Client({ connectionString: gateway.databaseUrl });
   await client.connect();
-  await client.query("update budget set spent = amount / 2 - 1 where owner_id = $1", [keyId]);
+  await client.query(
+    "update budget set carried = carried + amount / 2 - 1 - spent, spent = amount / 2 - 1 where owner_id = $1",
+    [keyId],
+  );
   await client.end();
   const { balance } = await gateway.money(accountId);
   await gateway.accounts.updateAccount({

@@ -17,7 +17,6 @@ describe("a path of another API that is not served", () => {
     ["GET", "/v1/batches/batch_1", "background"],
     ["POST", "/v1/messages/batches", "textParams"],
     ["POST", "/v1/threads/t/runs", "previous_response_id"],
-    ["POST", "/v1/responses/compact", "summary"],
     ["POST", "/v1beta/models/gemini-pro:generateContent", "/gemini"],
     ["GET", "/v1beta/models", "/v1/models"],
     ["POST", "/openai/deployments/d/chat/completions", "/v1"],

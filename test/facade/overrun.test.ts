@@ -1,7 +1,9 @@
 /** R-MON-12: a vendor that ignores the output limit of a request gives nobody more than is paid for. */
+import { createClient } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { bearer } from "../rpc/harness.ts";
+import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
+import { bearer, operatorToken, withTransport } from "../rpc/harness.ts";
 import { type Gateway, priceDefault, startGateway } from "../support/gateway.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { endless } from "../support/upstream/endless.ts";
@@ -87,17 +89,22 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
 });
 
 describe("a route whose vendor has ignored a limit", () => {
-  it("holds for all that its model can make from then on, in all processes, and alarms the operator once", async () => {
+  it("holds for all that its model can make from then on, in all processes, until an operator clears the mark; the alarm comes once", async () => {
     const { gateway, upstream } = await freshGateway();
     const sim = { baseUrl: upstream.baseUrl, apiKey: upstream.secret };
     const other = await startGateway({
       vendors: { sim },
+      settings: { operatorToken },
       databaseAt: () => Promise.resolve(gateway.databaseUrl),
     });
     onTestFinished(() => other.close());
-    upstream.always(excess);
     const { key } = await gateway.customer();
     const request = (url: string, id: string): Promise<Response> => send(url, key, limited, id);
+    upstream.always(answer({ text: ["x"] }));
+    const ordinary = newRequestId();
+    await (await request(gateway.url, ordinary)).text();
+    const heldOrdinary = (await gateway.call(ordinary)).held?.amountNanos;
+    upstream.always(excess);
     const [first, second] = [newRequestId(), newRequestId()];
     expect((await request(gateway.url, first)).status).toBe(200);
     expect((await request(gateway.url, second)).status).toBe(200);
@@ -105,6 +112,8 @@ describe("a route whose vendor has ignored a limit", () => {
     const heldSecond = (await gateway.call(second)).held?.amountNanos ?? 0n;
     expect(heldSecond).toBeGreaterThan(heldFirst);
     expect(gateway.log.filter((line) => line.includes("ignores the output limit"))).toHaveLength(1);
+    // The other process learns it from the first one: it sees no reply beyond a limit itself.
+    upstream.always(answer({ text: ["x"] }));
     await expect
       .poll(async () => {
         const id = newRequestId();
@@ -112,6 +121,25 @@ describe("a route whose vendor has ignored a limit", () => {
         return (await gateway.call(id)).held?.amountNanos;
       })
       .toBe(heldSecond);
+    // Cleared by an operator, it holds for the request's own limit again, in all processes.
+    await withTransport(other.internalUrl, "connect", (transport) =>
+      createClient(OperatorService, transport).clearUnlimitedModel(
+        { vendor: "sim", model: "vendor-model" },
+        { headers: bearer(operatorToken) },
+      ),
+    );
+    for (const { url } of [gateway, other]) {
+      await expect
+        .poll(
+          async () => {
+            const id = newRequestId();
+            await (await request(url, id)).text();
+            return (await gateway.call(id)).held?.amountNanos;
+          },
+          { timeout: 20_000 },
+        )
+        .toBe(heldOrdinary);
+    }
   });
 });
 

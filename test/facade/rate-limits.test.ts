@@ -1,7 +1,9 @@
 /** R-LIM-1 over HTTP, as the official SDKs see it. */
 import Anthropic, { RateLimitError as AnthropicRateLimitError } from "@anthropic-ai/sdk";
 import { RateLimitError } from "openai";
-import { expect, it } from "vitest";
+import { Pool } from "pg";
+import { expect, it, onTestFinished } from "vitest";
+import { answer } from "../support/upstream/behaviour.ts";
 import { ask, expectFree, publicModel, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
@@ -68,6 +70,78 @@ it("a served call says what is left, and a limit that is removed binds no more",
   await expect.poll(async () => (await chat()).status, { interval: 20 }).toBe(200);
   const free = await chat();
   expect(free.headers["x-ratelimit-limit-requests"]).toBeUndefined();
+});
+
+it("a call that held money because its limits were far, and is refused, gives the money back", async () => {
+  const { customer, secret } = await limitedKey({ rpm: 10 });
+  const chat = () => fixture.chat(ask, { authorization: `Bearer ${secret}` });
+  expect((await chat()).status).toBe(200);
+  const pool = new Pool({ connectionString: fixture.gateway.databaseUrl, max: 1 });
+  onTestFinished(() => pool.end());
+  const { keys } = await fixture.gateway.keys.listKeys({ accountId: customer.accountId });
+  const subjects = keys.map(({ keyId }) => `k${keyId}`);
+  // As if another process had served nine more.
+  const used = "update limit_use set requests[1] = 10 where subject = any($1)";
+  const sent = fixture.upstream.requests.length;
+  await expectFree(fixture.gateway, customer, async () => {
+    expect((await pool.query(used, [subjects])).rowCount).toBe(1);
+    expect((await chat()).status).toBe(429);
+  });
+  expect(fixture.upstream.requests).toHaveLength(sent);
+});
+
+it("a call of an account that may wait gets its turn when another one ends, and nothing is held meanwhile", async () => {
+  const { customer, secret } = await limitedKey({ concurrency: 1 });
+  const { accountId } = customer;
+  const limitWait = { seconds: 30n };
+  const updated = await fixture.gateway.accounts.updateAccount({
+    account: { accountId, limitWait },
+    updateMask: { paths: ["limit_wait"] },
+  });
+  expect(updated.account?.limitWait).toMatchObject(limitWait);
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const isAnswered = Promise.withResolvers<void>();
+  fixture.upstream.script(async (exchange) => {
+    isAnswered.resolve();
+    await gate;
+    await answer({})(exchange);
+  });
+  const headers = { authorization: `Bearer ${secret}` };
+  const first = fixture.chat(ask, headers);
+  await isAnswered.promise;
+  const held = async () => (await fixture.gateway.money(accountId)).held;
+  const heldByOne = await held();
+  const others = [fixture.chat(ask, headers), fixture.chat(ask, headers)];
+  const leaver = new AbortController();
+  const left = fetch(`${fixture.gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify(ask),
+    signal: leaver.signal,
+  });
+  const running = async () => {
+    const metrics = await fetch(`${fixture.gateway.internalUrl}/metrics`);
+    return /^uas_calls_running (\d+)$/m.exec(await metrics.text())?.[1];
+  };
+  await expect.poll(running).toBe("4");
+  leaver.abort();
+  await expect(left).rejects.toThrow();
+  await expect.poll(running).toBe("3");
+  expect(await held()).toBe(heldByOne);
+  expect(fixture.upstream.requests).toHaveLength(1);
+  open();
+  for (const reply of await Promise.all([first, ...others])) expect(reply.status).toBe(200);
+  expect(fixture.upstream.requests).toHaveLength(3);
+});
+
+it.each([31, -1])("a wait of %s seconds is refused", async (seconds) => {
+  const limitWait = { seconds: BigInt(seconds) };
+  const { accountId } = fixture.customer;
+  const updated = fixture.gateway.accounts.updateAccount({
+    account: { accountId, limitWait },
+    updateMask: { paths: ["limit_wait"] },
+  });
+  await expect(updated).rejects.toThrow("limit_wait must be 0 to 30 seconds");
 });
 
 it("a request that alone is larger than the limit of tokens is told so", async () => {

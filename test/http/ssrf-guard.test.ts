@@ -1,8 +1,11 @@
 import { createServer, type Socket, type AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createGuardedClient, type GuardedResult } from "../../src/http/guarded-client.ts";
+import {
+  createGuardedClient,
+  type GuardedResult,
+  type GuardOptions,
+} from "../../src/http/guarded-client.ts";
 import { GuardFailure } from "../../src/http/guard-failure.ts";
-import type { GuardOptions } from "../../src/http/guarded-connection.ts";
 import { isPublicAddress } from "../../src/http/public-address.ts";
 import { readPublicUrl } from "../../src/http/public-url.ts";
 import { acceptedUrls, closedAnswers, refusedUrls } from "./guard-vectors.ts";

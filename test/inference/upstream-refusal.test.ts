@@ -63,6 +63,7 @@ describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
   it.each([
     [400, "400 invalid_request"],
     [413, "413 request_too_large"],
+    [415, "415 unsupported_media_type"],
     [422, "400 invalid_request"],
   ])("%i in JSON is relayed, and recorded as %s", (status, says) => {
     const { isRelayed, error, canRetry, alarm } = read(status);
@@ -91,7 +92,7 @@ describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
       fc.property(fc.integer({ min: 300, max: 599 }), fc.string(), (status, text) => {
         const { isRelayed, error } = read(status, `${text}${secret}`);
         expect([401, 402, 403]).not.toContain(error.meaning.status);
-        if (isRelayed) expect([400, 413, 422]).toContain(status);
+        if (isRelayed) expect([400, 413, 415, 422]).toContain(status);
         expect(`${error.message}${error.internal}`).not.toContain(secret);
         if ([429, 503].includes(error.meaning.status)) {
           expect(error.retryAfterSeconds).toBeGreaterThanOrEqual(1);

@@ -13,7 +13,7 @@ import { createKeyCopies } from "../../src/key/copies.ts";
 import type { SpentOf } from "../../src/key/message.ts";
 import { createKeyService } from "../../src/key/service.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
+import { createErrorMapping } from "../../src/rpc/interceptors.ts";
 import { serve } from "../../src/core/service.ts";
 import { createTestDatabase } from "../support/database.ts";
 

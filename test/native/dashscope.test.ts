@@ -139,6 +139,46 @@ test("a search or code execution by the vendor is refused, because the model has
   }
 });
 
+test.each([
+  ["audio_input", { content: [{ audio: "https://example.com/a.mp3" }, { text: "Hi" }] }, {}],
+  ["one address", { content: [{ video: ["https://example.com/1.jpg"] }] }, {}],
+  ["audio_output", { content: "Hi" }, { modalities: ["text", "audio"] }],
+  ["audio_output", { content: "Hi" }, { audio: { voice: "Cherry" } }],
+])(
+  "what its replies do not report apart is refused before it is asked: %s",
+  async (word, said, parameters) => {
+    for (const path of [text, pictures]) {
+      const message = { role: "user", ...said };
+      const body = JSON.stringify({
+        model: "qwen-plus",
+        input: { messages: [message] },
+        parameters,
+      });
+      const response = await ask(path, { body });
+      expect([response.status, await response.text()]).toEqual([
+        400,
+        expect.stringContaining(word),
+      ]);
+    }
+    expect(gateway.vendor.requests).toEqual([]);
+  },
+);
+
+test("R-MON-12: images and videos by address hold the most that the model reads of them", async () => {
+  for (const [part, tokens] of [
+    [{ image: "https://example.com/a.png" }, 16_384n],
+    [{ video: "https://example.com/a.mp4" }, 1_048_576n],
+  ] as const) {
+    const message = { role: "user", content: [part, { text: "Hi" }] };
+    const body = JSON.stringify({ model: "qwen-plus", input: { messages: [message] } });
+    const id = `ds-${Object.keys(part)[0]}`;
+    const response = await ask(text, { body, headers: { "x-request-id": id } });
+    expect(response.status).toBe(200);
+    const { held } = await gateway.call(id);
+    expect(held?.amountNanos).toBeGreaterThanOrEqual(tokens * 250n);
+  }
+});
+
 test("images of a synchronous reply are charged one by one", async () => {
   const body = JSON.stringify({ model: "qwen-image", input, parameters: { n: 2 } });
   const response = await ask(pictures, { body, headers: { "x-request-id": "ds-3" } });

@@ -83,7 +83,7 @@ test("an external task whose process died after the vendor's answer is run to it
   const prediction = { id: "p-died", status: "failed", output: null, error: "no" };
   gateway.replicate.predictions.set("p-died", { ...prediction, input: {}, version: "labs/flux" });
   const task = await begin("lost-2", 1_000);
-  const owner = { vendor: "replicate", accountId: customer.accountId };
+  const owner = { vendor: "replicate", accountId: customer.accountId, credential: "" };
   await claimObjects(pool, owner, ["predictions/p-died"]);
   await acceptJob(pool, task.id, { vendorId: "p-died", status: "starting", body: null });
   await recordNotification(pool, task.attempt_token ?? "", {

@@ -3,7 +3,7 @@ import { createFal } from "@ai-sdk/fal";
 import { createFalClient } from "@fal-ai/client";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Customer } from "../support/gateway.ts";
-import { type FalGateway, falError, startFalGateway } from "./fal-vendor.ts";
+import { type FalGateway, falError, startFalGateway, textResult } from "./fal-vendor.ts";
 
 /** The AI SDK only follows addresses of the public internet. */
 const publicUrl = "https://gateway.test";
@@ -13,7 +13,7 @@ let customer: Customer;
 let stranger: Customer;
 
 beforeAll(async () => {
-  gateway = await startFalGateway(publicUrl);
+  gateway = await startFalGateway({ publicUrl });
   [customer, stranger] = await Promise.all([gateway.customer(), gateway.customer()]);
 });
 
@@ -159,6 +159,37 @@ test("a job is 202 until it has ended, its result passes byte for byte", async (
   const response = await ask(at);
   expect([response.status, await response.text()]).toEqual([200, result.body]);
   expect(response.headers.get("x-fal-billable-units")).toBe("1");
+});
+
+test("a result that is requested right after the end is there, however recent the last report is", async () => {
+  const slow = await startFalGateway({ refreshMs: 3_600_000 });
+  const { key } = await slow.customer();
+  const look = (path: string, init: RequestInit = {}) =>
+    fetch(`${slow.url}/fal/queue/fal-ai/flux${path}`, {
+      ...init,
+      headers: { authorization: `Key ${key}`, "content-type": "application/json" },
+    });
+  const submitted = await look("/schnell", { method: "POST", body: hi });
+  const { request_id: id } = (await submitted.json()) as Told;
+  expect((await look(`/requests/${id}/status`)).status).toBe(202);
+  expect((await look(`/requests/${id}`)).status).toBe(400);
+  slow.fal.end({ body: '{"images": [{"url": "https://v3.fal.media/1.png"}]}' });
+  expect((await look(`/requests/${id}`)).status).toBe(200);
+  expect((await look(`/requests/${id}/status`)).status).toBe(200);
+  slow.fal.end({ body: `{"images": [{"url": "${slow.queue.origin}/files/1.png"}]}` });
+  await slow.close();
+});
+
+test("a job of a text model is charged by its tokens, or by an estimate", async () => {
+  const path = "/queue/fal-ai/any-llm";
+  await submit(path, { "x-request-id": "fal-text-1" });
+  gateway.fal.end({ body: textResult });
+  expect(await costOf("fal-text-1")).toBe(12n * 250n + 34n * 2_000n);
+  await submit(path, { "x-request-id": "fal-text-2" });
+  gateway.fal.end({ body: '{"output":"Hello there"}' });
+  const { usage } = await gateway.call("fal-text-2");
+  expect(usage?.outputTokens).toBe(3);
+  expect(usage?.inputTokens).toBeGreaterThan(5);
 });
 
 test("a failed job's result is its own, whatever the status; the operator's trouble is not", async () => {

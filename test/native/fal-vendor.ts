@@ -27,11 +27,24 @@ const models: Readonly<Record<string, TestModel>> = {
   }),
   "our/flux": unitModel(ModelType.IMAGE, ["fal", "fal-ai/flux/dev"], { image: 25_000_000n }),
   "fal-ai/veo3": unitModel(ModelType.VIDEO, ["fal", "fal-ai/veo3"], { second: 400_000_000n }),
+  "fal-ai/any-llm": { routes: [{ vendor: "fal", model: "fal-ai/any-llm" }] },
+  "our/gemini": { routes: [{ vendor: "fal", model: "fal-ai/router/google/gemini" }] },
   "fal-ai/f5-tts": unitModel(ModelType.AUDIO, ["fal", "fal-ai/f5-tts"], { second: 1_000_000n }),
 };
 
-/** Starts all. @param publicUrl where customers reach the gateway; default: where it listens */
-export async function startFalGateway(publicUrl?: string): Promise<FalGateway> {
+/** What a test changes of it. */
+export interface FalGatewayOptions {
+  /** Where customers reach the gateway. Default: where it listens. */
+  readonly publicUrl?: string;
+  /** The largest age of a job's report, in milliseconds. Default: a moment. */
+  readonly refreshMs?: number;
+}
+
+/** Starts all. */
+export async function startFalGateway({
+  publicUrl,
+  refreshMs = often.refreshMs,
+}: FalGatewayOptions = {}): Promise<FalGateway> {
   const receiver = await startReceiver();
   const credential = { header: "authorization", scheme: "Key " };
   const queue = await startNativeVendor(credential);
@@ -40,7 +53,7 @@ export async function startFalGateway(publicUrl?: string): Promise<FalGateway> {
   run.answer((asked) => fal.direct(asked));
   queue.answer((asked) => fal.queued(asked, queue.origin));
   const gateway = await startGateway({
-    taskTimings: often,
+    taskTimings: { ...often, refreshMs },
     vendors: {
       fal: {
         kind: "fal",
@@ -80,6 +93,23 @@ export const falEvents: readonly string[] = [1, 2, 3].map(
     `data: {"images": [{"url":"data:image/jpeg;base64,/9j/${step}","content_type":"image/jpeg"}],"seed":9007199254740993, "progress": 0.${step}0}\r\n\r\n`,
 );
 
+/** The result of a language model. */
+export const textResult = `{"output":"Hello","reasoning":null,"partial":false,"error":null,"usage":{"prompt_tokens":12,"completion_tokens":34}}`;
+
+/** Its events repeat the text so far. */
+const textEvents: readonly string[] = [
+  'data: {"output":"Hel","partial":true}\n\n',
+  'data: {"output":"Hello","partial":true}\n\n',
+  `data: ${textResult}\n\n`,
+];
+
+/** Where a file can be uploaded. */
+function upload({ json }: AskedVendor): VendorAnswer {
+  if (typeof json?.["file_name"] !== "string") return falError(422, "file_name is required");
+  const files = "https://v3.fal.media/files";
+  return { body: JSON.stringify({ upload_url: `${files}/up?sig=1`, file_url: `${files}/a.png` }) };
+}
+
 /** A refusal in its form. */
 export function falError(status: number, detail: unknown): VendorAnswer {
   return {
@@ -105,9 +135,16 @@ export class Fal {
       "x-fal-request-id": "fal-request-1",
       ...(this.billed !== undefined && { "x-fal-billable-units": this.billed }),
     };
+    if (asked.url.startsWith("/storage/upload/initiate")) return upload(asked);
     const [, model, stream] =
       /^\/(fal-ai\/[\w-]+(?:\/(?!stream)[\w-]+)?)(\/stream)?$/.exec(asked.url) ?? [];
     if (model === undefined) return falError(404, `Application "${asked.url}" not found`);
+    if (model === "fal-ai/any-llm" || model === "fal-ai/router") {
+      const isStream = stream !== undefined;
+      return isStream
+        ? { headers: { ...headers, "content-type": "text/event-stream" }, body: textEvents }
+        : { headers, body: textResult };
+    }
     if (stream !== undefined) {
       return { headers: { ...headers, "content-type": "text/event-stream" }, body: falEvents };
     }
@@ -226,7 +263,7 @@ function invalid({ method, json, headers }: AskedVendor): VendorAnswer | undefin
   if (method !== "POST") return falError(405, "Method Not Allowed");
   if (headers["content-type"] !== "application/json")
     return falError(415, "Unsupported media type");
-  if (typeof json?.["prompt"] === "string") return undefined;
+  if (typeof json?.["prompt"] === "string" || "file_name" in (json ?? {})) return undefined;
   return falError(422, [
     { loc: ["body", "prompt"], msg: "field required", type: "value_error.missing" },
   ]);

@@ -5,7 +5,14 @@ import { generateImage } from "ai";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { Customer } from "../support/gateway.ts";
-import { type FalGateway, falError, falEvents, falResult, startFalGateway } from "./fal-vendor.ts";
+import {
+  type FalGateway,
+  falError,
+  falEvents,
+  falResult,
+  startFalGateway,
+  textResult,
+} from "./fal-vendor.ts";
 
 let gateway: FalGateway;
 let customer: Customer;
@@ -264,7 +271,9 @@ test("R-ERR-1: refusals of the gateway have its form; none reaches the vendor", 
 
 /** fal's client has no setting for its address: its middleware moves it. */
 const moved = (url: string): string =>
-  url.replace(/^https:\/\/fal\.run\//, `${gateway.url}/fal/run/`);
+  url
+    .replace(/^https:\/\/fal\.run\//, `${gateway.url}/fal/run/`)
+    .replace(/^https:\/\/rest\.fal\.ai\//, `${gateway.url}/fal/rest/`);
 
 test("@fal-ai/client: run, stream and errors", async () => {
   const client = createFalClient({
@@ -286,6 +295,59 @@ test("@fal-ai/client: run, stream and errors", async () => {
   const unknown = client.run("fal-ai/none", { input });
   await expect(unknown).rejects.toThrow(ApiError);
   await expect(unknown).rejects.toMatchObject({ status: 404, body: { code: "model_not_found" } });
+});
+
+test("@fal-ai/client: a text model answers whole and streamed, and is charged by its tokens", async () => {
+  const client = createFalClient({
+    credentials: customer.key,
+    requestMiddleware: async (request) => ({ ...request, url: moved(request.url) }),
+  });
+  const cost = 12n * 250n + 34n * 2_000n;
+  const input = { prompt: "Hi" };
+  const { data } = await client.run("fal-ai/any-llm", { input });
+  expect(data).toMatchObject({ output: "Hello" });
+  const stream = await client.stream("fal-ai/any-llm", { input });
+  let last: unknown;
+  for await (const event of stream) last = event;
+  expect(last).toMatchObject({ output: "Hello", partial: false });
+  const body = JSON.stringify({ ...input, model: "google/gemini" });
+  const routed = await ask("/run/fal-ai/router", { body, headers: { "x-request-id": "fal-t1" } });
+  expect([routed.status, await routed.text()]).toEqual([200, textResult]);
+  expect((await gateway.call("fal-t1")).model).toBe("our/gemini");
+  expect(await costOf("fal-t1")).toBe(cost);
+  const body2 = JSON.stringify({ ...input, model: "anthropic/opus" });
+  for (const path of ["/run/fal-ai/router", "/run/fal-ai/any-llm"]) {
+    gateway.run.clear();
+    const dearer = await ask(path, { body: body2 });
+    expect([dearer.status, await dearer.text()]).toEqual([
+      404,
+      expect.stringContaining("anthropic/opus"),
+    ]);
+    expect(gateway.run.requests).toEqual([]);
+  }
+  await ask("/run/fal-ai/any-llm/stream", { headers: { "x-request-id": "fal-t2" } });
+  expect(await costOf("fal-t2")).toBe(cost);
+});
+
+test("@fal-ai/client: files of an input are uploaded to fal's storage", async () => {
+  const uploads: string[] = [];
+  const client = createFalClient({
+    credentials: customer.key,
+    requestMiddleware: async (request) => ({ ...request, url: moved(request.url) }),
+    // fal's storage itself, which takes files without a key.
+    fetch: (url, init) => {
+      const to = url instanceof Request ? url.url : url.toString();
+      if (!to.startsWith("https://v3.fal.media/")) return fetch(url, init);
+      uploads.push(`${init?.method} ${to}`);
+      return Promise.resolve(Response.json({}));
+    },
+  });
+  const image = new Blob(["bytes"], { type: "image/png" });
+  await client.run("our/flux", { input: { prompt: "a lighthouse", image_url: image } });
+  expect(uploads).toEqual(["PUT https://v3.fal.media/files/up?sig=1"]);
+  const [initiated, asked] = gateway.run.requests;
+  expect(initiated?.url).toBe("/storage/upload/initiate?storage_type=fal-cdn-v3");
+  expect(asked?.json).toMatchObject({ image_url: "https://v3.fal.media/files/a.png" });
 });
 
 test("@ai-sdk/fal: an image", async () => {

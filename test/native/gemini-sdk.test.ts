@@ -19,6 +19,9 @@ beforeAll(async () => {
       return { headers: { "content-type": "text/event-stream" }, body: geminiEvents };
     }
     if (url.includes(":countTokens")) return { body: '{"totalTokens": 7}' };
+    if (url.endsWith("/models/gemini-x")) {
+      return { body: '{"name": "models/gemini-x", "inputTokenLimit": 1048576}' };
+    }
     if (url.includes(":embed")) return { body: '{"embedding": {"values": [0.5]}}' };
     if (url.includes(":batch")) return { body: '{"embeddings": [{"values": [0.5]}]}' };
     return { body: geminiReply };
@@ -50,6 +53,15 @@ for (const [version, open] of Object.entries(clients)) {
     expect((await client.models.countTokens({ model, contents: "Hi" })).totalTokens).toBe(7);
     const embedded = await client.models.embedContent({ model: "embed-x", contents: "Hi" });
     expect(embedded.embeddings?.[0]?.values).toEqual([0.5]);
+    const named = await client.models.get({ model });
+    expect(named.inputTokenLimit).toBe(1_048_576);
+    const listed: string[] = [];
+    for await (const each of await client.models.list()) listed.push(each.name ?? "");
+    expect(listed).toEqual(
+      ["embed-x", "gemini-image", "gemini-tools", "gemini-x", "gemini-y", "veo-x"].map(
+        (name) => `models/${name}`,
+      ),
+    );
     const refused = await client.models
       .generateContent({ model: "nobody", contents: "Hi" })
       .catch((error: unknown) => error as ApiError);

@@ -86,6 +86,29 @@ test("a stream keeps its bytes, cut anywhere, and is charged by its last usage",
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
 });
 
+test.each([
+  ["the first event", 0],
+  ["a later event", 1],
+])(
+  "a stream that reports an error in %s does not show the operator's credential",
+  async (_what, at) => {
+    const { secret } = gateway.vendor;
+    const error = { code: 403, message: `The key ${secret} may not`, status: "PERMISSION_DENIED" };
+    const events = [...geminiEvents.slice(0, at), `data: ${JSON.stringify({ error })}\r\n\r\n`];
+    const headers = { "content-type": "text/event-stream" };
+    gateway.vendor.answer(() => ({ headers, body: events }));
+    const id = `native-secret-${at}`;
+    const response = await ask("/v1beta/models/gemini-x:streamGenerateContent?alt=sse", {
+      headers: { "x-request-id": id },
+    });
+    const text = await response.text().catch(() => "");
+    expect(text).not.toContain(secret);
+    if (at > 0) expect(text).toContain("PERMISSION_DENIED");
+    await gateway.call(id);
+    expect(gateway.log.filter((line) => line.includes(secret))).toEqual([]);
+  },
+);
+
 test("without alt=sse a stream is an array, passed on as it grows", async () => {
   const pieces = geminiArray.flatMap((piece) => [piece.slice(0, 7), piece.slice(7)]);
   gateway.vendor.answer(() => ({ body: pieces }));

@@ -50,6 +50,12 @@ export async function startReplicateGateway(
         maxOutputTokens: 0,
         price: { ...none, image: 5_000_000n },
       },
+      writer: {
+        type: ModelType.TEXT,
+        routes: route("labs/llama"),
+        maxOutputTokens: 1_000,
+        price: priceDefault,
+      },
       film: {
         type: ModelType.VIDEO,
         routes: route("labs/film"),

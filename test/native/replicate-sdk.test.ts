@@ -52,6 +52,86 @@ test("replicate: create, wait by polling, cancel, list with pages", async () => 
   expect(ids.slice(0, 2)).toEqual([other.id, made.id]);
 });
 
+test("replicate: paginate returns all jobs of the account, page by page", async () => {
+  const owner = await gateway.customer();
+  const own = new Replicate({ auth: owner.key, baseUrl: `${gateway.url}/replicate/v1` });
+  const made: string[] = [];
+  // One more than fits into a page.
+  for (let count = 0; count < 101; count++) {
+    const { id } = await own.predictions.create({ model: "labs/flux", input: { prompt: "a" } });
+    gateway.replicate.last().status = "failed";
+    made.push(id);
+  }
+  const pages: string[][] = [];
+  for await (const page of own.paginate(() => own.predictions.list())) {
+    pages.push(page.map(({ id }) => id));
+  }
+  expect(pages.map((page) => page.length)).toEqual([100, 1]);
+  expect(pages.flat()).toEqual(made.toReversed());
+});
+
+test("replicate: a text model answers whole and streamed, and is charged by its tokens", async () => {
+  const run = async (id: string, prompt: string): Promise<unknown> => {
+    const headers = new Headers({ "x-request-id": id });
+    const named = new Replicate({
+      auth: customer.key,
+      baseUrl: `${gateway.url}/replicate/v1`,
+      useFileOutput: false,
+      fetch: (url: string | URL | Request, init?: RequestInit) => {
+        for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
+        return fetch(url, { ...init, headers });
+      },
+    });
+    return named.run("labs/llama", { input: { prompt, max_tokens: 50 } });
+  };
+  expect(await run("text-1", "Hi")).toEqual(["Hel", "lo ", "https://a.example"]);
+  const call = await gateway.call("text-1");
+  expect([call.usage?.inputTokens, call.usage?.outputTokens]).toEqual([12, 34]);
+  expect(call.cost?.amountNanos).toBe(12n * 250n + 34n * 2_000n);
+  // Nothing is reported: four bytes of the texts are a token.
+  await run("text-2", "uncounted");
+  const estimated = await gateway.call("text-2");
+  expect([estimated.usage?.inputTokens, estimated.usage?.outputTokens]).toEqual([3, 6]);
+  let text = "";
+  for await (const { event, data } of client.stream("labs/llama", { input: { prompt: "a" } })) {
+    if (event === "output") text += data;
+  }
+  expect(text).toBe("Hello");
+});
+
+test("replicate: a model that only its own API offers is refused elsewhere with its address", async () => {
+  const response = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "writer", messages: [{ role: "user", content: "Hi" }] }),
+  });
+  expect([response.status, await response.text()]).toEqual([
+    400,
+    expect.stringContaining("/replicate"),
+  ]);
+  const task = await fetch(`${gateway.url}/api/ai/tasks`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ modelKey: "writer", textParams: { prompt: "Hi" } }),
+  });
+  expect([task.status, await task.text()]).toEqual([400, expect.stringContaining("modelKey")]);
+  const listed = await fetch(`${gateway.url}/v1/models`, {
+    headers: { authorization: `Bearer ${customer.key}` },
+  });
+  const { data } = (await listed.json()) as { data: { id: string; endpoints: string[] }[] };
+  expect(data.find(({ id }) => id === "writer")?.endpoints).toEqual([]);
+});
+
+test("replicate: a file among the inputs is uploaded, and the vendor gets its own address", async () => {
+  await client.run("labs/flux", {
+    input: { prompt: "a", image: Buffer.from("bytes") },
+    wait: { mode: "block" },
+    useFileOutput: false,
+  } as Parameters<Replicate["run"]>[1]);
+  const { input } = gateway.replicate.last();
+  expect(input).toMatchObject({ image: `${gateway.vendor.origin}/v1/files/file1` });
+});
+
 test("replicate: stream follows an address without a key", async () => {
   let text = "";
   for await (const { event, data } of client.stream("labs/flux", { input: { prompt: "a" } })) {
@@ -66,6 +146,16 @@ test("replicate: files, models, and errors as its client reads them", async () =
   expect(file.urls.get).toBe(`${gateway.url}/replicate/v1/files/file1`);
   expect((await client.files.get(file.id)).id).toBe("file1");
   expect((await client.models.get("labs", "flux")).name).toBe("flux");
+  const limited = await gateway.customer({ models: ["flux", "pinned"] });
+  const shown = new Replicate({ auth: limited.key, baseUrl: `${gateway.url}/replicate/v1` });
+  const { results } = await shown.models.list();
+  expect(results.map(({ owner, name }) => `${owner}/${name}`)).toEqual([
+    "labs/flux",
+    "labs/pinned",
+  ]);
+  await expect(shown.models.get("labs", "film")).rejects.toThrow(/403.*access_denied/);
+  const versions = await client.models.versions.list("labs", "flux");
+  expect(versions).toMatchObject({ results: [{ id: "v1" }] });
   const poor = await gateway.customer({ balanceNanos: 0n });
   const broke = new Replicate({ auth: poor.key, baseUrl: `${gateway.url}/replicate/v1` });
   await expect(broke.predictions.create({ model: "labs/flux", input: {} })).rejects.toThrow(

@@ -9,7 +9,12 @@ export interface Prediction {
   error: string | null;
   readonly input: unknown;
   readonly version: string;
+  /** Default: how long it ran. */
+  readonly metrics?: object;
 }
+
+/** What it reports of a text. */
+const llamaMetrics = { input_token_count: 12, output_token_count: 34, predict_time: 0.5 };
 
 /** The predictions of a simulation. */
 export interface Replicate {
@@ -42,6 +47,19 @@ function answer(
     const input = json?.["input"];
     if (typeof input !== "object" || input === null)
       return { status: 422, body: '{"detail": "- input is required"}' };
+    if (create[1] === "labs/llama") {
+      const prediction: Prediction = {
+        id: `p${predictions.size + 1}`,
+        status: "succeeded",
+        output: ["Hel", "lo ", "https://a.example"],
+        error: null,
+        input,
+        version: "labs/llama",
+        metrics: (input as { prompt?: unknown }).prompt === "uncounted" ? {} : llamaMetrics,
+      };
+      predictions.set(prediction.id, prediction);
+      return { status: 201, body: write(prediction, origin) };
+    }
     const isInline = (input as { prompt?: unknown }).prompt === "inline";
     const prediction: Prediction = {
       id: `p${predictions.size + 1}${"x".repeat(120)}`,
@@ -80,17 +98,21 @@ function answer(
     };
   }
   if (url === "/v1/files/file1") return { body: '{"id": "file1"}' };
+  if (/^\/v1\/models\/[\w-]+\/[\w-]+\/versions$/.test(url)) {
+    return { body: '{"previous": null, "next": null, "results": [{"id": "v1"}]}' };
+  }
   if (/^\/v1\/models\/[\w-]+\/[\w-]+$/.test(url)) return { body: '{"name": "flux"}' };
   return undefined;
 }
 
 /** With numbers and white space of its own. */
-function write({ id, status, output, error, input, version }: Prediction, origin: string): string {
+function write(prediction: Prediction, origin: string): string {
+  const { id, status, output, error, input, version, metrics = { predict_time: 1.5 } } = prediction;
   const at = `${origin}/v1/predictions/${id}`;
   return `{"id":"${id}", "version": ${JSON.stringify(version)}, "status":"${status}",
  "input": ${JSON.stringify(input)}, "output": ${JSON.stringify(output)}, "error": ${JSON.stringify(error)},
  "seed": 9007199254740993, "guidance": -0.10, "logs": "see ${origin}/v1/predictions",
- "metrics": {"predict_time": 1.50}, "created_at": "2026-01-01T00:00:00Z", "started_at": null, "completed_at": null,
+ "metrics": ${JSON.stringify(metrics)}, "created_at": "2026-01-01T00:00:00Z", "started_at": null, "completed_at": null,
  "urls": {"get":"${at}", "cancel": "${at}/cancel", "web": "https://replicate.com/p/${id}", "stream": "${origin}/streams/${id}"}}`;
 }
 

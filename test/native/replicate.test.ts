@@ -165,7 +165,7 @@ test("pitfall 4: the list has the caller's jobs, page by page, and the operator'
   const page = (await listed.json()) as { results: Seen[]; next: string | null };
   expect(page.results.map(({ id }) => id)).toEqual(made.toReversed());
   expect(page.next).toBeNull();
-  for (const path of ["/v1/account", "/v1/webhooks/default/secret", "/v1/models", "/v1/files"]) {
+  for (const path of ["/v1/account", "/v1/webhooks/default/secret", "/v1/files"]) {
     expect([path, (await ask(path)).status]).toEqual([path, 404]);
   }
 });
@@ -185,11 +185,18 @@ test("models are named by owner and name, by version, or by the gateway's name",
   }
   const unknown = await submit({}, { path: "/v1/predictions", body: { version: "a".repeat(64) } });
   expect(unknown.response.status).toBe(404);
-  const timeless = await submit({ prompt: "a" }, { path: "/v1/models/labs/film/predictions" });
-  expect([timeless.response.status, timeless.text]).toEqual([
-    400,
-    expect.stringContaining("input.duration"),
-  ]);
+});
+
+test("a video without a requested length is held for the usual one, and charged by its own", async () => {
+  const { response } = await submit(
+    { prompt: "a" },
+    { path: "/v1/models/labs/film/predictions", headers: { "x-request-id": "timeless" } },
+  );
+  expect(response.status).toBe(201);
+  finish("succeeded", `${gateway.vendor.origin}/files/film-3.mp4`);
+  const call = await gateway.call("timeless");
+  expect(call.cost?.amountNanos).toBe(150_000_000n);
+  expect((call.held?.amountNanos ?? 0n) / 50_000_000n).toBe(10n);
 });
 
 test("pitfall 2: the stream's link needs no key, is opaque, and cannot be forged", async () => {

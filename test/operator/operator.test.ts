@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { AuditEntry } from "../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
-import { migrations } from "../../src/db/migrations.ts";
+import { migrations } from "../../src/db/database.ts";
 import { money } from "../../src/core/money.ts";
 import { bearer, demoModel, operatorToken, useGateway } from "../rpc/harness.ts";
 import { publicModel, startGateway } from "../support/gateway.ts";
@@ -165,6 +165,21 @@ describe("the vendors", () => {
       [],
       [{ model: "vendor-model", callId, limitTokens: 1n, outputTokens: 4_096n }],
     ]);
+  });
+
+  test("are no longer marked once an operator clears the mark, which is in the audit log", async () => {
+    const callId = "01900000-0000-7000-8000-000000000001";
+    await pool.query(
+      "insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens) values ($1, $2, $3, $4, $5)",
+      ["sim", "vendor-model", callId, 1, 4_096],
+    );
+    const mark = { vendor: "sim", model: "vendor-model" };
+    await client().clearUnlimitedModel(mark);
+    const { vendors } = await client().listVendors({});
+    expect(vendors.flatMap(({ unlimitedModels }) => unlimitedModels)).toEqual([]);
+    const { entries } = await client().listAuditEntries({ pageSize: 1 });
+    expect(entries).toMatchObject([{ action: "vendor.clear-unlimited", subject: "sim" }]);
+    await expect(client().clearUnlimitedModel(mark)).rejects.toThrow(/is not marked/);
   });
 
   test("answer a test, which is not charged, and a failed test names the error", async () => {

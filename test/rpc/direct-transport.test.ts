@@ -18,9 +18,7 @@ import { type Caller, callerKey, operator, requestIdKey } from "../../src/core/c
 import { ErrorCode, fromRpcError, GatewayError } from "../../src/core/errors.ts";
 import { createAccessCheck } from "../../src/rpc/access.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createAccess } from "../../src/rpc/interceptor/access.ts";
-import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
-import { requestId } from "../../src/rpc/interceptor/request-id.ts";
+import { createAccess, createErrorMapping, requestId } from "../../src/rpc/interceptors.ts";
 import { serve } from "../../src/core/service.ts";
 import { bearer, exchangeOf, failureOf, readExchange } from "./harness.ts";
 
@@ -39,6 +37,9 @@ function clientOf(implementation: Partial<Inference>, more: readonly Interceptor
     exchange: refused,
     countTokens: refused,
     embed: refused,
+    rerank: refused,
+    moderate: refused,
+    complete: refused,
     generate: refused,
     streamGenerate: refused,
     listModels: refused,

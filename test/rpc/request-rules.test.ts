@@ -18,8 +18,7 @@ import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
-import { requestCheck } from "../../src/core/request-rules.ts";
-import { serve } from "../../src/core/service.ts";
+import { requestCheck, serve } from "../../src/core/service.ts";
 
 const uuid = "018f2b6e-6f5b-7c3a-9d2e-0123456789ab";
 const past = timestampFromMs(1_000);
@@ -116,7 +115,7 @@ describe("a broken rule is refused with its field and what to do", () => {
 
   test("of an update mask that names nothing, or what cannot be changed", () => {
     const members =
-      "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits";
+      "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits, limit_wait";
     const none = problemOf(updateAccount, { account: { accountId: uuid } });
     const required = `update_mask is required: name what to change, of ${members}`;
     expect(none).toEqual(["update_mask", required]);

@@ -1,7 +1,6 @@
 /** The metrics of several workers as one text. */
 import { beforeEach, expect, it } from "vitest";
-import type { MetricSnapshot } from "../../src/core/metric-types.ts";
-import { createMetrics, type Metrics } from "../../src/core/metrics.ts";
+import { createMetrics, type Metrics, type MetricSnapshot } from "../../src/core/metrics.ts";
 import { WorkerMetrics } from "../../src/server/supervisor.ts";
 
 let all: WorkerMetrics;

@@ -1,5 +1,6 @@
 /**
- * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000 --seed 1`.
+ * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000 --seed 1`. With
+ * `--memory` (and `--seconds`, default 3600) it watches a gateway under mixed traffic instead.
  * On the server of `DATABASE_URL`, else on an embedded one of its own.
  */
 import { randomInt } from "node:crypto";
@@ -12,6 +13,7 @@ import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
 import { checkLedger } from "../billing/ledger/ledger-commands.ts";
+import { printMemory } from "./print-memory.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
 /** How many sequences share a database: the audit after each reads all that the ones before have left. */
@@ -43,7 +45,12 @@ export async function soakLedger(adminUrl: string, runs: number, seed: number): 
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { runs: { type: "string", default: "10000" }, seed: { type: "string" } },
+    options: {
+      runs: { type: "string", default: "10000" },
+      seed: { type: "string" },
+      memory: { type: "boolean", default: false },
+      seconds: { type: "string", default: "3600" },
+    },
   });
   const runs = Number(values.runs);
   if (!Number.isSafeInteger(runs) || runs < 1)
@@ -51,6 +58,7 @@ async function main(): Promise<void> {
   const adminUrl = process.env["DATABASE_URL"];
   const seed = Number(values.seed ?? randomInt(2 ** 31 - 1));
   if (!Number.isSafeInteger(seed)) throw new Error("--seed must be a whole number");
+  if (values.memory) return printMemory(seed, Number(values.seconds));
   if (adminUrl) return soakLedger(adminUrl, runs, seed);
   const dataDir = mkdtempSync(join(tmpdir(), "uas-soak-"));
   const log = { info() {}, warn: (line: string) => void process.stderr.write(`${line}\n`) };

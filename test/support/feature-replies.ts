@@ -5,6 +5,8 @@ export interface Reported {
   readonly searches: number;
   readonly fetches: number;
   readonly runs: number;
+  /** Searches of files. Default 0. */
+  readonly filed?: number;
   readonly heard: number;
   readonly spoken: number;
   /** Tokens of text, read and produced. */
@@ -85,7 +87,7 @@ export const featureReplies: Record<
     };
   },
 
-  responses({ searches, runs, read, produced }) {
+  responses({ searches, runs, filed = 0, read, produced }) {
     const output = [
       ...times(searches, (index) => ({
         type: "web_search_call",
@@ -102,6 +104,13 @@ export const featureReplies: Record<
         code: "1",
         container_id: "cntr_1",
         outputs: null,
+      })),
+      ...times(filed, (index) => ({
+        type: "file_search_call",
+        id: `fs_${index}`,
+        status: "completed",
+        queries: ["q"],
+        results: null,
       })),
       {
         type: "message",

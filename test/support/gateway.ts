@@ -12,7 +12,7 @@ import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type App, type BuildOptions, buildApp } from "../../src/app.ts";
-import { errorWord } from "../../src/core/error-words.ts";
+import { errorWord } from "../../src/core/errors.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import type {
   Config,

@@ -45,7 +45,8 @@ async function findServer(): Promise<{ adminUrl: string; stop: () => Promise<voi
   if (adminUrl) return { adminUrl, stop: async () => {} };
   await removeLeftovers();
   const dataDir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
-  const embedded = await startEmbedded({ dataDir, log, testing: true });
+  // Each worker has gateways with dozens of connections, and some close while the next ones start.
+  const embedded = await startEmbedded({ dataDir, log, testing: true, connections: 300 });
   return {
     adminUrl: embedded.url,
     async stop() {

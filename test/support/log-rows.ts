@@ -48,7 +48,7 @@ const rowsAtOnce = 100_000;
  * in a hundred thousand; the twenty others a key and three models each. One call in fifty that failed, one in fifty thousand with an error of its own.
  */
 const fillSql = `
-  insert into call (id, account_id, request_id, key_id, model, vendor, path, stream, status, error_code, ending,
+  with written as (insert into call (id, account_id, request_id, key_id, model, vendor, path, stream, status, error_code, ending,
       usage_source, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, cost,
       held, price_version, start_time, duration_ms, first_byte_ms, upstream_request_id, dropped, discount_bp, charged)
     select (left(hex, 8) || '-' || right(hex, 4) || '-7' || substr(md5(n::text), 1, 3) || '-8'
@@ -64,7 +64,13 @@ const fillSql = `
         n % 9000, n % 700, 'up-' || n, '', 0, true
       from (select n, $4::bigint + ($5::bigint * n) / $6::bigint as ms,
           lpad(to_hex($4::bigint + ($5::bigint * n) / $6::bigint), 12, '0') as hex
-        from generate_series($7::bigint, $8::bigint) n) numbered`;
+        from generate_series($7::bigint, $8::bigint) n) numbered
+    returning *)
+  select usage_add(array(
+    select row(account_id, uuid_hour(id), key_id, model, vendor, count(*),
+        count(*) filter (where ending not in (1, 5, 10)), sum(input_tokens), 0, 0, sum(output_tokens), 0, 0, 0,
+        sum(cost), 0)::usage_hour
+      from written group by account_id, uuid_hour(id), key_id, model, vendor))`;
 
 /** Fills the log of an empty database with this many calls. */
 export async function fillLog(pool: Pool, rows: number): Promise<FilledLog> {

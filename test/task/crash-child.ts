@@ -1,5 +1,6 @@
 /** Works on tasks until it reaches a point, and dies there: see crash.test.ts. */
 import { Pool } from "pg";
+import { killSelf } from "../support/child.ts";
 import { createTaskWorker } from "../../src/task/worker.ts";
 import { crashTasks, type Resubmit } from "./crash-vendor.ts";
 import { one, workerOptions } from "./worker-setup.ts";
@@ -14,7 +15,7 @@ createTaskWorker(
     // A dead process's tasks are free again soon; a living one keeps them also where the machine is busy.
     timings: { leaseMs: 1_500, heartbeatMs: 100, settleMs: 100 },
     failpoint(reached) {
-      if (reached === point) process.kill(process.pid, "SIGKILL");
+      if (reached === point) killSelf();
     },
   }),
 ).start();

@@ -1,9 +1,9 @@
 /** Processes that are killed with tasks in their hands. */
 import { spawn, type StdioOptions } from "node:child_process";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from "./crash-vendor.ts";
+import { compiledEnv } from "../support/child.ts";
 import { openTasks } from "./worker-harness.ts";
 import { one } from "./worker-setup.ts";
 import type { WorkerFailpoint } from "../../src/task/worker-options.ts";
@@ -111,8 +111,7 @@ function die(
   urls: readonly string[],
 ): Promise<string | null> {
   const args = [join(import.meta.dirname, "crash-child.ts"), ...urls, resubmit, `${isLost}`, point];
-  // Each child loads the same program: compiled once, that is half of its time.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
+  const env = { ...process.env, ...compiledEnv };
   const stdio: StdioOptions = ["inherit", "inherit", "inherit", "ipc"];
   const child = spawn(process.execPath, args, { stdio, env });
   return new Promise((resolve, reject) => {

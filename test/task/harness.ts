@@ -1,4 +1,5 @@
 /** The task room behind a real REST listener, on a real database with real money, and nobody who works on tasks. */
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { randomUUID } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
@@ -10,15 +11,14 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { book } from "../../src/billing/ledger/booking.ts";
-import { createPriceBook } from "../../src/billing/prices/price-book.ts";
+import { createPriceBook } from "../../src/billing/prices/pricing.ts";
 import { callerKey, type KeyCaller, operator } from "../../src/core/caller.ts";
 import type { Config, ModelConfig, PriceConfig } from "../../src/config/config.ts";
 import { createFacade } from "../../src/facade/facade.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
-import { requestId } from "../../src/rpc/interceptor/request-id.ts";
+import { createErrorMapping, requestId } from "../../src/rpc/interceptors.ts";
 import { chargeOf } from "../../src/task/charge.ts";
 import { type TransitionColumns, applyTransition } from "../../src/task/transition.ts";
 import type { TaskEvent } from "../../src/task/state.ts";
@@ -113,7 +113,10 @@ export async function openTasks() {
     console: { signUp: true, copyAgain: true },
     sms: undefined,
   } as unknown as Config;
-  const named = Object.entries(vendors).map(([name, tasks]) => [name, { name, tasks }] as const);
+  const dialects = new Set([Dialect.CHAT_COMPLETIONS]);
+  const named = Object.entries(vendors).map(
+    ([name, tasks]) => [name, { name, tasks, dialects }] as const,
+  );
   const room = createTaskRoom({
     database: { pool, url: database.url } as Parameters<typeof createTaskRoom>[0]["database"],
     config,

@@ -1,8 +1,11 @@
 /** Tasks whose vendors answer while the database is away: the answer is stored when it is back. */
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { Pool } from "pg";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { ErrorCode } from "../../src/core/errors.ts";
 import { openPool } from "../../src/db/open-pool.ts";
 import type { Submitted } from "../../src/vendor/task.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
+import { openSubmit } from "./submit-setup.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { one, vendor } from "./worker-setup.ts";
 
@@ -79,4 +82,51 @@ test("R-TSK-8: a connection that is cut around a commit does not lose a delivere
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
   expect(v.asked).toHaveLength(1);
   expect(points.filter((point) => point === "produce.sent").length).toBeGreaterThan(1);
+});
+
+test("R-MON-7: a submit that was refused while the database was frozen is not accepted later", async () => {
+  const { proxy } = await openOwn();
+  const { submit, close } = openSubmit(proxy.url);
+  onTestFinished(close);
+  const accountId = await tasks.account(500n);
+  proxy.hang();
+  const refused = { code: ErrorCode.SERVICE_UNAVAILABLE };
+  await expect(submit(accountId, "unconnected")).rejects.toMatchObject(refused);
+  proxy.resume();
+  expect(await submit(accountId, "accepted")).toMatchObject({ replayed: false });
+  const { rows } = await tasks.pool.query("select callback_id from task where account_id = $1", [
+    accountId,
+  ]);
+  expect(rows).toEqual([{ callback_id: "accepted" }]);
+  tasks.work(one({ v: vendor() }));
+  await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
+});
+
+test("R-MON-7: a task that is accepted after its client was refused is cancelled, unless a repetition can find it", async () => {
+  const [onAccepted, onUnknown] = [vi.fn(), vi.fn()];
+  // Nothing is known of its server but what these submits see: that it does not answer.
+  const pool = new Pool({ connectionString: tasks.url, max: 2 });
+  const { submit, close } = openSubmit(tasks.url, { pool, onAccepted, onUnknown });
+  onTestFinished(close);
+  const accountId = await tasks.account(500n);
+  const lock = await tasks.pool.connect();
+  await lock.query("begin");
+  await lock.query("select from balance where account_id = $1 for update", [accountId]);
+  const submits = await Promise.allSettled([submit(accountId, null), submit(accountId, "order")]);
+  for (const each of submits) {
+    expect(each).toMatchObject({ reason: { code: ErrorCode.SERVICE_UNAVAILABLE } });
+  }
+  expect([onAccepted.mock.calls, onUnknown.mock.calls]).toEqual([[], []]);
+  await lock.query("rollback");
+  lock.release();
+  await vi.waitFor(() => {
+    expect(onAccepted).toHaveBeenCalledTimes(1);
+    expect(onUnknown).toHaveBeenCalledTimes(1);
+  });
+  const { task, replayed } = await submit(accountId, "order");
+  expect(replayed).toBe(true);
+  expect(onAccepted).toHaveBeenCalledWith(expect.objectContaining({ id: task.id }));
+  expect(onUnknown).not.toHaveBeenCalledWith(expect.objectContaining({ id: task.id }));
+  tasks.work(one({ v: vendor() }));
+  await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
 });

@@ -1,9 +1,9 @@
 /** Processes that are killed while they accept a task: its client asks again, and has one task and one hold. */
 import { spawn } from "node:child_process";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SubmitFailpoint } from "../../src/task/submit.ts";
+import { compiledEnv } from "../support/child.ts";
 import { openSubmit } from "./submit-setup.ts";
 import { openTasks, type Tasks } from "./worker-harness.ts";
 import { one, vendor } from "./worker-setup.ts";
@@ -107,8 +107,7 @@ function die(
   point: SubmitFailpoint,
 ): Promise<string | null> {
   const script = join(import.meta.dirname, "submit-crash-child.ts");
-  // Each child loads the same program: compiled once, that is half of its time.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
+  const env = { ...process.env, ...compiledEnv };
   const args = [script, tasks.url, accountId, callbackId, point];
   const child = spawn(process.execPath, args, { stdio: "inherit", env });
   return new Promise((resolve, reject) => {

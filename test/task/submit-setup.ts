@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import {
   createSubmit,
   openSubmitPool,
+  type SubmitOptions,
   type SubmitOverrides,
-  type SubmitFailpoint,
 } from "../../src/task/submit.ts";
 import { imageNanos, model, price } from "./worker-setup.ts";
 
 /** Submits one picture in the name of an account. */
-export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => void = () => {}) {
-  const pool = openSubmitPool(url);
+export function openSubmit(url: string, parts: Partial<SubmitOptions> = {}) {
+  const { pool = openSubmitPool(url) } = parts;
   const taskModel = {
     model: model("m", ["v"]),
     field: "imageParams" as const,
@@ -20,9 +20,9 @@ export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => v
     units: () => ({ images: 1 }),
   };
   const pricing = { priceAt: () => price, version: () => "v", hold: () => imageNanos };
-  const submit = createSubmit({ pool, pricing, failpoint });
+  const submit = createSubmit({ pricing, ...parts, pool });
   return {
-    submit: (accountId: string, callbackId: string, own: SubmitOverrides = {}) =>
+    submit: (accountId: string, callbackId: string | null, own: SubmitOverrides = {}) =>
       submit(
         {
           taskModel,
@@ -30,7 +30,9 @@ export function openSubmit(url: string, failpoint: (point: SubmitFailpoint) => v
           callbackId,
           callbackIdName: "callbackId",
           callbackUrl: null,
-          fingerprint: createHash("sha256").update(callbackId).digest(),
+          fingerprint: createHash("sha256")
+            .update(callbackId ?? "")
+            .digest(),
         },
         {
           caller: { kind: "key", accountId, keyId: accountId, models: undefined },

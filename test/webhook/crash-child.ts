@@ -3,6 +3,7 @@ import { Pool } from "pg";
 import { createGuardedClient } from "../../src/http/guarded-client.ts";
 import { createDispatcher } from "../../src/webhook/dispatcher.ts";
 import { createSecrets } from "../../src/webhook/secrets.ts";
+import { killSelf } from "../support/child.ts";
 import { ca } from "../support/receiver.ts";
 
 const [url = "", point = "", times = "1"] = process.argv.slice(2);
@@ -16,7 +17,7 @@ const dispatcher = createDispatcher({
   secrets: createSecrets({ pool, masterKey: () => Buffer.alloc(32, 7) }),
   timings: { leaseMs: 1_500, scanMs: 20 },
   failpoint(reached) {
-    if (reached === point && --left === 0) process.kill(process.pid, "SIGKILL");
+    if (reached === point && --left === 0) killSelf();
   },
 });
 // Nobody is left who would end it.

@@ -1,10 +1,10 @@
 /** R-HOOK-3: what a killed process leaves is sent by the next one. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { DispatchFailpoint } from "../../src/webhook/deliverer.ts";
+import type { DispatchFailpoint } from "../../src/webhook/dispatcher.ts";
+import { compiledEnv } from "../support/child.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { newId } from "../../src/core/uuid.ts";
@@ -40,8 +40,7 @@ afterAll(async () => {
   await webhooks.close();
 });
 
-// Each child loads the same program: compiled once, that is half of its time.
-const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "uas-test-compile-cache") };
+const env = { ...process.env, ...compiledEnv };
 
 /** Starts a process that sends. Resolves to its child, and to the signal that ended it. */
 function start(point = "", times = 1) {

@@ -5,7 +5,7 @@ import { WebhookService } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
 import { fromRpcError } from "../../src/core/errors.ts";
 import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createErrorMapping } from "../../src/rpc/interceptor/error.ts";
+import { createErrorMapping } from "../../src/rpc/interceptors.ts";
 import { serve } from "../../src/core/service.ts";
 import { createWebhookService } from "../../src/webhook/service.ts";
 import type { Webhooks } from "./harness.ts";

@@ -49,6 +49,8 @@ export const codexAgents: readonly Agent[] = [
       ]),
     }),
     login: { args: ["login", "--with-api-key"] },
+    // With another provider it compacts by itself, in requests like any other.
+    compacting: ["-c", "model_auto_compact_token_limit=1"],
     ask: () => exec({}),
   },
 ];

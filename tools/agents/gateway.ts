@@ -5,6 +5,7 @@ import type { TestDatabase } from "../../test/support/database.ts";
 import { startGateway } from "../../test/support/gateway.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../../test/support/test-server.ts";
 import { strictChat } from "../../test/support/upstream/chat-strict.ts";
+import { strictGemini } from "../../test/support/upstream/gemini-strict.ts";
 import { strictMessages } from "../../test/support/upstream/messages-strict.ts";
 import { strictResponses } from "../../test/support/upstream/responses-strict.ts";
 import type { StrictStyle } from "../../test/support/upstream/strict.ts";
@@ -19,6 +20,8 @@ export interface AgentGateway extends Door {
   takeLog(): string[];
   /** The body that the vendor of a model got last. */
   lastSentTo(model: Model): string;
+  /** All bodies that the vendor of a model got. */
+  sentTo(model: Model): readonly string[];
   /** What must not have reached a vendor. */
   violations(): string[];
   /** Throws where the books are wrong, or money is still held. */
@@ -31,6 +34,7 @@ interface Vendor {
   readonly kind: string;
   readonly dialects?: readonly string[];
   readonly baseUrl: (upstream: Upstream) => string;
+  readonly nativePrefix?: string;
 }
 
 const vendors: readonly Vendor[] = [
@@ -54,6 +58,13 @@ const vendors: readonly Vendor[] = [
     kind: "anthropic",
     baseUrl: ({ origin }) => origin,
   },
+  {
+    name: "gemini",
+    style: strictGemini,
+    kind: "gemini",
+    baseUrl: ({ origin }) => origin,
+    nativePrefix: "/gemini",
+  },
 ];
 
 /** Starts both in this process: on the server of `DATABASE_URL`, else on an embedded one in `folder`. */
@@ -72,9 +83,10 @@ export async function startAgentGateway(folder: string): Promise<AgentGateway> {
   const gateway = await startGateway({
     database,
     vendors: Object.fromEntries(
-      vendors.map(({ name, kind, dialects, baseUrl }) => {
+      vendors.map(({ name, kind, dialects, baseUrl, nativePrefix }) => {
         const upstream = upstreamOf(name);
-        return [name, { kind, dialects, baseUrl: baseUrl(upstream), apiKey: upstream.secret }];
+        const address = { baseUrl: baseUrl(upstream), apiKey: upstream.secret };
+        return [name, { kind, dialects, nativePrefix, ...address }];
       }),
     ),
     models: Object.fromEntries(
@@ -93,6 +105,7 @@ export async function startAgentGateway(folder: string): Promise<AgentGateway> {
       return lines.filter(isComplaint);
     },
     lastSentTo: ({ vendor }) => upstreamOf(vendor).last().body.toString(),
+    sentTo: ({ vendor }) => upstreamOf(vendor).requests.map(({ body }) => body.toString()),
     violations: () => [...upstreams.values()].flatMap(({ violations }) => violations),
     async close() {
       try {

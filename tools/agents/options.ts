@@ -4,7 +4,9 @@ import { parseArgs } from "node:util";
 import type { Agent } from "./agent.ts";
 import { claudeCodeAgents } from "./claude-code.ts";
 import { codexAgents } from "./codex.ts";
+import { geminiCliAgents } from "./gemini-cli.ts";
 import { opencodeAgents } from "./opencode.ts";
+import { qwenCodeAgents } from "./qwen-code.ts";
 
 /** What to run. */
 export interface AgentsOptions {
@@ -13,7 +15,13 @@ export interface AgentsOptions {
   readonly agents: readonly Agent[];
 }
 
-const agents: readonly Agent[] = [...codexAgents, ...claudeCodeAgents, ...opencodeAgents];
+const agents: readonly Agent[] = [
+  ...codexAgents,
+  ...claudeCodeAgents,
+  ...opencodeAgents,
+  ...geminiCliAgents,
+  ...qwenCodeAgents,
+];
 const programs = [...new Set(agents.map(({ cli }) => cli.program))];
 
 /** Says how to call the script. */

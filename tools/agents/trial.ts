@@ -21,6 +21,8 @@ export interface Trial {
 /** A task: what it is called, and how it went. */
 export interface Task {
   readonly name: string;
+  /** Whether an agent can do it. Default: every one can. */
+  readonly isFor?: (agent: Agent) => boolean;
   /** Resolves with what went wrong; `undefined`: nothing. */
   run(trial: Trial): Promise<string | undefined>;
 }
@@ -30,6 +32,11 @@ export const tasks: readonly Task[] = [
   { name: "text", run: askText },
   { name: "tool", run: (trial) => askTool(trial, "") },
   { name: "reasoning", run: askReasoning },
+  {
+    name: "compaction",
+    isFor: ({ compacting }) => compacting !== undefined,
+    run: askCompaction,
+  },
 ];
 
 async function askText(trial: Trial): Promise<string | undefined> {
@@ -56,6 +63,22 @@ async function askReasoning(trial: Trial): Promise<string | undefined> {
   return isBack ? undefined : "the reasoning did not come back to the vendor";
 }
 
+/** The agent must go on after its conversation was replaced by a summary of the model, or by the vendor's own item. */
+async function askCompaction(trial: Trial): Promise<string | undefined> {
+  const { agent, gateway, setup } = trial;
+  const before = gateway.sentTo(setup.model).length;
+  const { tool, arguments: args } = agent.callOf("echo done");
+  const prompt = `call ${tool} with ${JSON.stringify(args)}`;
+  const ending = await ask(trial, makeHome(trial), prompt, agent.compacting);
+  const wrong = judge(trial, ending, "");
+  if (wrong !== undefined) return wrong;
+  const sent = gateway.sentTo(setup.model).slice(before);
+  const isCompacted = sent.some((body) =>
+    /compaction_trigger|Summarise the conversation/.test(body),
+  );
+  return isCompacted ? undefined : "no compaction reached the vendor";
+}
+
 /** A home with the agent's settings, and an empty folder to work in. */
 function makeHome({ agent, setup, scratch }: Trial): string {
   const home = mkdtempSync(join(scratch, "home-"));
@@ -67,14 +90,20 @@ function makeHome({ agent, setup, scratch }: Trial): string {
   return home;
 }
 
-async function ask(trial: Trial, home: string, prompt: string): Promise<Ending> {
+async function ask(
+  trial: Trial,
+  home: string,
+  prompt: string,
+  first: readonly string[] = [],
+): Promise<Ending> {
   const { agent, setup, program } = trial;
   const room = { program, home, workFolder: join(home, "work") };
   if (agent.login !== undefined) {
     const login = await execute(room, agent.login, setup.key);
     if (login.code !== 0) return login;
   }
-  return execute(room, agent.ask(setup), prompt);
+  const command = agent.ask(setup);
+  return execute(room, { ...command, args: [...first, ...command.args] }, prompt);
 }
 
 function judge({ agent, gateway }: Trial, ending: Ending, expected: string): string | undefined {

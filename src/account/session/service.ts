@@ -1,24 +1,33 @@
-/** The RPCs of sessions. */
-import type { ServiceImpl } from "@connectrpc/connect";
+/** The RPCs that sign in, and those of sessions. */
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { EntityManager } from "@mikro-orm/postgresql";
+import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
+import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
+import { browserSessionMs } from "../../config/limits.ts";
 import {
+  type BrowserSession,
   notSignedIn,
-  requireSession,
   requireBrowserSession,
-  sessionOf,
+  requireSession,
+  type RequireStepUp,
   type RpcContext,
+  sessionOf,
 } from "../../core/browser-session.ts";
 import { callerKey, type SessionRef } from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { recordAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
+import { CodePurpose, purposeOf } from "../code/limits.ts";
+import { maskPhone, parsePhone } from "../code/phone.ts";
 import type { SignInRoom } from "../room.ts";
+import { noSms } from "../sms/sms.ts";
 import { userMessage } from "../user/message.ts";
-import { requireUser, noSuchUser } from "../user/store.ts";
-import { createActionCodeRpc } from "./action-code.ts";
-import { createSignInRpcs } from "./sign-in.ts";
-import { sessionMessage } from "./store.ts";
+import { isPassword } from "../user/password.ts";
+import { noSuchUser, requireUser, type UserRow } from "../user/store.ts";
+import { createActionCodeRpc, languageOf, sentMessage } from "./action-code.ts";
+import { digestToken, isToken, newToken, sessionMessage } from "./store.ts";
 
 /** Implements `uas.account.v1.SessionService`. */
 export function createSessionService(room: SignInRoom): ServiceImpl<typeof SessionService> {
@@ -103,4 +112,176 @@ function isOperator({ values }: RpcContext): boolean {
 function ownSession(context: RpcContext): SessionRef | undefined {
   const session = sessionOf(context.values.get(callerKey));
   return session ?? (isOperator(context) ? undefined : requireSession(context));
+}
+
+/** Creates the RPCs. */
+function createSignInRpcs(
+  room: SignInRoom,
+): Pick<Rpcs, "getSignInOptions" | CodeRpc | "signInWithPassword" | "signInWithLink"> {
+  const { users, failures, links, rules } = room;
+  return {
+    ...createCodeRpcs(room),
+
+    getSignInOptions() {
+      const { hasCodes, countries, hasSignUp, isDevelopment } = rules;
+      return { hasCodes, countries: [...countries], hasSignUp, isDevelopment };
+    },
+
+    async signInWithPassword({ email, password, totpCode }, context) {
+      const browser = requireBrowserSession(context);
+      const address = email.trim().toLowerCase();
+      const user = address.length > 320 ? undefined : await users.byEmail(address);
+      const from = fromOf(room, browser, user);
+      const forgive = await failures.begin({ subject: `password ${address}`, ...from });
+      const isRight = await isPassword(password, user?.passwordHash ?? null);
+      if (!isRight || user === undefined) {
+        throw refused("wrong e-mail address or password: check both");
+      }
+      await forgive();
+      await room.checkTotp(user, totpCode, from);
+      return open(room, user, context, SignInMethod.PASSWORD);
+    },
+
+    async signInWithLink({ token }, context) {
+      requireBrowserSession(context);
+      const userId = await links.use(token);
+      const user = userId === undefined ? undefined : await users.get(userId);
+      if (user === undefined) {
+        throw refused(
+          "the link was used or has expired: an operator makes another one with `npx uas console link`",
+        );
+      }
+      return open(room, user, context, SignInMethod.LINK);
+    },
+  };
+}
+
+type CodeRpc = "sendSignInCode" | "signInWithCode";
+
+function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
+  const { users, codes, rules } = room;
+  return {
+    async sendSignInCode(request, context) {
+      const browser = requireBrowserSession(context);
+      if (!rules.hasCodes) throw noSms();
+      const { number, callingCode } = parsePhone(request.phone, rules.countries);
+      const user = await users.byPhone(number);
+      const isWanted = rules.hasSignUp || user !== undefined;
+      const sent = codes.send({
+        ...signInCode(number, browserOf(browser)),
+        country: callingCode,
+        ipAddress: browser.ipAddress,
+        accountId: undefined,
+        language: languageOf(request.language) || "en",
+        isKnown: fromOf(room, browser, user).knownAs !== undefined,
+        isWanted,
+        // Otherwise the provider's response time would reveal whether a user has the number.
+        isAwaited: rules.hasSignUp,
+      });
+      return { sent: sentMessage(number, await sent) };
+    },
+
+    async signInWithCode(request, context) {
+      const browser = requireBrowserSession(context);
+      const { number } = parsePhone(request.phone, rules.countries);
+      const right = await codes.check(signInCode(number, browserOf(browser)), request.code.trim());
+      const found = await users.byPhone(number);
+      if (found !== undefined) await requireSecond(room, found, request.totpCode, browser);
+      await right.use();
+      const user = found ?? (await addCustomer(room, number));
+      return { ...(await open(room, user, context, SignInMethod.CODE)), isNew: !found };
+    },
+  };
+}
+
+/** Where an attempt to sign in comes from: failures of strangers do not count against the user's own browsers. */
+function fromOf({ known }: SignInRoom, browser: BrowserSession, user: UserRow | undefined) {
+  const browserId = user && known.idOf(browser, user.id);
+  const knownAs = browserId === undefined ? undefined : `browser ${browserId}`;
+  return { ipAddress: browser.ipAddress, knownAs };
+}
+
+/** The binding of a sign-in code. */
+function signInCode(phone: string, binding: string) {
+  return { purpose: CodePurpose.SIGN_IN, subject: "", phone, binding };
+}
+
+/** Identifies the browser by its token, and gives it one where it has none. */
+function browserOf(visit: BrowserSession): string {
+  const token = visit.token !== undefined && isToken(visit.token) ? visit.token : newToken();
+  if (token !== visit.token) visit.keep(token, browserSessionMs);
+  return digestToken(token).toString("hex");
+}
+
+/** Checks the second factor. SMS alone is not enough for operators, since phone numbers can be taken over. */
+async function requireSecond(
+  room: SignInRoom,
+  user: UserRow,
+  totpCode: string,
+  visit: BrowserSession,
+): Promise<void> {
+  if (user.role === UserRole.OPERATOR && user.totp == null) {
+    throw refused(
+      "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
+    );
+  }
+  await room.checkTotp(user, totpCode, fromOf(room, visit, user));
+}
+
+async function addCustomer({ users, rules }: SignInRoom, phone: string): Promise<UserRow> {
+  if (!rules.hasSignUp) throw refused("there is no user with this number: ask the operator");
+  const masked = maskPhone(phone);
+  const user = {
+    accountId: undefined,
+    accountName: masked,
+    name: "",
+    role: UserRole.MEMBER,
+    phone,
+  };
+  return users.add(user);
+}
+
+async function open(
+  { sessions, known, onSignIn }: SignInRoom,
+  user: UserRow,
+  context: HandlerContext,
+  method: SignInMethod,
+) {
+  const browser = requireBrowserSession(context);
+  const session = await sessions.open(browser, user.id, method);
+  known.remember(browser, user.id);
+  onSignIn(method, user.id, browser.ipAddress);
+  return { user: userMessage(user), session: sessionMessage(session, session.id) };
+}
+
+function refused(message: string): GatewayError {
+  return new GatewayError(ErrorCode.UNAUTHENTICATED, message);
+}
+
+// Requires a code for actions that a session alone does not allow (R-KEY-3, R-HOOK-6).
+
+/** Creates the check. */
+export function createStepUp({
+  users,
+  codes,
+  sessions,
+}: Pick<SignInRoom, "users" | "codes" | "sessions">): RequireStepUp {
+  return async (calling, { action, subjectId, code, param = "code" }) => {
+    const caller = calling.values.get(callerKey);
+    if (caller?.kind === "operator" && caller.session === undefined) return;
+    const own = requireSession(calling);
+    if (code.trim() === "") throw noCode(param);
+    const user = await requireUser({ users }, own);
+    const purpose = purposeOf(action);
+    // Without a number no code was sent, so none matches.
+    const phone = user.phone ?? "";
+    const binding = { purpose, subject: subjectId, phone, binding: own.sessionId };
+    await (await codes.check(binding, code.trim(), param)).use();
+    await sessions.rotate(requireBrowserSession(calling), own.sessionId);
+  };
+}
+
+function noCode(param: string): GatewayError {
+  const text = `${param} is required: have one sent by SessionService.SendActionCode`;
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param });
 }

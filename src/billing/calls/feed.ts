@@ -14,14 +14,15 @@ import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId, nilUuid } from "../../core/uuid.ts";
-import { WakeSignal } from "../../core/wake-signal.ts";
+import { WakeSignal } from "../../core/async.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
 
 /** Options of {@link CallFeed}. */
 export interface CallFeedOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
   /** The database. Contains a password: never logged. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   /** How often the registration of readers is renewed, in milliseconds. Default `watchRenewMs`. */
   readonly renewMs?: number;
 }

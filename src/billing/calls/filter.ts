@@ -1,6 +1,5 @@
 /** Turns a filter of the call log into SQL conditions. */
-import { errorWord } from "../../core/error-words.ts";
-import { ErrorCode } from "../../core/errors.ts";
+import { ErrorCode, errorWord } from "../../core/errors.ts";
 import { type CallFilter, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { firstId } from "../../db/partition.ts";
 import { momentOf } from "./range.ts";

@@ -5,37 +5,38 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import type { GetCallRequest } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import {
+  type HoldEvent,
   HoldEventKind,
   HoldEventSchema,
   PriceUnit as UnitWord,
+  type Receipt,
+  type ReceiptEntry,
   ReceiptEntrySchema,
+  type ReceiptLine,
   ReceiptLineSchema,
   ReceiptSchema,
-  type Receipt,
-  type HoldEvent,
-  type ReceiptEntry,
-  type ReceiptLine,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { isTokenUnit, priceUnits } from "../../config/price-units.ts";
-import { isOperator } from "../../core/access.ts";
+import { isOperator } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
-import { callMessage, type StoredCallRow } from "../message.ts";
-import { parsePrice } from "../prices/price-form.ts";
+import type { RowOf } from "../../db/row.ts";
+import type { HoldEntity, HoldStepEntity, LedgerEntryEntity } from "../entity.ts";
+import { callMessage, operatorCallMessage, type StoredCallRow } from "../message.ts";
+import { type CanonicalPrice, parsePrice } from "../prices/price-form.ts";
 import { priceMessage } from "../prices/price-message.ts";
 import {
   callCost,
+  type CallUsage,
+  type PriceLine,
   priceLines,
   quantityPerPrice,
   tierOf,
-  type CallUsage,
-  type PriceLine,
-} from "../prices/price.ts";
+} from "../prices/pricing.ts";
 import { parseScope } from "../scope.ts";
 import { rareQuantities } from "./call-record.ts";
-import { readReceipt, type ReceiptEntryRow, type ReceiptRows } from "./receipt.ts";
 
 /** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(
@@ -73,7 +74,7 @@ export function receiptMessage(rows: ReceiptRows, withCost: boolean): Receipt {
   const parts = lines.reduce((sum, { amountMillionths }) => sum + amountMillionths, 0n);
   const vendorCost = withCost ? (call.vendor_cost ?? undefined) : undefined;
   return create(ReceiptSchema, {
-    call: callMessage(call),
+    call: withCost ? operatorCallMessage(call) : callMessage(call),
     charged: isCharged,
     price: price && priceMessage(price),
     tierAbove: price && tierOf(price, call.input_tokens)?.above,
@@ -179,4 +180,80 @@ function entryMessage(row: ReceiptEntryRow): ReceiptEntry {
     createTime: timestampFromDate(row.create_time),
     reference: row.reference ?? "",
   });
+}
+
+/** A call with its price, hold and entries. */
+interface ReceiptRows {
+  readonly call: StoredCallRow;
+  /** The stored form of the price that the call was held with; `undefined`: nothing was held. */
+  readonly price: CanonicalPrice | undefined;
+  /** `undefined`: nothing was held. */
+  readonly hold: HoldRow | undefined;
+  readonly steps: readonly StepRow[];
+  readonly entries: readonly ReceiptEntryRow[];
+}
+
+/** The hold of a call. `state`: 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
+type HoldRow = RowOf<typeof HoldEntity, "amount" | "state">;
+
+/** One extension of a hold. */
+type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;
+
+/** An entry of the customer's account (1), or of the platform's loss (6). */
+type ReceiptEntryRow = RowOf<
+  typeof LedgerEntryEntity,
+  "txn_id" | "account" | "kind" | "amount" | "balance_after" | "create_time" | "reference"
+>;
+
+/** A call by its own id, or the newest one of a request id; of one account, or of any. */
+interface ReceiptQuery {
+  readonly accountId: string | undefined;
+  readonly callId: string | undefined;
+  readonly requestId: string;
+}
+
+const sql = {
+  byCall: "select * from call where id = $1 and ($2::uuid is null or account_id = $2)",
+  byRequest:
+    "select * from call where request_id = $1 and ($2::uuid is null or account_id = $2) " +
+    "order by id desc limit 1",
+  price: "select price from price_version where version = $1",
+  hold: "select amount, state from hold where id = $1 and account_id = $2",
+  steps: "select amount, create_time from hold_step where hold_id = $1 order by n",
+  // Apart, each by its own index: with "or" every partition would be read.
+  entries: `
+select txn_id, account, kind, amount, balance_after, create_time, reference from (
+  select * from ledger_entry where txn_id = $1 and account_id = $2
+  union all
+  select * from ledger_entry where call_id = $1 and account_id = $2
+  union all
+  select e.* from booking b join ledger_entry e on e.txn_id = b.txn_id
+    where b.call_id = $1 and b.account_id = $2 and e.account_id = $2
+) e where account in (1, 6) order by create_time, txn_id`,
+} as const;
+
+/** Reads the rows of a receipt; `undefined` where there is no such call. */
+async function readReceipt(
+  pool: Queryable,
+  { accountId, callId, requestId }: ReceiptQuery,
+): Promise<ReceiptRows | undefined> {
+  const found = await pool.query<StoredCallRow>(callId === undefined ? sql.byRequest : sql.byCall, [
+    callId ?? requestId,
+    accountId ?? null,
+  ]);
+  const [call] = found.rows;
+  if (call === undefined) return undefined;
+  const [prices, holds, steps, entries] = await Promise.all([
+    pool.query<{ price: CanonicalPrice }>(sql.price, [call.price_version]),
+    pool.query<HoldRow>(sql.hold, [call.id, call.account_id]),
+    pool.query<StepRow>(sql.steps, [call.id]),
+    pool.query<ReceiptEntryRow>(sql.entries, [call.id, call.account_id]),
+  ]);
+  return {
+    call,
+    price: prices.rows[0]?.price,
+    hold: holds.rows[0],
+    steps: steps.rows,
+    entries: entries.rows,
+  };
 }

@@ -15,7 +15,7 @@ import {
   GetUsageSeriesResponseSchema,
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
-import { isOperator as isOperatorCall } from "../../core/access.ts";
+import { isOperator as isOperatorCall } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { money } from "../../core/money.ts";
 import { withLossMapping, type Queryable } from "../../db/queryable.ts";

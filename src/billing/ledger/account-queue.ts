@@ -1,30 +1,132 @@
 /** The queue of one account: operations join its next batch while one batch is under way (group commit, no timer). */
 import { ledgerBatchMax } from "../../config/limits.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
+import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,
   applyValues,
+  type Batch,
+  type BatchExtend,
+  type BatchHold,
+  type BatchSettle,
+  type Checkpoint,
   extendVerdicts,
+  hitFailpoints,
   holdVerdicts,
+  isDuplicate,
+  isLost,
+  isRefused,
+  LedgerConnection,
   lowBalance,
   platformLoss,
-  settleVerdicts,
-  hitFailpoints,
-  type Batch,
+  type Row,
   type Sender,
   type SettleVerdict,
+  settleVerdicts,
+  type Statement,
 } from "./batch.ts";
-import type { WorkSource, Work } from "./dispatcher.ts";
-import {
-  type ExtendItem,
-  type HoldItem,
-  merge,
-  refusal,
-  release,
-  type SettleItem,
-} from "./queue-items.ts";
-import type { HoldVerdict } from "./ledger.ts";
-import { isDuplicate, type Row } from "./connection.ts";
-import { type Failpoint } from "./failpoints.ts";
+import type { Failpoint } from "./failpoints.ts";
+import type {
+  ExtendOperation,
+  ExtendVerdict,
+  HoldOperation,
+  HoldVerdict,
+  SettleOperation,
+} from "./ledger.ts";
+
+/** A hold with its caller. */
+export interface HoldItem extends BatchHold {
+  readonly accountId: string;
+  /** When its caller gets a 503, on the clock of `performance.now()`. */
+  readonly deadlineMs: number;
+  readonly resolve: (verdict: HoldVerdict) => void;
+  readonly reject: (error: GatewayError) => void;
+  /** waiting: may be dropped · sent: its outcome is open · abandoned: its caller got a 503 · answered. */
+  state: "waiting" | "sent" | "abandoned" | "answered";
+}
+
+/** An extension with its callers: several where later extensions have merged into it. */
+export interface ExtendItem extends BatchExtend {
+  amount: string;
+  checkpoint: Checkpoint | undefined;
+  readonly waiters: {
+    readonly resolve: (verdict: ExtendVerdict) => void;
+    readonly reject: (error: GatewayError) => void;
+  }[];
+}
+
+/** A settlement that is not durable yet. */
+export interface SettleItem extends BatchSettle {
+  readonly resolve: () => void;
+  readonly reject: (error: GatewayError) => void;
+}
+
+/** A settlement with its caller, for the journal. */
+export interface PendingSettle extends SettleItem {
+  readonly accountId: string;
+  readonly record: CallRow;
+  /** When it was requested, on the clock of `performance.now()`. */
+  readonly sinceMs: number;
+}
+
+/** Creates the queue item of a hold. */
+export function holdItem(
+  { id, accountId, amountNanos, keyId, keyLimitNanos, requestId = "" }: HoldOperation,
+  caller: Pick<HoldItem, "deadlineMs" | "resolve" | "reject">,
+): HoldItem {
+  const amount = amountNanos.toString();
+  const keyLimit = keyLimitNanos?.toString();
+  const { deadlineMs, resolve, reject } = caller;
+  const asked = { id, accountId, amount, keyId, keyLimit, requestId };
+  return { ...asked, deadlineMs, resolve, reject, state: "waiting" };
+}
+
+/** Creates the queue item of an extension, without a caller yet. */
+export function extendItem(operation: ExtendOperation): ExtendItem {
+  const { id, accountId, amountNanos, checkpointNanos, record } = operation;
+  const isSame = record === undefined || (record.id === id && record.account_id === accountId);
+  const row = isSame ? record : { ...record, id, account_id: accountId };
+  const checkpoint =
+    checkpointNanos === undefined ? undefined : { cost: checkpointNanos.toString(), record: row };
+  return { id, amount: amountNanos.toString(), checkpoint, waiters: [] };
+}
+
+/** Creates the queue item of a settlement. */
+export function settleItem(
+  { id, accountId, costNanos, record }: SettleOperation,
+  caller: Pick<PendingSettle, "sinceMs" | "resolve" | "reject">,
+): PendingSettle {
+  const cost = costNanos.toString();
+  const isSame = record.id === id && record.cost === cost && record.account_id === accountId;
+  const row = isSame ? record : { ...record, id, cost, account_id: accountId };
+  const { sinceMs, resolve, reject } = caller;
+  return { id, accountId, cost, record: row, sinceMs, resolve, reject };
+}
+
+/** Merges a later extension into a pending one: the larger amount, the later checkpoint, all callers. Returns the first. */
+export function merge(first: ExtendItem, later: ExtendItem): ExtendItem {
+  if (BigInt(later.amount) > BigInt(first.amount)) first.amount = later.amount;
+  const { checkpoint } = later;
+  if (checkpoint !== undefined) {
+    first.checkpoint = { ...checkpoint, record: checkpoint.record ?? first.checkpoint?.record };
+  }
+  first.waiters.push(...later.waiters);
+  return first;
+}
+
+/** Creates a release: a settlement with cost 0, without a record or a caller. */
+export function release(id: string): SettleItem {
+  return { id, cost: "0", record: undefined, resolve() {}, reject() {} };
+}
+
+/** 500 for the caller of an operation that the database refuses as invalid. */
+export function refusal(cause: unknown): GatewayError {
+  return new GatewayError(ErrorCode.INTERNAL_ERROR, "the gateway could not book this call", {
+    internal: "the ledger refused the operation as invalid",
+    cause,
+  });
+}
 
 /** Callbacks from an account's queue to the ledger. */
 export interface AccountQueueEvents {
@@ -264,4 +366,161 @@ function halves({ settles, extends: grown, holds }: Items): Items[] {
 function halfOf<T>(list: readonly T[], which: 0 | 1): readonly T[] {
   const middle = list.length >> 1;
   return which === 0 ? list.slice(0, middle) : list.slice(middle);
+}
+
+// Shares a few connections among many sources of work: in turns, one statement per source at a time.
+
+/** One statement to send. It is re-sent until it is answered. */
+export interface Work {
+  readonly statement: Statement;
+  readonly values: readonly (string | number | null)[];
+  /** Called each time its bytes have been written to the connection. Default: nothing. */
+  sent?(): void;
+  /** Called with the answer. */
+  done(row: Row): void;
+  /** Called where the statement itself is at fault: it is not re-sent. */
+  refused(error: unknown): void;
+}
+
+/** A source of work, which calls {@link Dispatcher.wake} when it has some. */
+export interface WorkSource {
+  /** The next work, or `undefined`. Not called while a work of this source is under way. */
+  take(): Work | undefined;
+}
+
+/** Options of {@link Dispatcher}. */
+interface DispatcherOptions {
+  /** The database. Contains a password: never logged. */
+  readonly url: DatabaseAddress;
+  /** The number of connections. */
+  readonly connections: number;
+  /** Called with the reason before work is re-sent. */
+  readonly onResend: (error: unknown) => void;
+}
+
+/** The pause before work is re-sent that the server could not do just now, in milliseconds. */
+const retryMs = 50;
+
+/** Sends the work of its sources. */
+export class Dispatcher {
+  readonly #connections: readonly LedgerConnection[];
+  readonly #onResend: (error: unknown) => void;
+  /** Free connections. The last one is used first, so that few accounts keep few connections warm. */
+  readonly #idle: LedgerConnection[] = [];
+  /** Sources that wait for their turn. */
+  #ready: WorkSource[] = [];
+  /** Sources that are ready or have work under way, and whether they were woken again meanwhile. */
+  readonly #active = new Map<WorkSource, { again: boolean }>();
+  /** Work of unknown or failed outcome: first in turn. */
+  #resend: { source: WorkSource; work: Work }[] = [];
+  #scheduled = false;
+  #onDrained: (() => void)[] = [];
+
+  constructor(options: DispatcherOptions) {
+    this.#onResend = options.onResend;
+    const onIdle = (connection: LedgerConnection): void => {
+      if (!this.#idle.includes(connection)) this.#idle.push(connection);
+      this.#pump();
+    };
+    this.#connections = Array.from(
+      { length: options.connections },
+      () => new LedgerConnection({ url: options.url, onIdle }),
+    );
+  }
+
+  /** Whether the database is known to be unreachable: no connection is open. */
+  get isAway(): boolean {
+    return !this.#connections.some((connection) => connection.isOpen);
+  }
+
+  /** Gives the source a turn soon. */
+  wake(source: WorkSource): void {
+    const active = this.#active.get(source);
+    if (active) {
+      active.again = true;
+      return;
+    }
+    this.#active.set(source, { again: false });
+    this.#ready.push(source);
+    if (this.#scheduled || this.#idle.length === 0) return;
+    // Not at once: operations from other sockets of this turn of the event loop join the batch. There is no timer, so
+    // that an idle ledger answers within one commit.
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#pump();
+    });
+  }
+
+  /** Resolves when no source has work any more. */
+  async drained(): Promise<void> {
+    if (this.#active.size > 0) await new Promise<void>((resolve) => this.#onDrained.push(resolve));
+  }
+
+  /** Closes the connections, without waiting for work under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+  }
+
+  #pump(): void {
+    while (this.#idle.length > 0 && (this.#resend.length > 0 || this.#ready.length > 0)) {
+      const connection = this.#idle.pop();
+      // One that broke while idle reconnects by itself.
+      if (!connection?.isIdle) continue;
+      const next = this.#next();
+      if (next) void this.#send(connection, next.source, next.work);
+      else this.#idle.push(connection);
+    }
+  }
+
+  #next(): { source: WorkSource; work: Work } | undefined {
+    const resent = this.#resend.shift();
+    if (resent) return resent;
+    for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
+      const active = this.#active.get(source);
+      if (active) active.again = false;
+      const work = source.take();
+      if (work) return { source, work };
+      this.#finishTurn(source);
+    }
+    return undefined;
+  }
+
+  async #send(connection: LedgerConnection, source: WorkSource, work: Work): Promise<void> {
+    let row: Row;
+    try {
+      const answer = connection.run(work.statement, work.values);
+      // The driver has written before it returns.
+      work.sent?.();
+      row = await answer;
+    } catch (error) {
+      if (!isRefused(error)) return this.#sendAgain(error, { source, work });
+      work.refused(error);
+      return this.#finishTurn(source);
+    }
+    work.done(row);
+    this.#finishTurn(source);
+  }
+
+  #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {
+    this.#onResend(error);
+    const queue = (): void => {
+      this.#resend.push(again);
+      this.#pump();
+    };
+    // A lost connection is pause enough.
+    if (isLost(error)) queue();
+    else setTimeout(queue, retryMs);
+  }
+
+  /** The source has no work under way any more: it queues again where it was woken meanwhile. */
+  #finishTurn(source: WorkSource): void {
+    const again = this.#active.get(source)?.again ?? false;
+    this.#active.delete(source);
+    if (again) {
+      this.wake(source);
+    } else if (this.#active.size === 0) {
+      for (const resolve of this.#onDrained.splice(0)) resolve();
+    }
+  }
 }

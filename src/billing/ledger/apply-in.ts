@@ -9,10 +9,11 @@ import {
   holdVerdicts,
   lowBalance,
   platformLoss,
-  settleVerdicts,
+  type Row,
   type SettleVerdict,
+  settleVerdicts,
+  type Statement,
 } from "./batch.ts";
-import type { Row, Statement } from "./connection.ts";
 import type { HoldVerdict } from "./ledger.ts";
 
 /** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */

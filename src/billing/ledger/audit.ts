@@ -9,13 +9,36 @@ const nilId = "00000000-0000-0000-0000-000000000000";
 
 /** A broken invariant, and the row that breaks it. */
 export interface AuditBreach {
-  /** I1 to I12, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
+  /** I1 to I12 and I15, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
   readonly rule: string;
   readonly detail: string;
 }
 
 /** The most breaches that one audit reports. */
 export const breachesMax = 100;
+
+/** SQL: the charges `e` of holds that the current period of a budget `b` counts. To be followed by conditions. */
+export const budgetCharges = `
+  from ledger_entry e join hold h on h.id = coalesce(e.call_id, e.txn_id)
+    join budget b on b.account_id = h.account_id and b.owner_id in (h.account_id, h.key_id)
+      and h.budget_time >= b.start_time and e.seq > b.from_seq and e.account = 2 and e.kind in (2, 6)`;
+
+/**
+ * SQL: I15. A budget whose period is over begins the next one with its next call: until then nothing is said of it.
+ *
+ * @param entries SQL of what the entries say: owner_id, period and spent
+ */
+export const budgetBreaches = (entries: string): string => `
+select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its entries say %s and its holds %s',
+    b.period, b.owner_id, b.spent, b.held, b.carried + coalesce(e.spent, 0), coalesce(o.held, 0)) as detail
+  from budget b left join (${entries}) e using (owner_id, period) left join (
+    select b.owner_id, b.period, sum(h.amount) as held
+      from hold h join budget b on b.account_id = h.account_id and b.owner_id in (h.account_id, h.key_id)
+        and h.budget_time >= b.start_time
+      where h.state = 1 group by b.owner_id, b.period
+  ) o using (owner_id, period)
+  where b.end_time > now()
+    and (b.spent <> b.carried + coalesce(e.spent, 0) or b.held <> coalesce(o.held, 0))`;
 
 /**
  * - I1 the entries of every transaction add up to 0
@@ -30,6 +53,7 @@ export const breachesMax = 100;
  * - I10 what a key has spent and holds is what its holds say
  * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
  * - I12 what an account used in an hour is what its calls say
+ * - I15 what a budget has spent in its current period and holds is what the entries and open holds of that period say
  *
  * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Holds and calls that
  * retention has removed (retention_floor) are not missed; what keys spent with them must then be at least what is kept.
@@ -72,6 +96,8 @@ with floor as (
 )
 select 'I1' as rule, format('transaction %s adds up to %s', txn_id, total) as detail
   from txn where total <> 0
+union all
+${budgetBreaches(`select b.owner_id, b.period, sum(e.amount) as spent ${budgetCharges} group by b.owner_id, b.period`)}
 union all
 select 'I2', format('account %s has %s but its entries say %s',
     account_id, coalesce(b.available + b.held, 0), coalesce(c.total, 0))

@@ -7,7 +7,7 @@ import type { RowOf } from "../../db/row.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { LedgerCheckpointEntity } from "../entity.ts";
 import type { AuditWindow } from "./audit-step.ts";
-import type { AuditBreach } from "./audit.ts";
+import { type AuditBreach, budgetCharges } from "./audit.ts";
 
 /** A link of the chain. */
 export interface Checkpoint extends CheckpointContents {
@@ -114,6 +114,15 @@ insert into audited_key as k (key_id, spent)
     group by h.key_id
   on conflict (key_id) do update set spent = k.spent + excluded.spent`;
 
+/** Begins anew with each period. The entries that came before it are of holds of an earlier one. */
+const addBudgetsSql = `
+insert into audited_budget as a (owner_id, period, start_time, from_seq, spent)
+  select b.owner_id, b.period, b.start_time, b.from_seq, sum(e.amount)::bigint ${budgetCharges}
+    where e.seq > $1 and e.seq <= $2 group by b.owner_id, b.period
+  on conflict (owner_id, period) do update set start_time = excluded.start_time, from_seq = excluded.from_seq,
+    spent = excluded.spent + case when (a.start_time, a.from_seq) = (excluded.start_time, excluded.from_seq)
+      then a.spent else 0 end`;
+
 /**
  * Adds a checkpoint that covers a window, with the sums of its entries. Call it in the transaction that audited them.
  *
@@ -129,6 +138,7 @@ export async function addCheckpoint(
   const { fromSeq, toSeq, toId } = window;
   await client.query(addAccountsSql, [fromSeq, toSeq]);
   await client.query(addKeysSql, [fromSeq, toSeq]);
+  await client.query(addBudgetsSql, [fromSeq, toSeq]);
   const { time, entries, digest, sums } = await readWindow(client, window);
   const contents: CheckpointContents = {
     n,

@@ -20,11 +20,11 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { Client } from "pg";
 import { journalScanMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
 import { isMissingFile } from "../../core/files.ts";
 import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
 import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
+import { type DatabaseAddress, toServers } from "../../db/servers.ts";
 
 /** Options of {@link JournalReplay}. */
 export interface ReplayOptions {
@@ -242,7 +242,7 @@ export class JournalReplay {
 
 interface OpenJournalOptions extends JournalOptions {
   /** The database. Contains a password: never logged. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   /** Books a settlement of a dead process. Resolves once it is durable in the database. */
   readonly settle: (entry: JournalEntry) => Promise<void>;
 }
@@ -288,9 +288,11 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
 
 /** Which of these holds the database has or had: of old ones, the charge or the record is left. An unknown one belongs to
  * another database. On a connection of its own, for it is rarely needed. */
-async function knownHolds(url: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const client = new Client({
-    connectionString: url,
+async function knownHolds(
+  url: DatabaseAddress,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const client = toServers(url).createClient({
     connectionTimeoutMillis: connectTimeoutMs,
     query_timeout: connectTimeoutMs,
     application_name: "uas-journal",

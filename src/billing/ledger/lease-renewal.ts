@@ -1,6 +1,6 @@
 /** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
-import type { Row, Statement } from "./connection.ts";
-import type { WorkSource, Work } from "./dispatcher.ts";
+import type { Row, Statement } from "./batch.ts";
+import type { Work, WorkSource } from "./account-queue.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 

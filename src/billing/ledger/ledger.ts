@@ -11,6 +11,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { JournalOptions } from "./journal.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
 
 /** Reserves money before a vendor is called. */
 export interface HoldOperation {
@@ -140,7 +141,7 @@ export interface LedgerTimings {
  * machines. */
 export interface LedgerOptions extends Partial<LedgerTimings> {
   /** The database. Contains a password: never logged. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   /** How many connections of its own. Default `ledgerConnections`. */
   readonly connections?: number;
   /** Logs what an operator should know, without secrets. Default: nothing. */

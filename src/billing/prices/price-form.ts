@@ -9,6 +9,7 @@ export type CanonicalUnits = Readonly<Record<string, string>>;
 /** A stored price. `above` of a tier is decimal digits too. */
 export interface CanonicalPrice {
   readonly tiers?: readonly CanonicalUnits[];
+  readonly images?: readonly CanonicalUnits[];
   readonly [member: string]: string | readonly CanonicalUnits[] | undefined;
 }
 
@@ -24,12 +25,20 @@ export function priceVersion(price: PriceConfig): string {
 export function canonicalPrice(price: PriceConfig): CanonicalPrice {
   // The order is hashed, too: a new unit must be left out where it is absent, and may stand anywhere.
   const units = canonicalUnits(price, priceUnits);
-  if (price.tiers === undefined || price.tiers.length === 0) return units;
-  const tiers = price.tiers.map((tier) => ({
+  const tiers = price.tiers?.map((tier) => ({
     above: String(tier.above),
     ...canonicalUnits(tier, tokenUnits),
   }));
-  return { ...units, tiers };
+  const images = price.images?.map(({ size, quality, image }) => ({
+    ...(size !== undefined && { size }),
+    ...(quality !== undefined && { quality }),
+    image: image.toString(),
+  }));
+  return {
+    ...units,
+    ...(tiers !== undefined && tiers.length > 0 && { tiers }),
+    ...(images !== undefined && { images }),
+  };
 }
 
 function canonicalUnits<Key extends UnitKey>(
@@ -45,9 +54,16 @@ function canonicalUnits<Key extends UnitKey>(
 }
 
 /** Decodes a stored price. */
-export function parsePrice({ tiers, ...units }: CanonicalPrice): PriceConfig {
+export function parsePrice({ tiers, images, ...units }: CanonicalPrice): PriceConfig {
   return {
     ...parseUnits(units as CanonicalUnits, priceUnits),
+    ...(images && {
+      images: images.map(({ size, quality, image = "" }) => ({
+        size,
+        quality,
+        image: BigInt(image),
+      })),
+    }),
     tiers: tiers?.map(
       (tier): PriceTier => ({ above: Number(tier["above"]), ...parseUnits(tier, tokenUnits) }),
     ),

@@ -13,6 +13,11 @@ export function priceMessage(price: PriceConfig): Price {
       above: tier.above,
       ...unitPrices(tier, tokenUnits),
     })),
+    images: (price.images ?? []).map(({ size = "", quality = "", image }) => ({
+      size,
+      quality,
+      price: formatUsd(image),
+    })),
   });
 }
 

@@ -1,8 +1,106 @@
-/** The prices of calls, tasks and native jobs: quoted, held and charged by one implementation. */
-import type { ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
-import { priceAt } from "../../config/price.ts";
-import type { PriceBook } from "./price-book.ts";
-import { callCost, holdAmount, type CallUsage, type HoldEstimate } from "./price.ts";
+/** The prices of calls, tasks and native jobs: quoted, held and charged by one implementation, and stored so that each charge can be recomputed. */
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type {
+  ImageForm,
+  ModelConfig,
+  PriceConfig,
+  PriceTier,
+  RouteConfig,
+  TokenPrices,
+} from "../../config/config.ts";
+import type { RareQuantities, RareUsage, UnitKey } from "../../config/price-units.ts";
+import { imagePriceOf, imagePricesOf, priceAt } from "../../config/price.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { amountNanosMax } from "../../core/money.ts";
+import type { Queryable } from "../../db/queryable.ts";
+import { type CanonicalPrice, canonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
+
+/** The current and earlier prices of this installation. */
+export interface PriceBook {
+  /** The version of a loaded price; computed once per price object. */
+  version(price: PriceConfig): string;
+  /**
+   * Stores new prices of models, also future ones, with the time of the first load. Safe to repeat, and on many nodes at
+   * once.
+   *
+   * @throws the driver's error where the database is away.
+   */
+  load(models: Iterable<Pick<ModelConfig, "key" | "prices">>): Promise<void>;
+  /** When the model was loaded first, by any process; `undefined`: it never was. */
+  firstLoad(model: string): Date | undefined;
+  /** A stored price; `undefined` where there is no such version. */
+  find(version: string): Promise<PriceConfig | undefined>;
+  /** The cost of a usage in nano-USD at a stored price, as {@link callCost} computes it; `undefined` where there is no
+   * such version. */
+  recompute(version: string, usage: CallUsage, discountBp?: number): Promise<bigint | undefined>;
+}
+
+/** Options of {@link createPriceBook}. */
+export interface PriceBookOptions {
+  /** The plain pool of the database. */
+  readonly pool: Queryable;
+}
+
+/** A price that a model has twice is stored once, with the later start. */
+const recordPriceSql =
+  "insert into model_price as m (model, version, from_time) " +
+  "select model, version, max(from_time) " +
+  "from unnest($1::text[], $2::text[], $3::timestamptz[]) as n(model, version, from_time) " +
+  "group by model, version " +
+  "on conflict (model, version) do update set from_time = excluded.from_time " +
+  "where m.from_time is distinct from excluded.from_time";
+
+/** Creates the price book. */
+export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
+  const versions = new WeakMap<PriceConfig, string>();
+  const firstLoads = new Map<string, Date>();
+  const version = (price: PriceConfig): string => {
+    const known = versions.get(price) ?? priceVersion(price);
+    versions.set(price, known);
+    return known;
+  };
+  const find = async (wanted: string): Promise<PriceConfig | undefined> => {
+    const { rows } = await pool.query<{ price: CanonicalPrice }>(
+      "select price from price_version where version = $1",
+      [wanted],
+    );
+    return rows[0] && parsePrice(rows[0].price);
+  };
+  return {
+    version,
+    find,
+    firstLoad: (model) => firstLoads.get(model),
+    async load(models) {
+      const list = [...models].flatMap(({ key, prices }) =>
+        prices.map(({ fromMs, price }) => ({ key, fromMs, price, version: version(price) })),
+      );
+      // Calls are charged at one price of a table.
+      const charged = list.flatMap(({ price }) => [price, ...imagePricesOf(price)]);
+      await pool.query(
+        "insert into price_version (version, price) select * from unnest($1::text[], $2::jsonb[]) " +
+          "on conflict (version) do nothing",
+        [
+          charged.map((price) => version(price)),
+          charged.map((price) => JSON.stringify(canonicalPrice(price))),
+        ],
+      );
+      await pool.query(recordPriceSql, [
+        list.map(({ key }) => key),
+        list.map((each) => each.version),
+        list.map(({ fromMs }) => (Number.isFinite(fromMs) ? new Date(fromMs) : null)),
+      ]);
+      const { rows } = await pool.query<{ model: string; time: Date }>(
+        "select model, min(load_time) as time from model_price where model = any($1) group by model",
+        [list.map(({ key }) => key)],
+      );
+      for (const { model, time } of rows) firstLoads.set(model, time);
+    },
+    async recompute(wanted, usage, discountBp) {
+      const price = await find(wanted);
+      return price && callCost(price, usage, discountBp);
+    },
+  };
+}
 
 /** Computes what calls cost. `discountBp` is the account's discount in hundredths of a percent. */
 export interface Pricing {
@@ -13,13 +111,19 @@ export interface Pricing {
   offeredSince(model: ModelConfig): Date | undefined;
   /** The version of a price, for the record of a call. */
   version(price: PriceConfig): string;
-  /** The amount to hold for the maximum usage of a call, in nano-USD, rounded up. */
+  /** The amount to hold for the maximum usage of a call, in nano-USD, rounded up.
+   * @throws GatewayError INVALID_REQUEST where no account can hold that much */
   hold(price: PriceConfig, usage: MaxUsage, discountBp: number): bigint;
   /** The amount to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
   /** What the vendor of a route charges the operator for a call that started at `startMs`, in nano-USD, rounded down;
-   * `undefined`: not known. */
-  vendorCost(route: RouteConfig, usage: CallUsage, startMs: number): bigint | undefined;
+   * `undefined`: not known. @param form of its images. Default: the most expensive */
+  vendorCost(
+    route: RouteConfig,
+    usage: CallUsage,
+    startMs: number,
+    form?: ImageForm,
+  ): bigint | undefined;
 }
 
 /** The maximum usage of a call. Absent units count as 0. */
@@ -31,8 +135,241 @@ export function createPricing(prices: PriceBook): Pricing {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),
     offeredSince: ({ key }) => prices.firstLoad(key),
     version: (price) => prices.version(price),
-    hold: (price, usage, discountBp) => holdAmount({ price, ...usage, discountBp }),
+    hold: (price, usage, discountBp) =>
+      requireHoldable(holdAmount({ price, ...usage, discountBp })),
     cost: callCost,
-    vendorCost: ({ costs }, usage, startMs) => costs && callCost(priceAt(costs, startMs), usage),
+    vendorCost({ costs }, usage, startMs, form) {
+      const cost = costs && priceAt(costs, startMs);
+      return cost && callCost((form && imagePriceOf(cost, form)) ?? cost, usage);
+    },
   };
+}
+
+/** @throws GatewayError INVALID_REQUEST where no account can hold that much: the database's column ends there */
+function requireHoldable(amountNanos: bigint): bigint {
+  if (amountNanos <= amountNanosMax) return amountNanos;
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "The request could cost more than any account can hold (9.2 billion USD): ask for less, with fewer output tokens for example",
+  );
+}
+
+// Computes what a call costs: arithmetic in nano-USD. Pure.
+
+/** The counts of a usage that cost money. */
+type TokenUsage = Pick<
+  Usage,
+  "inputTokens" | "cachedInputTokens" | "cacheWriteTokens" | "outputTokens"
+> &
+  Partial<Pick<Usage, "reasoningTokens">> &
+  RareQuantities;
+
+/** Billable units other than tokens. Absent: none. */
+export interface UnitUsage extends Pick<RareQuantities, CountedUnit> {
+  /** Images generated. */
+  readonly images?: number | undefined;
+  /** Seconds of audio or video generated; a fraction counts to the microsecond. */
+  readonly seconds?: number | undefined;
+}
+
+/** The members of a usage that count single things. */
+type CountedUnit = Exclude<RareUsage, `${string}Tokens`>;
+
+/** All that a call can be charged for. */
+export type CallUsage = TokenUsage & UnitUsage;
+
+/** The most that a call can use. */
+interface HoldEstimate extends UnitUsage {
+  readonly price: PriceConfig;
+  /** The most input tokens; each is held at the highest input price. Default 0. */
+  readonly inputTokens?: number;
+  /** The most output tokens. Default 0. */
+  readonly outputTokens?: number;
+  /** Whether input tokens can be audio. Default false. */
+  readonly hasAudioInput?: boolean | undefined;
+  /** Whether output tokens can be audio. Default false. */
+  readonly hasAudioOutput?: boolean | undefined;
+  /** In hundredths of a percent, 0 to 10,000. Default 0. */
+  readonly discountBp?: number;
+}
+
+/** One line of a receipt: quantity × price = amount, exactly. */
+export interface PriceLine {
+  readonly unit: UnitKey;
+  /** A number of tokens; of the other units, a number of millionths. */
+  readonly quantity: bigint;
+  /** Nano-USD per million of `quantity`. */
+  readonly priceNanos: bigint;
+  /** In millionths of a nano-USD. */
+  readonly amountMillionths: bigint;
+}
+
+/** The quantity that a price is for: a million tokens, or the millionths of one image, second, call of a tool … */
+export const quantityPerPrice = 1_000_000n;
+
+/** A discount of 100 %, in hundredths of a percent. */
+const discountBpMax = 10_000;
+
+const wholeBp = BigInt(discountBpMax);
+
+/**
+ * The cost of a call in nano-USD: one rounding, down, after the discount. Cached and written tokens are part
+ * of the input, and reasoning is part of the output; each is charged at its own price, which defaults to
+ * that of the whole; `request` is added once.
+ *
+ * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
+ */
+export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
+  const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, {
+    tokens: usage,
+    units: usage,
+  });
+  return (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
+}
+
+/**
+ * The most that a call can cost in nano-USD, rounded up: the amount of its hold. Of the tiers that the tokens can
+ * reach, the most expensive one counts.
+ */
+export function holdAmount(estimate: HoldEstimate): bigint {
+  const { price, inputTokens = 0, discountBp = 0 } = estimate;
+  let parts = maxCostMillionths(price, estimate);
+  for (const tier of price.tiers ?? []) {
+    if (inputTokens <= tier.above) break;
+    const reached = maxCostMillionths(withTier(price, tier), estimate);
+    if (reached > parts) parts = reached;
+  }
+  const scale = quantityPerPrice * wholeBp;
+  return (parts * payable(discountBp) + scale - 1n) / scale;
+}
+
+/** The price tier of a call with so many input tokens; `undefined`: the base price. */
+export function tierOf({ tiers = [] }: PriceConfig, inputTokens: number): PriceTier | undefined {
+  return tiers.findLast(({ above }) => inputTokens > above);
+}
+
+/**
+ * The lines that {@link callCost} adds up, before the discount. Units that were not used or have no price have no line.
+ */
+export function priceLines(price: PriceConfig, usage: CallUsage): PriceLine[] {
+  const lines: PriceLine[] = [];
+  const tokens = tokenPrices(price, usage.inputTokens);
+  forEachCharge(tokens, price, { tokens: usage, units: usage }, (unit, quantity, priceNanos) => {
+    lines.push({ unit, quantity, priceNanos, amountMillionths: quantity * priceNanos });
+  });
+  return lines;
+}
+
+/** The token prices of a call: those of its tier, and the base price's where the tier has none. */
+function tokenPrices(price: PriceConfig, inputTokens: number): TokenPrices {
+  if (price.tiers === undefined) return price;
+  const tier = tierOf(price, inputTokens);
+  return tier === undefined ? price : withTier(price, tier);
+}
+
+function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
+  return {
+    ...price,
+    input: tier.input ?? price.input,
+    cachedInput: tier.cachedInput ?? price.cachedInput,
+    cacheWrite: tier.cacheWrite ?? price.cacheWrite,
+    cacheWrite1h: tier.cacheWrite1h ?? price.cacheWrite1h,
+    output: tier.output ?? price.output,
+    reasoning: tier.reasoning ?? price.reasoning,
+    audioInput: tier.audioInput ?? price.audioInput,
+    audioOutput: tier.audioOutput ?? price.audioOutput,
+  };
+}
+
+/** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
+function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
+  const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
+  const { reasoning = output, cacheWrite1h = cacheWrite } = price;
+  let maxInput = highest(highest(input, cachedInput), highest(cacheWrite, cacheWrite1h));
+  let maxOutput = highest(output, reasoning);
+  if (estimate.hasAudioInput === true) maxInput = highest(maxInput, price.audioInput ?? 0n);
+  if (estimate.hasAudioOutput === true) maxOutput = highest(maxOutput, price.audioOutput ?? 0n);
+  const tokens: TokenPrices = { input: maxInput, cachedInput, cacheWrite, output: maxOutput };
+  const { inputTokens = 0, outputTokens = 0 } = estimate;
+  const most = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
+  return costMillionths(tokens, price, { tokens: most, units: estimate });
+}
+
+function highest(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+/** The exact cost in millionths of a nano-USD. */
+function costMillionths(tokens: TokenPrices, price: PriceConfig, used: Used): bigint {
+  let sum = 0n;
+  forEachCharge(tokens, price, used, (_unit, parts, nanos) => void (sum += parts * nanos));
+  return sum;
+}
+
+/** A usage in two parts, which can be one object. */
+interface Used {
+  readonly tokens: TokenUsage;
+  readonly units: UnitUsage;
+}
+
+type ChargeVisitor = (unit: UnitKey, parts: bigint, priceNanos: bigint) => void;
+
+/** Visits every charge of a call: the one place that splits input and output into their priced kinds. */
+function forEachCharge(
+  tokens: TokenPrices,
+  price: PriceConfig,
+  { tokens: usage, units }: Used,
+  visit: ChargeVisitor,
+): void {
+  const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
+  const { cacheWrite1h = cacheWrite, audioInput = input, audioOutput = output } = tokens;
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  const each = (unit: UnitKey, parts: bigint, nanos: bigint | undefined): void => {
+    if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
+  };
+  const some = (unit: UnitKey, quantity: number | undefined, nanos: bigint | undefined): void => {
+    if (quantity !== undefined) each(unit, count(quantity) * quantityPerPrice, nanos);
+  };
+  // A vendor may report more of a part than of its whole: at most the whole counts.
+  const fresh = inputTokens - cachedInputTokens - cacheWriteTokens;
+  const heard = partOf(usage.audioInputTokens, fresh);
+  const lasting = partOf(usage.cacheWrite1hTokens, cacheWriteTokens);
+  const reasoned = partOf(usage.reasoningTokens, outputTokens);
+  const spoken = partOf(usage.audioOutputTokens, outputTokens - reasoned);
+  each("input", count(fresh - heard), input);
+  each("cachedInput", count(cachedInputTokens), cachedInput);
+  each("cacheWrite", count(cacheWriteTokens - lasting), cacheWrite);
+  if (lasting > 0) each("cacheWrite1h", count(lasting), cacheWrite1h);
+  if (heard > 0) each("audioInput", count(heard), audioInput);
+  each("output", count(outputTokens - reasoned - spoken), output);
+  each("reasoning", count(reasoned), reasoning);
+  if (spoken > 0) each("audioOutput", count(spoken), audioOutput);
+  some("image", units.images, price.image);
+  if (units.seconds !== undefined) each("second", count(secondMicros(units.seconds)), price.second);
+  some("character", units.characters, price.character);
+  some("search", units.searches, price.search);
+  some("webSearch", units.webSearches, price.webSearch);
+  some("webFetch", units.webFetches, price.webFetch);
+  some("codeExecution", units.codeExecutions, price.codeExecution);
+  some("fileSearch", units.fileSearches, price.fileSearch);
+  each("request", quantityPerPrice, price.request);
+}
+
+/** A part of a whole: from 0 to the whole. */
+function partOf(part: number | undefined, whole: number): number {
+  return part === undefined ? 0 : Math.max(0, Math.min(part, whole));
+}
+
+/** Seconds in whole microseconds, which makes them as exact as tokens. */
+export function secondMicros(seconds: number): number {
+  return Math.round(seconds * 1_000_000);
+}
+
+function payable(discountBp: number): bigint {
+  return wholeBp - BigInt(discountBp);
+}
+
+/** A usable count: a vendor may report negative numbers or fractions. */
+function count(value: number): bigint {
+  return value > 0 ? BigInt(Math.trunc(value)) : 0n;
 }

@@ -15,7 +15,7 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { noSuchAccount } from "../../core/access.ts";
+import { noSuchAccount } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";

@@ -1,13 +1,23 @@
 /** Opens the price list that `--from` names. */
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { failureMessage } from "../../core/failure-message.ts";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { calcPrice, findProvider, type MatchLogic } from "@pydantic/genai-prices";
+import { failureMessage } from "../../core/errors.ts";
 import { CliError } from "../failure.ts";
-import { type JsonObject, listOf, objectOf, parseExactJson } from "./exact-json.ts";
-import { bundledSource, genaiPricesFile } from "./genai-prices.ts";
+import { type JsonObject, listOf, objectOf, parseExactJson, textOf } from "./exact-json.ts";
 import { modelsDevFile } from "./models-dev.ts";
-import type { PriceSource, SourceFormat } from "./source.ts";
+import {
+  checkLimits,
+  PriceRefusal,
+  type PriceSource,
+  type SourceBand,
+  type SourceEntry,
+  type SourceFormat,
+  type SourcePrice,
+  tierLimit,
+} from "./source.ts";
 
 /** The largest file, in bytes: twenty times what the lists have. */
 const fileBytesMax = 100 * 1024 * 1024;
@@ -81,4 +91,144 @@ function isModelsDev(list: unknown): boolean {
   const providers = Object.values(objectOf(list) ?? {});
   const isProvider = (each: unknown): boolean => objectOf(objectOf(each)?.["models"]) !== undefined;
   return providers.length > 0 && providers.every(isProvider);
+}
+
+// Price lists of genai-prices: the data of the npm package, and its `data.json` as a file.
+
+type FindProvider = (id: string) => JsonObject | undefined;
+
+/**
+ * The data that comes with the npm package. Nothing is downloaded: of the package only its look-up and its matching
+ * are used, never what updates its data.
+ */
+function bundledSource(): PriceSource {
+  const main = createRequire(import.meta.url).resolve("@pydantic/genai-prices");
+  const manifest = parseExactJson(readFileSync(join(dirname(main), "../package.json"), "utf8"));
+  // The shortest text of a binary number of the package is the decimal that its authors wrote.
+  const find: FindProvider = (providerId) =>
+    objectOf(parseExactJson(JSON.stringify(findProvider({ providerId }) ?? null)));
+  const version = textOf(objectOf(manifest)?.["version"]) ?? "of unknown version";
+  return sourceOf(`genai-prices (@pydantic/genai-prices ${version})`, find);
+}
+
+/** A `data.json` that the operator downloaded. */
+function genaiPricesFile(title: string, providers: readonly JsonObject[]): PriceSource {
+  return sourceOf(title, (id) => providers.find((each) => each["id"] === id));
+}
+
+function sourceOf(title: string, findById: FindProvider): PriceSource {
+  const find = (provider: string, model: string): SourceEntry | undefined => {
+    const found = findById(provider);
+    if (found === undefined) return undefined;
+    const own = findModel(found, model);
+    if (own !== undefined) return own;
+    // Clouds that resell other companies' models name those here: `azure` has `openai`, for example.
+    for (const id of listOf(found["fallback_model_providers"])) {
+      const fallback = findById(String(id));
+      const entry = fallback && findModel(fallback, model);
+      if (entry !== undefined) return entry;
+    }
+    return undefined;
+  };
+  return { format: "genai-prices", title, find };
+}
+
+function findModel(provider: JsonObject, name: string): SourceEntry | undefined {
+  const models = listOf(provider["models"]).map((each) => objectOf(each) ?? {});
+  const exact = models.find((each) => each["id"] === name);
+  const found = exact ?? models[matchByRule(models, name)];
+  if (found === undefined) return undefined;
+  const id = textOf(found["id"]) ?? "";
+  const match = exact === undefined ? `rule ${ruleText(found["match"])}` : "same name";
+  return { name: `${String(provider["id"])}/${id}`, match, prices: pricesOf(id, found["prices"]) };
+}
+
+/** The place of the model whose rule matches; -1 where none does. */
+function matchByRule(models: readonly JsonObject[], name: string): number {
+  // Without their prices, so that a price that cannot be read is refused here and not there.
+  const bare = models.map(({ match }, index) => ({
+    id: String(index),
+    match: match as MatchLogic,
+    prices: {},
+  }));
+  const provider = { id: "", name: "", api_pattern: "", models: bare };
+  try {
+    return Number(calcPrice({}, name, { provider })?.model.id ?? -1);
+  } catch (error) {
+    const reason = `a matching rule of the list cannot be read: ${String(error)}`;
+    throw new PriceRefusal("refused", reason, "download the list again");
+  }
+}
+
+/** A rule in words: `starts with "claude-sonnet-4-5" or equals "claude-sonnet"`. */
+function ruleText(rule: unknown): string {
+  const [[word, value] = ["", undefined]] = Object.entries(objectOf(rule) ?? {});
+  if (Array.isArray(value)) return value.map(ruleText).join(` ${word} `);
+  return `${word.replaceAll("_", " ")} ${JSON.stringify(value)}`;
+}
+
+/** The prices of a model: one, or a list whose last one counts whose condition holds. */
+function pricesOf(id: string, prices: unknown): readonly SourcePrice[] {
+  const single = objectOf(prices);
+  if (single !== undefined) return [{ fromMs: -Infinity, bands: bandsOf(single) }];
+  const list = listOf(prices).map((each) => objectOf(each) ?? {});
+  const found = list.map(({ constraint, prices: given }, index) => ({
+    fromMs: beginning(id, objectOf(constraint), index === 0),
+    bands: bandsOf(objectOf(given) ?? {}),
+  }));
+  if (found.length === 0) throw unreadable(id);
+  if (found.some(({ fromMs }, index) => fromMs <= (found[index - 1]?.fromMs ?? Number.NaN))) {
+    const reason = `the dated prices of ${id} are not in order`;
+    throw new PriceRefusal("conflicting", reason, "write the cost by hand");
+  }
+  return found;
+}
+
+/** From when a price counts. */
+function beginning(id: string, constraint: JsonObject | undefined, isFirst: boolean): number {
+  if (constraint === undefined || isFirst) return -Infinity;
+  if ("start_time" in constraint) {
+    throw new PriceRefusal(
+      "conflicting",
+      `the prices of ${id} depend on the time of day, which a price cannot say`,
+      "write the dearest of them by hand",
+    );
+  }
+  const date = textOf(constraint["start_date"]) ?? "";
+  const ms = /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : Number.NaN;
+  if (Number.isNaN(ms)) throw unreadable(id);
+  return ms;
+}
+
+function unreadable(id: string): PriceRefusal {
+  return new PriceRefusal(
+    "refused",
+    `the prices of ${id} cannot be read`,
+    "download the list again",
+  );
+}
+
+/** A field is a number, or a number with what it becomes in longer calls. */
+function bandsOf(prices: JsonObject): readonly SourceBand[] {
+  const fields = Object.entries(prices);
+  const limits = fields.flatMap(([, value]) => tiersOf(value).map(({ above }) => above));
+  const sorted = [...new Set([0, ...limits])].toSorted((a, b) => a - b);
+  return sorted.map((above) => ({
+    above,
+    fields: new Map(fields.map(([field, value]) => [field, valueAbove(value, above)])),
+  }));
+}
+
+function valueAbove(value: unknown, above: number): unknown {
+  const tier = tiersOf(value).findLast((each) => each.above <= above);
+  if (tier !== undefined) return tier.price;
+  return objectOf(value) === undefined ? value : objectOf(value)?.["base"];
+}
+
+function tiersOf(value: unknown): readonly { above: number; price: unknown }[] {
+  const tiers = listOf(objectOf(value)?.["tiers"])
+    .map((each) => objectOf(each) ?? {})
+    .map(({ start, price }) => ({ above: tierLimit(start), price }));
+  checkLimits(tiers);
+  return tiers.toSorted((a, b) => a.above - b.above);
 }

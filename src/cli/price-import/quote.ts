@@ -2,8 +2,6 @@
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { DatedPrice, PriceConfig, PriceTier, TokenPrices } from "../../config/config.ts";
 import { modelTypeWord } from "../../config/kinds.ts";
-import { amountNanosMax } from "../../core/money.ts";
-import { upcoming } from "../price-dates.ts";
 import {
   isTokenUnit,
   type PriceUnit,
@@ -11,6 +9,8 @@ import {
   type UnitKey,
   unitsOfType,
 } from "../../config/price-units.ts";
+import { amountNanosMax } from "../../core/money.ts";
+import { upcoming } from "../price-dates.ts";
 import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
 import { nanosEach, parseDecimal } from "./decimal.ts";
 import {
@@ -20,7 +20,6 @@ import {
   type SourceFormat,
   type SourcePrice,
 } from "./source.ts";
-import { unitOfField } from "./units.ts";
 
 /** The price of a model in a price list. */
 export interface Quote {
@@ -35,7 +34,7 @@ export interface Quote {
 }
 
 /** What reading a quote needs to know. */
-export interface QuoteOptions {
+interface QuoteOptions {
   readonly format: SourceFormat;
   readonly type: ModelType;
   /** Milliseconds since 1970: prices that have ended by then are left out. */
@@ -150,6 +149,7 @@ function asTier(band: Band, above: number): PriceTier {
 const neededUnits: ReadonlyMap<ModelType, readonly [words: string, ...keys: UnitKey[]]> = new Map([
   [ModelType.EMBEDDING, ["input or requests", "input", "request"]],
   [ModelType.RERANK, ["searches, input or requests", "search", "input", "request"]],
+  [ModelType.MODERATION, ["input or requests", "input", "request"]],
 ]);
 
 const neededUsually = [
@@ -178,4 +178,55 @@ function freeUnits(prices: readonly PriceConfig[]): readonly string[] {
   return priceUnits
     .filter((unit) => prices.some((price) => isFree(price, unit)))
     .map(({ name }) => name);
+}
+
+/** Field names, each with how many of our units its price is for. */
+type Fields = Readonly<Record<string, bigint>>;
+
+const none: Readonly<Record<SourceFormat, Fields>> = { "genai-prices": {}, "models.dev": {} };
+
+/**
+ * Tokens are priced per 1,000,000 here and there; images, seconds and requests each. A field without a row is
+ * reported as not imported. Field names: the `units` of @pydantic/genai-prices (its README says what each suffix
+ * counts), and `cost` in the schema of models.dev.
+ */
+const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>>>> = {
+  input: { "genai-prices": { input_mtok: 1n }, "models.dev": { input: 1n } },
+  cachedInput: { "genai-prices": { cache_read_mtok: 1n }, "models.dev": { cache_read: 1n } },
+  cacheWrite: { "genai-prices": { cache_write_mtok: 1n }, "models.dev": { cache_write: 1n } },
+  // Both lists have one price of cache writes, that of the shorter ones.
+  cacheWrite1h: none,
+  output: { "genai-prices": { output_mtok: 1n }, "models.dev": { output: 1n } },
+  reasoning: { "genai-prices": { output_reasoning_mtok: 1n }, "models.dev": { reasoning: 1n } },
+  audioInput: { "genai-prices": { input_audio_mtok: 1n }, "models.dev": { input_audio: 1n } },
+  audioOutput: { "genai-prices": { output_audio_mtok: 1n }, "models.dev": { output_audio: 1n } },
+  // Neither list has prices per image: genai-prices counts the tokens of images, or their pixels.
+  image: none,
+  second: {
+    "genai-prices": { audio_hours: 3_600n, input_audio_hours: 3_600n, output_audio_hours: 3_600n },
+    "models.dev": {},
+  },
+  // Neither list has prices of characters, rerank searches or other tools.
+  character: none,
+  search: none,
+  webSearch: { "genai-prices": { web_searches_kcount: 1_000n }, "models.dev": {} },
+  webFetch: none,
+  codeExecution: none,
+  fileSearch: { "genai-prices": { storage_searches_kcount: 1_000n }, "models.dev": {} },
+  request: { "genai-prices": { requests_kcount: 1_000n }, "models.dev": {} },
+};
+
+/** The unit that a field of a price list is, and how many of it the price is for. */
+interface FieldUnit {
+  readonly key: UnitKey;
+  readonly count: bigint;
+}
+
+/** Finds the unit of a field; `undefined` where our prices cannot say it. */
+function unitOfField(format: SourceFormat, field: string): FieldUnit | undefined {
+  for (const [key, fields] of Object.entries(unitFields)) {
+    const count = Object.hasOwn(fields[format], field) ? fields[format][field] : undefined;
+    if (count !== undefined) return { key: key as UnitKey, count };
+  }
+  return undefined;
 }

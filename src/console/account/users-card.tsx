@@ -1,21 +1,26 @@
 /** The users of an account, and what an operator can do with them. */
+import { createClient } from "@connectrpc/connect";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { skipToken } from "@tanstack/react-query";
 import { Link2, MonitorSmartphone, Trash2, UserPlus, Users } from "lucide-react";
 import { useState } from "react";
 import type { Account } from "../../../gen/uas/account/v1/account_pb.ts";
+import { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { type User, UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { userName } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
+import { transport } from "../common/rpc.ts";
+import { SessionTable } from "../settings/sessions.tsx";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty } from "../ui/card.tsx";
-import { Confirm } from "../ui/dialog.tsx";
+import { Confirm, Sheet } from "../ui/dialog.tsx";
 import { SegmentsField, TextField } from "../ui/field.tsx";
-import { FormDialog, useDone } from "../ui/form.tsx";
+import { FormDialog, useAction, useDone } from "../ui/form.tsx";
 import { ActionMenu } from "../ui/menu.tsx";
-import { Badge } from "../ui/show.tsx";
-import { agoColumn, type Column, HiddenTitle, QueryTable } from "../ui/table.tsx";
-import { LinkDialog, SessionsSheet } from "./user-access.tsx";
+import { OnceDialog } from "../ui/once-dialog.tsx";
+import { Badge, ErrorNote } from "../ui/show.tsx";
+import { agoColumn, type Column, QueryTable } from "../ui/table.tsx";
 
 /** The most users that are fetched: an account has a handful. */
 const usersMax = 1_000;
@@ -108,7 +113,7 @@ function columnsOf(
     }),
     {
       id: "menu",
-      title: <HiddenTitle>{common.actionsColumn}</HiddenTitle>,
+      title: common.actionsColumn,
       isTight: true,
       cell: (user) => <UserMenu user={user} onOpen={onOpen} />,
     },
@@ -214,5 +219,68 @@ function AddUserDialog({ accountId, onClose }: { accountId: string; onClose: () 
         hint={text.roleHint}
       />
     </FormDialog>
+  );
+}
+
+const users = createClient(UserService, transport);
+
+/** Creates a sign-in link when asked to, because a new link ends the one before, and shows it once. */
+function LinkDialog({ user, onClose }: { user: User; onClose: () => void }) {
+  const { accounts: text } = useText();
+  const [link, setLink] = useState<string>();
+  // No mutation: the token must not stay in the cache of queries.
+  const { run, isBusy, error } = useAction(async () => {
+    const { token } = await users.createSignInLink({ userId: user.userId });
+    setLink(`${location.origin}/console/welcome#${token}`);
+  });
+  const title = text.linkTitle(userName(user));
+  if (link !== undefined) {
+    return (
+      <OnceDialog
+        title={title}
+        description={text.linkHint}
+        secret={link}
+        label={text.linkLabel}
+        onClose={onClose}
+      />
+    );
+  }
+  return (
+    <FormDialog
+      onClose={onClose}
+      title={title}
+      description={text.linkText}
+      onSubmit={run}
+      submit={text.linkConfirm}
+      isBusy={isBusy}
+      error={error}
+    />
+  );
+}
+
+/** The sessions of a user, each with a button that ends it; open while there is a user. */
+function SessionsSheet({ user, onClose }: { user: User | undefined; onClose: () => void }) {
+  const { accounts: text, settings } = useText();
+  const { data, error } = useQuery(
+    SessionService.method.listSessions,
+    user === undefined ? skipToken : { userId: user.userId },
+  );
+  const done = useDone();
+  const revoke = useMutation(SessionService.method.revokeSession, {
+    onSuccess: () => done(settings.sessionEnded),
+  });
+  return (
+    <Sheet
+      isOpen={user !== undefined}
+      onClose={onClose}
+      title={user && text.sessionsTitle(userName(user))}
+    >
+      <ErrorNote error={error ?? revoke.error} />
+      <SessionTable
+        sessions={data?.sessions}
+        onEnd={(sessionId) => revoke.mutate({ sessionId })}
+        empty={<Empty icon={<MonitorSmartphone />} title={text.noSessions} />}
+      />
+    </Sheet>
   );
 }

@@ -71,7 +71,7 @@ function TopUpCard() {
 }
 
 function AlertCard() {
-  const { billing: text, common } = useText();
+  const { billing: text } = useText();
   const { account } = useSession();
   const done = useDone();
   const present = alertForm(account);
@@ -105,7 +105,7 @@ function AlertCard() {
           isBusy={update.isPending}
           disabled={JSON.stringify(form) === JSON.stringify(present)}
         >
-          {common.save}
+          {text.alertSave}
         </Button>
       </Form>
     </Card>
@@ -159,7 +159,7 @@ function alertForm({ lowBalanceThreshold, alertUrl, alertEmails }: Account) {
 }
 
 function BudgetCard() {
-  const { budgets: text, common } = useText();
+  const { budgets: text } = useText();
   const { account } = useSession();
   const done = useDone();
   const present = budgetForm(account.budgets);
@@ -187,7 +187,7 @@ function BudgetCard() {
           isBusy={update.isPending}
           disabled={JSON.stringify(form) === JSON.stringify(present)}
         >
-          {common.save}
+          {text.save}
         </Button>
       </Form>
     </Card>

@@ -175,6 +175,21 @@ const readUsage = searchReader({
 
 export type UsageSearch = ReturnType<typeof readUsage>;
 
+/** What operators earn and lose. */
+export const figureNames = ["revenue", "vendorCost", "attempts", "loss", "margin"] as const;
+
+export type FigureName = (typeof figureNames)[number];
+
+/** Reads what the finance page shows. */
+export const readFinanceSearch = searchReader({
+  range,
+  figure: z.enum(figureNames),
+  group: z.enum(["model", "vendor", "account"]),
+  bucket: z.enum(["hour", "day", "week", "month"]),
+});
+
+export type FinanceSearch = ReturnType<typeof readFinanceSearch>;
+
 /** Reads what the usage page shows. Its span has whole days, both ends included; a span with one end is dropped. */
 export function readUsageSearch(raw: Raw): UsageSearch {
   const { from, to, ...search } = readUsage(raw);

@@ -6,9 +6,10 @@ import { type Texts, useText } from "../common/language.tsx";
 import { nanosOf, usd } from "../common/money.ts";
 import { msOf } from "../common/time.ts";
 import { BudgetLines } from "../ui/budget-fields.tsx";
+import { RateLines } from "../ui/rate-fields.tsx";
 import { ActionMenu, type MenuItem } from "../ui/menu.tsx";
 import { Amount, Badge, Truncated } from "../ui/show.tsx";
-import { agoColumn, type Column, HiddenTitle } from "../ui/table.tsx";
+import { agoColumn, type Column } from "../ui/table.tsx";
 
 /** The actions on a key. */
 export interface KeyActions {
@@ -75,7 +76,7 @@ export function keyColumns({
   ];
 }
 
-function Spent({ apiKey: { spent, spendLimit, budgets } }: { apiKey: Key }) {
+function Spent({ apiKey: { spent, spendLimit, budgets, rateLimits } }: { apiKey: Key }) {
   const { keys: text } = useText();
   return (
     <>
@@ -84,6 +85,7 @@ function Spent({ apiKey: { spent, spendLimit, budgets } }: { apiKey: Key }) {
         <span className="block text-xs text-muted">{text.ofLimit(usd(nanosOf(spendLimit)))}</span>
       )}
       <BudgetLines budgets={budgets} />
+      <RateLines limits={rateLimits} />
     </>
   );
 }
@@ -91,7 +93,7 @@ function Spent({ apiKey: { spent, spendLimit, budgets } }: { apiKey: Key }) {
 function menuColumn(title: string, actions: KeyActions): Column<Key> {
   return {
     id: "menu",
-    title: <HiddenTitle>{title}</HiddenTitle>,
+    title: title,
     isTight: true,
     cell: (key) => <KeyMenu apiKey={key} {...actions} />,
   };

@@ -18,7 +18,7 @@ import { periodText } from "../common/time.ts";
 import { FilterSelect } from "../ui/filter-bar.tsx";
 import { Badge, Time } from "../ui/show.tsx";
 import { millis } from "../common/contract.ts";
-import type { Price, PriceTier } from "../../../gen/uas/type/v1/price_pb.ts";
+import type { ImagePrice, Price, PriceTier } from "../../../gen/uas/type/v1/price_pb.ts";
 
 /** The most models that are fetched. */
 const modelsMax = 1_000;
@@ -71,7 +71,7 @@ interface PriceLine {
 export type AnyPrice = Price | PriceTier;
 
 /** The units of a price that have a field of their own, in the order of a receipt. */
-type PriceField = Exclude<keyof Price, "tiers" | `$${string}`>;
+type PriceField = Exclude<keyof Price, "tiers" | "images" | `$${string}`>;
 
 /** Each unit with its word on receipts, and the text of what its price is for. */
 const fields: readonly (readonly [PriceField, PriceUnit, PerText])[] = [
@@ -115,15 +115,28 @@ export function priceLines(
   { models: text, calls }: Texts,
 ): readonly PriceLine[] {
   if (price === undefined) return [];
-  const prices: Partial<Record<PriceField, string>> = price;
+  const {
+    images,
+    ...prices
+  }: Partial<Record<PriceField, string>> & Partial<Pick<Price, "images">> = price;
   return fields.flatMap(([field, unit, per]) => {
     const { [field]: value = "" } = prices;
     const whole = wholes.get(field);
     if (value === "" || (whole !== undefined && value === prices[whole])) return [];
     const short = shortNames.get(field);
     const name = short === undefined ? (calls.units[unit] ?? "") : text[short];
-    return [{ name, price: priceText(value), per: text[per] }];
+    const lowest = field === "image" ? lowestOf(images) : undefined;
+    const range = lowest === undefined ? "" : `${priceText(lowest)}–`;
+    return [{ name, price: range + priceText(value), per: text[per] }];
   });
+}
+
+/** The lowest price of images; `undefined`: all have the same. */
+function lowestOf(images: readonly ImagePrice[] = []): string | undefined {
+  const [first, ...others] = images.toSorted(
+    (one, other) => Number(one.price) - Number(other.price),
+  );
+  return others.length === 0 ? undefined : first?.price;
 }
 
 /** A price in a cell of a table: its lines side by side, as far as there is room. */

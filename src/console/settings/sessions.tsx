@@ -8,7 +8,7 @@ import { Button } from "../ui/button.tsx";
 import { Card, CardHead } from "../ui/card.tsx";
 import { useDone } from "../ui/form.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
-import { agoColumn, type Column, HiddenTitle, Table } from "../ui/table.tsx";
+import { agoColumn, type Column, Table } from "../ui/table.tsx";
 
 /** The own sessions, with buttons that end one or all others. */
 export function SessionsCard() {
@@ -59,7 +59,7 @@ export function SessionTable({
   /** Shown if there are no sessions. Default: nothing. */
   empty?: ReactNode;
 }) {
-  const { settings: text } = useText();
+  const { settings: text, common } = useText();
   const columns: Column<Session>[] = [
     {
       id: "agent",
@@ -87,7 +87,7 @@ export function SessionTable({
     agoColumn({ id: "seen", title: text.lastSeen, time: ({ seenTime }) => seenTime }),
     {
       id: "end",
-      title: <HiddenTitle>{text.end}</HiddenTitle>,
+      title: common.actionsColumn,
       isTight: true,
       cell: ({ sessionId, isCurrent }) =>
         !isCurrent && <Button onClick={() => onEnd(sessionId)}>{text.end}</Button>,

@@ -198,11 +198,6 @@ function MoreRows({
   );
 }
 
-/** The title of a column of buttons, for screen readers only. */
-export function HiddenTitle({ children }: { children: ReactNode }) {
-  return <span className="sr-only">{children}</span>;
-}
-
 /** The time in the first cell of a row, as the button that opens it. @param label its name for screen readers */
 export function RowTime({
   time,
@@ -215,7 +210,7 @@ export function RowTime({
 }) {
   return (
     <RowButton onOpen={onOpen}>
-      <HiddenTitle>{label}</HiddenTitle>
+      <span className="sr-only">{label}</span>
       <span aria-hidden="true">
         <Time time={time} />
       </span>

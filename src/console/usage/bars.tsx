@@ -5,19 +5,17 @@ import type { ChartData } from "./metric.ts";
 
 /** Stacked bars with a legend. */
 export function Bars({ data, label }: { data: ChartData; label: string }) {
-  const { names, rows, metric } = data;
-  const points = rows.map(({ label: name, values }, index) => ({
-    name,
-    index,
-    ...Object.fromEntries(
-      values.map((value, series) => [`s${series}`, Number(value) / metric.scale]),
-    ),
-  }));
+  const { names, metric } = data;
   return (
     <figure className="px-3 pb-4">
       <div className="h-64 w-full">
         <ResponsiveContainer width="100%" height="100%">
-          <BarChart data={points} margin={{ top: 8, right: 8, left: 12, bottom: 0 }} title={label}>
+          <BarChart
+            data={pointsOf(data)}
+            margin={{ top: 8, right: 8, left: 12, bottom: 0 }}
+            title={label}
+            stackOffset="sign"
+          >
             <CartesianGrid vertical={false} stroke="var(--line)" />
             <XAxis
               dataKey="name"
@@ -61,6 +59,17 @@ export function Bars({ data, label }: { data: ChartData; label: string }) {
       <Legend data={data} />
     </figure>
   );
+}
+
+/** The points of a chart: a value for each series, in the units of the metric. */
+function pointsOf({ rows, metric }: ChartData) {
+  return rows.map(({ label: name, values }, index) => ({
+    name,
+    index,
+    ...Object.fromEntries(
+      values.map((value, series) => [`s${series}`, Number(value) / metric.scale]),
+    ),
+  }));
 }
 
 const axisText = { fill: "var(--muted)", fontSize: 12 };
@@ -112,7 +121,9 @@ function Legend({ data: { names, sums, metric } }: { data: ChartData }) {
         <span key={name} className="inline-flex items-center gap-2">
           <Dot series={series} />
           <span className="text-muted">{name}</span>
-          <span className="font-medium tabular-nums">{metric.write(sums[series] ?? 0n)}</span>
+          <span className="font-medium whitespace-nowrap tabular-nums">
+            {metric.write(sums[series] ?? 0n)}
+          </span>
         </span>
       ))}
     </figcaption>

@@ -1,10 +1,11 @@
 /** The metrics of usage: how they are read from the sums, shown and exported. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageTotals } from "../../../gen/uas/billing/v1/usage_pb.ts";
+import type { Money } from "../../../gen/uas/type/v1/money_pb.ts";
 import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { csvOf } from "../common/csv.ts";
 import { decimalUsd, exactUsd, nanosOf, usd } from "../common/money.ts";
-import { type MetricName, metricNames } from "../common/search.ts";
+import { type FigureName, type MetricName, metricNames } from "../common/search.ts";
 
 /** One metric: an exact integer in its smallest unit, and its texts. */
 export interface Metric {
@@ -41,6 +42,24 @@ export const metrics: Readonly<Record<MetricName, Metric>> = {
     exact: seconds,
     scale: 1e6,
   },
+};
+
+function money(of: (totals: UsageTotals) => Money | undefined): Metric {
+  return {
+    of: (totals) => (totals ? nanosOf(of(totals)) : 0n),
+    write: usd,
+    exact: exactUsd,
+    scale: 1e9,
+  };
+}
+
+/** What operators earn and lose, by name. */
+export const figures: Readonly<Record<FigureName, Metric>> = {
+  revenue: money(({ cost }) => cost),
+  vendorCost: money(({ vendorCost }) => vendorCost),
+  attempts: money(({ attemptCost }) => attemptCost),
+  loss: money(({ loss }) => loss),
+  margin: money(({ margin }) => margin),
 };
 
 /** A CSV file with all metrics of each group and bucket that has a call, with exact amounts. */

@@ -63,7 +63,7 @@ export function UsagePage() {
         <UsagePanel
           title={text.metrics[metric]}
           view={view}
-          metric={metric}
+          metric={metrics[metric]}
           nameOf={nameOf}
           empty={<Empty icon={<ChartColumn />} title={text.none} hint={text.noneHint} />}
           actions={<Actions search={search} view={view} nameOf={nameOf} />}

@@ -4,11 +4,10 @@ import { lazy, type ReactNode, Suspense, useState } from "react";
 import { UsageBucket } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import type { GetUsageSeriesResponse } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { useText } from "../common/language.tsx";
-import type { MetricName } from "../common/search.ts";
 import { Card, CardHead, Skeleton } from "../ui/card.tsx";
 import { Segments } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import { type ChartData, metrics } from "./metric.ts";
+import type { ChartData, Metric } from "./metric.ts";
 import { type UsageView, useUsage } from "./use-usage.ts";
 
 /** Loaded with the first chart, because the charts library is as large as everything else. */
@@ -20,6 +19,7 @@ export function UsagePanel({
   hint,
   view,
   metric,
+  accountId,
   empty,
   actions,
   nameOf,
@@ -27,7 +27,9 @@ export function UsagePanel({
   title: ReactNode;
   hint?: ReactNode;
   view: UsageView;
-  metric: MetricName;
+  metric: Metric;
+  /** Empty: all accounts. Default: the session's. */
+  accountId?: string;
   empty: ReactNode;
   actions?: ReactNode;
   /** The name of a group. Default: the group itself. */
@@ -35,7 +37,7 @@ export function UsagePanel({
 }) {
   const texts = useText();
   const { common } = texts;
-  const { data, error, refetch } = useUsage(view);
+  const { data, error, refetch } = useUsage(view, accountId);
   const [shown, setView] = useState<View>("chart");
   const chart = data && chartOf(data, { metric, view, nameOf, texts });
   return (
@@ -93,18 +95,17 @@ function ViewSwitch({ view, onChoose }: { view: View; onChoose: (view: View) => 
 function chartOf(
   { bucketTimes, series }: GetUsageSeriesResponse,
   {
-    metric: name,
+    metric,
     view,
     nameOf = (group) => group,
     texts: { usage },
   }: {
-    metric: MetricName;
+    metric: Metric;
     view: UsageView;
     nameOf?: ((group: string) => string) | undefined;
     texts: ReturnType<typeof useText>;
   },
 ): ChartData {
-  const metric = metrics[name];
   const label = bucketLabel(view);
   const shown = series.filter(({ totals }) => metric.of(totals) !== 0n);
   const rows = bucketTimes.map((time, bucket) => ({

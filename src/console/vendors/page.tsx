@@ -168,13 +168,36 @@ function Configured({ vendor }: { vendor: VendorState }) {
               text.ignoresLimits,
               <span key={model} className="text-bad">
                 <span className="font-mono text-xs">{model}</span>{" "}
-                {text.ignoredLimit(limitTokens.toLocaleString(), outputTokens.toLocaleString())}
+                {text.ignoredLimit(limitTokens.toLocaleString(), outputTokens.toLocaleString())}{" "}
+                <ClearUnlimited vendor={vendor.vendor} model={model} />
               </span>,
             ] as const,
         ),
         ...(line === 0 ? [] : [[text.place, text.line(line)] as const]),
       ]}
     />
+  );
+}
+
+/** A button that clears the mark of a model that ignored a limit. */
+function ClearUnlimited({ vendor, model }: { vendor: string; model: string }) {
+  const { vendors: text } = useText();
+  const queries = useQueryClient();
+  const clear = useMutation(OperatorService.method.clearUnlimitedModel, {
+    onSettled: () => queries.invalidateQueries(),
+  });
+  return (
+    <>
+      <Button
+        isBusy={clear.isPending}
+        aria-label={`${text.clearMark}: ${model}`}
+        title={text.clearMarkHint}
+        onClick={() => clear.mutate({ vendor, model })}
+      >
+        {text.clearMark}
+      </Button>
+      <ErrorNote error={clear.error} />
+    </>
   );
 }
 

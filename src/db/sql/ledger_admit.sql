@@ -52,7 +52,7 @@ begin
         v_word := case when v_count = 0 then 'c' when p_now is null then 'a' else 'b' end;
         made := made + v_count * p_amounts[i];
         if v_count = 1 and p_now is not null then
-          perform ledger_budget_hold(array[p_ids[i]]);
+          perform ledger_budget_count(array[p_ids[i]]);
         end if;
         if v_count = 1 and p_keys[i] is not null then
           insert into key_spend as k (key_id, account_id, held)

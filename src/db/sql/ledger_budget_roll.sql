@@ -15,7 +15,7 @@ as $$
 declare
   v_now timestamptz := greatest(p_since, clock_timestamp());
 begin
-  update budget b set spent = 0, held = 0, alerted = 0, (start_time, end_time) = (
+  update budget b set spent = 0, held = 0, alerted = 0, carried = 0, (start_time, end_time) = (
       select p.start_time, p.end_time from ledger_budget_period(v_now, b.period, b.time_zone) p)
     where b.account_id = p_account and b.end_time <= v_now;
   return v_now;

@@ -6,7 +6,10 @@
 -- a statement of an ended process may still be running, and the process that ended it may die before it
 -- has settled the holds. Processes that ended a day ago are forgotten.
 --
--- Locks: the rows of node that it ends or deletes. SQL, because only the database's clock counts.
+-- A process that was seen in the future was seen before the clock was set back: its silence counts from now on. Without
+-- that, the holds of a dead one would stay open until the clock is there again.
+--
+-- Locks: the rows of node that it changes or deletes. SQL, because only the database's clock counts.
 create or replace function ledger_end_silent(p_node uuid, p_silent_ms integer) returns uuid[]
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -18,6 +21,8 @@ as $$
 declare
   v_silent interval := p_silent_ms * interval '1 ms';
 begin
+  update node n set seen_time = clock_timestamp()
+    where n.ended is null and n.seen_time > clock_timestamp() + v_silent;
   update node n set ended = clock_timestamp()
     where n.ended is null and n.id <> p_node and n.seen_time < clock_timestamp() - v_silent
       and exists (select from node me where me.id = p_node and me.ended is null

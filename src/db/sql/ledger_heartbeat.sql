@@ -3,7 +3,7 @@
 -- A process that is taken for dead and comes back lives again: its holds that are still open stay open,
 -- and those that were settled for it are corrected when their calls settle. A gap of half of
 -- p_silent_ms means that the process missed beats: steady_time, since when it has been in touch,
--- begins anew.
+-- begins anew. After the clock was set back it is at most now: otherwise nobody could judge others.
 --
 -- Locks: the row of the process. SQL, because only the database's clock counts.
 create or replace function ledger_heartbeat(
@@ -25,5 +25,5 @@ begin
     on conflict (id) do update set seen_time = clock_timestamp(), ended = null,
       steady_time = case when n.ended is null
           and n.seen_time >= clock_timestamp() - p_silent_ms * interval '0.5 ms'
-        then n.steady_time else clock_timestamp() end;
+        then least(n.steady_time, clock_timestamp()) else clock_timestamp() end;
 end $$;

@@ -1,6 +1,6 @@
 -- Ends holds of one account that have expired or whose process has ended: settled at their checkpoint,
--- released where they have none. Returns how many, and the balance where that took it below the
--- account's threshold.
+-- released where they have none. Returns how many, the balance where that took it below the account's
+-- threshold, and what the account could not pay, where that is more than 0.
 --
 -- Holds that are locked are being settled and are skipped. The records are written here, not by
 -- ledger_apply: each may be a whole record from a checkpoint.
@@ -10,7 +10,7 @@
 -- database's clock decides.
 create or replace function ledger_recover_holds(
   p_account uuid, p_ids uuid[],
-  out ended integer, out low_balance bigint
+  out ended integer, out low_balance bigint, out platform_loss bigint
 )
 language plpgsql
 set lock_timeout = '1s'
@@ -41,17 +41,16 @@ begin
     v_calls := ledger_lost_calls(v_ids, false);
     select array_agg((c.record->>'vendor_cost')::bigint order by t.n) into v_vendor_costs
       from unnest(v_ids) with ordinality as t(id, n) left join hold_checkpoint c on c.hold_id = t.id;
-    select a.low_balance into low_balance from ledger_apply(p_account, p_settle_ids => v_ids,
-      p_settle_costs => v_costs, p_vendor_costs => v_vendor_costs) a;
-    insert into call select * from json_populate_recordset(null::call, v_calls)
-      on conflict (id) do nothing;
+    select a.low_balance, a.platform_loss into low_balance, platform_loss
+      from ledger_apply(p_account, p_settle_ids => v_ids, p_settle_costs => v_costs,
+        p_vendor_costs => v_vendor_costs) a;
+    perform call_write(v_calls);
   exception when data_exception or integrity_constraint_violation then
     -- The record of a checkpoint cannot be read: the calls are recorded without their checkpoints.
     v_calls := ledger_lost_calls(v_ids, true);
-    select a.low_balance into low_balance from ledger_apply(p_account, p_settle_ids => v_ids,
-      p_settle_costs => v_costs) a;
-    insert into call select * from json_populate_recordset(null::call, v_calls)
-      on conflict (id) do nothing;
+    select a.low_balance, a.platform_loss into low_balance, platform_loss
+      from ledger_apply(p_account, p_settle_ids => v_ids, p_settle_costs => v_costs) a;
+    perform call_write(v_calls);
   end;
   update hold set state = 4 where id = any(v_ids);
 end $$;

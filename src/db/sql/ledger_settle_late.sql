@@ -1,5 +1,6 @@
 -- Settles one call whose hold was ended for a process that was taken for dead (state 4). Returns what is
--- available then. Nothing is held for it any more.
+-- available then, and what the account cannot pay of the correction; below 0: it pays more of the charge
+-- than before. Nothing is held for the call any more.
 --
 -- The real cost replaces what was charged: as the call's charge where nothing was booked yet, else by a
 -- correction with an id of its own that names the call. A refund that the customer got stays, once.
@@ -7,8 +8,9 @@
 -- Called by ledger_settle_odd. Locks, in this order: the caller holds the account's balance row; the
 -- hold; its key (key_spend); budgets; the call.
 create or replace function ledger_settle_late(
-  p_account uuid, p_id uuid, p_cost bigint, p_vendor bigint, p_available bigint, p_held bigint
-) returns bigint
+  p_account uuid, p_id uuid, p_cost bigint, p_vendor bigint, p_available bigint, p_held bigint,
+  out available bigint, out platform_loss bigint
+)
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -46,5 +48,6 @@ begin
   update budget b set spent = greatest(b.spent + p_cost - v_cost, 0)
     where b.owner_id = any(array[p_account, v_key]) and b.start_time <= v_time;
   update call set cost = p_cost where id = p_id;
-  return p_available + v_paid - v_pays;
+  available := p_available + v_paid - v_pays;
+  platform_loss := p_cost - v_cost - v_pays + v_paid;
 end $$;

@@ -6,13 +6,14 @@
 -- - Settled before: nothing. So are those whose hold was removed with its month (retention_floor).
 --
 -- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch.
--- Returns one verdict for each settlement (see ledger_apply) and what is available then.
+-- Returns one verdict for each settlement (see ledger_apply), what is available then, and what the account
+-- cannot pay of the late ones, where that is more than 0.
 --
 -- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend); calls.
 create or replace function ledger_settle_odd(
   p_account uuid, p_ids uuid[], p_costs bigint[], p_vendor_costs bigint[], p_calls json,
   p_done uuid[], p_available bigint, p_held bigint,
-  out verdicts text, out available bigint
+  out verdicts text, out available bigint, out platform_loss bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -20,7 +21,6 @@ set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
-set uas.call_counted = 'off'
 as $$
 declare
   v_row record;
@@ -34,9 +34,13 @@ begin
       from unnest(p_ids, p_costs, p_vendor_costs) as s(id, cost, vendor) join hold h on h.id = s.id
       where h.account_id = p_account and h.state = 4 order by s.id
   loop
-    available := ledger_settle_late(p_account, v_row.id, v_row.cost, v_row.vendor, available, p_held);
+    select l.available, coalesce(ledger_settle_odd.platform_loss, 0) + l.platform_loss
+      into available, platform_loss
+      from ledger_settle_late(p_account, v_row.id, v_row.cost, v_row.vendor, available, p_held) l;
     v_late := v_late || v_row.id;
   end loop;
+
+  if platform_loss <= 0 then platform_loss := null; end if;
 
   with tombs as (
     insert into hold (id, account_id, amount, settled, expires_at, state)
@@ -50,9 +54,8 @@ begin
   if p_calls is not null then
     delete from call c using json_populate_recordset(null::call, p_calls) r
       where c.id = r.id and r.id = any(v_late);
-    insert into call select * from json_populate_recordset(null::call, p_calls) r
-      where r.id = any(p_done) or r.id = any(v_late) or r.id = any(v_unknown)
-      on conflict (id) do nothing;
+    perform call_write((select json_agg(r) from json_populate_recordset(null::call, p_calls) r
+      where r.id = any(p_done) or r.id = any(v_late) or r.id = any(v_unknown)));
   end if;
   update call set cost = 0, held = 0, vendor_cost = null where id = any(v_unknown);
 

@@ -13,7 +13,7 @@ import {
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
-import { reasoningMembers } from "./reasoning.ts";
+import { reasoningMembers, signatureMember } from "./reasoning.ts";
 import type { JsonReader } from "../json/reader.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
@@ -91,13 +91,18 @@ function decodeAssistant(message: JsonReader, calls: LegacyCalls): Turn {
 
 /**
  * Reasoning as compatible vendors write it. It is marked as this style's own, so that no vendor of another style
- * receives it.
+ * receives it. With a signature it is a block of messages, which a client has from another gateway: it goes back to
+ * vendors of that style.
  */
 function decodeReasoning(message: JsonReader): Part | undefined {
+  const signature = message.isText(signatureMember) ? message.text(signatureMember) : "";
   for (const member of reasoningMembers) {
     const text = message.isText(member) ? message.text(member) : "";
-    if (text === "") continue;
-    const seal = { dialect: Dialect.CHAT_COMPLETIONS, signature: member };
+    if (text === "" && signature === "") continue;
+    const seal =
+      signature === ""
+        ? { dialect: Dialect.CHAT_COMPLETIONS, signature: member }
+        : { dialect: Dialect.MESSAGES, signature };
     return create(PartSchema, { kind: { case: "reasoning", value: { text, seal } } });
   }
   return undefined;

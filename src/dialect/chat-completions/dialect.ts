@@ -11,7 +11,7 @@ import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
 import { decodeChatRequest } from "./decode-request.ts";
 import { ChatStreamDecoder } from "./decode-stream.ts";
 import { encodeChatReply } from "./encode-reply.ts";
-import { encodeChatRequest } from "./encode-request.ts";
+import { chatStops, encodeChatRequest } from "./encode-request.ts";
 import { ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
 import { readChatRequest } from "./read-request.ts";
@@ -40,6 +40,7 @@ export const chatCompletions: TextDialect = {
   requestIdHeaders: ["x-request-id"],
   decodeRequest: decodeChatRequest,
   encodeRequest: encodeChatRequest,
+  sentStops: chatStops,
   guard: guardChat,
   decodeReply: decodeChatReply,
   encodeReply: encodeChatReply,

@@ -7,7 +7,6 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { invalid } from "../../core/validation.ts";
 import { encodeMessages } from "./encode-content.ts";
 import { EncodeContext, parseJson } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
@@ -17,6 +16,11 @@ import { strictFor } from "../strict-schema.ts";
 
 /** The most stop texts that vendors of this style take. */
 const stopMax = 4;
+
+/** Implements {@link VendorCodec.sentStops}. */
+export function chatStops(stop: readonly string[]): readonly string[] {
+  return stop.slice(0, stopMax);
+}
 
 /** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
@@ -43,18 +47,13 @@ function encodeSampling(
 ): object {
   const { maxOutputTokens, temperature, topP, topK, stop, seed } = generation;
   const { presencePenalty, frequencyPenalty } = generation;
-  if (stop.length > stopMax) {
-    throw invalid(
-      "stop",
-      `"stop" has ${stop.length} texts, but the model's vendor takes ${stopMax} at most`,
-    );
-  }
+  const sent = context.isOwn ? stop : chatStops(stop);
   if (topK !== undefined) context.drop("top_k");
   return {
     ...(maxOutputTokens !== undefined && { [limitParameter]: maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),
-    ...(stop.length > 0 && { stop }),
+    ...(sent.length > 0 && { stop: sent }),
     ...(seed !== undefined && { seed: seedNumber(seed) }),
     ...(presencePenalty !== undefined && { presence_penalty: presencePenalty }),
     ...(frequencyPenalty !== undefined && { frequency_penalty: frequencyPenalty }),

@@ -29,6 +29,7 @@ const names = [
   "max_tokens",
   "max_completion_tokens",
   "n",
+  "best_of",
   ...guardedChatMembers,
 ];
 
@@ -60,12 +61,23 @@ export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): 
       readCount(bytes, members, "max_completion_tokens"),
       readCount(bytes, members, "max_tokens"),
     ),
-    choices: readCount(bytes, members, "n", { max: 128 }) ?? 1,
+    choices: readChoices(bytes, members),
     bytes: bytes.length,
     outline,
     forVendor,
     sizeFor,
   };
+}
+
+/** Reads how many choices the vendor makes and returns. Some servers make more and return the best of them: legacy
+ * completions can ask for that. */
+function readChoices(bytes: Buffer, members: Members): number {
+  const choices = readCount(bytes, members, "n", { max: 128 }) ?? 1;
+  const made = readCount(bytes, members, "best_of", { max: 128 }) ?? 1;
+  if (made > choices) {
+    throw invalid("best_of", '"best_of" must not exceed "n": use /v1/completions, or leave it out');
+  }
+  return choices;
 }
 
 /** The larger limit, where both names are there: nobody knows which one a vendor goes by. */

@@ -14,6 +14,9 @@ import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
 /** The members under which vendors of this style show reasoning: the first is the more common. */
 export const reasoningMembers = ["reasoning_content", "reasoning"] as const;
 
+/** The member with the signature of reasoning, in requests of clients that keep it themselves. */
+export const signatureMember = "reasoning_signature";
+
 /** What marks reasoning as this style's own: no vendor of another style gets it, and those of this one get
  * it under the same name. */
 export function sealOf(member: string): ReasoningSeal {

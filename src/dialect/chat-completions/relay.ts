@@ -3,15 +3,14 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import { RelayedChoices } from "./relay-output.ts";
-import { ChunkScan } from "./relay-scan.ts";
-import { decodeUsage } from "./usage.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { EventTemplate } from "../json/event-template.ts";
+import { endOfString, equalsAscii, isSpace, skipSpace } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
-import { parseRecord } from "../json/value.ts";
+import { countAt, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
 import { dataLinesOf, type EventPlace, EventSplitter, missingEnd } from "../sse/event-stream.ts";
+import { decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -30,6 +29,7 @@ export function relayChatReply(body: Buffer, options: RelayOptions): RelayedRepl
 export class ChatStreamRelay implements StreamRelay {
   usage: Usage | undefined;
   textBytes = 0;
+  textPieces = 0;
   finished = false;
   done = false;
   failed = false;
@@ -90,7 +90,8 @@ export class ChatStreamRelay implements StreamRelay {
   /** Relays events that differ from an earlier one in their text only. */
   #relayMatching(source: Buffer, start: number): number {
     if (this.#template === undefined) return start;
-    const { end, textBytes, out } = this.#template.pass(source, start);
+    const { end, events, textBytes, out } = this.#template.pass(source, start);
+    this.textPieces += events;
     this.textBytes += textBytes;
     if (out !== undefined) this.#splicer.replace(start, end, out);
     return end;
@@ -148,6 +149,7 @@ export class ChatStreamRelay implements StreamRelay {
     const scan = this.#scan;
     scan.scan(source, start, end);
     this.#choices.pass(source, start, end);
+    if (scan.textBytes > 0) this.textPieces += 1;
     this.textBytes += scan.textBytes;
     this.#openChoices -= scan.finishes;
     if (this.#openChoices <= 0) this.finished = true;
@@ -215,4 +217,217 @@ function isNull(source: Buffer, start: number, end: number): boolean {
 /** The vendor's usage; `undefined` where it is unusable. */
 function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
   return decodeUsage(parseRecord(source.toString("utf8", start, end)));
+}
+
+/** What one pass found. Offsets are into the scanned buffer; -1: not there. One object is reused. */
+class ChunkScan {
+  modelStart = -1;
+  modelEnd = -1;
+  /** The member `usage` with the comma that joins it to the rest, for taking it out. */
+  usageCutStart = -1;
+  usageCutEnd = -1;
+  usageStart = -1;
+  usageEnd = -1;
+  errorStart = -1;
+  errorEnd = -1;
+  /** Whether `choices` is an empty array. */
+  choicesEmpty = false;
+  /** How many choices say why they finished. An empty reason is none. */
+  finishes = 0;
+  /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
+  textBytes = 0;
+
+  /** How many strings that text is spread over, and where the last one's text stands. */
+  texts = 0;
+  textStart = -1;
+  textEnd = -1;
+
+  #memberStart = 0;
+  #keyStart = 0;
+  #keyEnd = 0;
+  #choicesStart = -1;
+  #inText = false;
+  #keyIsFinish = false;
+  #keyIsRole = false;
+
+  /** Scans the JSON object from `start` to `end`. */
+  scan(bytes: Buffer, start: number, end: number): void {
+    this.#reset();
+    let depth = 0;
+    let valueStart = -1;
+    let firstMember = true;
+    for (let i = start; i < end; i++) {
+      const byte = bytes[i];
+      if (byte === 0x22) {
+        const close = endOfString(bytes, i + 1, end);
+        const isKey = bytes[close + 1] === 0x3a || isKeyBeforeSpace(bytes, close + 1, end);
+        if (depth === 1 && valueStart < 0) {
+          this.#keyStart = i;
+          this.#keyEnd = close;
+        } else if (this.#choicesStart >= 0) {
+          this.#stringInChoices(bytes, i, close, depth, isKey);
+        }
+        i = close;
+      } else if (byte === 0x3a) {
+        if (depth === 1 && valueStart < 0) {
+          valueStart = skipSpace(bytes, i + 1, end);
+          if (this.#keyIs(bytes, "choices")) this.#choicesStart = valueStart;
+        }
+      } else if (byte === 0x2c) {
+        if (depth === 1) {
+          this.#member(bytes, valueStart, i, firstMember);
+          this.#memberStart = i;
+          valueStart = -1;
+          firstMember = false;
+        }
+      } else if (byte === 0x7b || byte === 0x5b) {
+        depth++;
+        if (depth === 1) this.#memberStart = i + 1;
+      } else if (byte === 0x7d || byte === 0x5d) {
+        if (depth === 1 && valueStart >= 0) this.#member(bytes, valueStart, i, firstMember);
+        depth--;
+        if (depth === 0) return;
+      }
+    }
+  }
+
+  #reset(): void {
+    this.modelStart = this.usageStart = this.errorStart = -1;
+    this.modelEnd = this.usageEnd = this.errorEnd = -1;
+    this.usageCutStart = this.usageCutEnd = -1;
+    this.choicesEmpty = false;
+    this.textBytes = this.texts = this.finishes = 0;
+    this.#choicesStart = -1;
+    this.#inText = this.#keyIsFinish = this.#keyIsRole = false;
+  }
+
+  #member(bytes: Buffer, valueStart: number, at: number, first: boolean): void {
+    const valueEnd = trimSpace(bytes, valueStart, at);
+    if (this.#keyIs(bytes, "model")) {
+      this.modelStart = valueStart;
+      this.modelEnd = valueEnd;
+    } else if (this.#keyIs(bytes, "usage")) {
+      this.usageStart = valueStart;
+      this.usageEnd = valueEnd;
+      // The first member goes with the comma behind it, any other with the one before it.
+      this.usageCutStart = first ? this.#keyStart : this.#memberStart;
+      this.usageCutEnd = first && bytes[at] === 0x2c ? at + 1 : valueEnd;
+    } else if (this.#keyIs(bytes, "error")) {
+      this.errorStart = valueStart;
+      this.errorEnd = valueEnd;
+    } else if (this.#choicesStart >= 0 && valueStart === this.#choicesStart) {
+      this.choicesEmpty = skipSpace(bytes, valueStart + 1, valueEnd) === valueEnd - 1;
+      this.#choicesStart = -1;
+    }
+  }
+
+  /** Depths inside choices: 2 the array, 3 a choice, 4 its delta or message. */
+  #stringInChoices(
+    bytes: Buffer,
+    open: number,
+    close: number,
+    depth: number,
+    isKey: boolean,
+  ): void {
+    if (depth === 3) {
+      if (isKey) {
+        this.#inText =
+          equalsAscii(bytes, open + 1, close, "delta") ||
+          equalsAscii(bytes, open + 1, close, "message");
+        this.#keyIsFinish = equalsAscii(bytes, open + 1, close, "finish_reason");
+      } else if (this.#keyIsFinish && close > open + 1) {
+        this.finishes++;
+      }
+    } else if (isKey) {
+      this.#keyIsRole = depth === 4 && equalsAscii(bytes, open + 1, close, "role");
+    } else if (this.#inText && !this.#keyIsRole) {
+      this.texts++;
+      this.textStart = open + 1;
+      this.textEnd = close;
+      this.textBytes += close - open - 1;
+    }
+  }
+
+  #keyIs(bytes: Buffer, word: string): boolean {
+    return equalsAscii(bytes, this.#keyStart + 1, this.#keyEnd, word);
+  }
+}
+
+function isKeyBeforeSpace(bytes: Buffer, at: number, end: number): boolean {
+  return isSpace(bytes[at]) && bytes[skipSpace(bytes, at, end)] === 0x3a;
+}
+
+function trimSpace(bytes: Buffer, start: number, end: number): number {
+  let i = end;
+  while (i > start && isSpace(bytes[i - 1])) i--;
+  return i;
+}
+
+// Tracks the choices of a relayed stream, so that the gateway can end it before its vendor does.
+
+/** How far a choice is. */
+type Progress = "begun" | "finished";
+
+/** Takes note of the choices of a stream. Of the usual one choice it keeps the first chunk, nothing else. */
+class RelayedChoices {
+  readonly #options: RelayOptions;
+  /** The first chunk, as JSON: what follows has the same id, time and model. */
+  #first: string | undefined;
+  /** By index, where there are several; an index that is not there has not begun. */
+  readonly #progress = new Map<number, Progress>();
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+  }
+
+  /** A chunk passes: its JSON stands from `start` to `end`. */
+  pass(source: Buffer, start: number, end: number): void {
+    this.#first ??= source.toString("utf8", start, end);
+    if (this.#options.choices > 1) this.#note(source.toString("utf8", start, end));
+  }
+
+  /** The chunks that finish every open choice, usage where the client wants it, and the end. */
+  stop(usage: Usage | undefined): string {
+    const { hideUsage } = this.#options;
+    const head = this.#head();
+    const noUsage = hideUsage ? {} : { usage: null };
+    const chunks: JsonRecord[] = this.#openChoices().map((index) => ({
+      ...head,
+      choices: [{ index, delta: this.#delta(index), logprobs: null, finish_reason: "length" }],
+      ...noUsage,
+    }));
+    if (!hideUsage && usage) chunks.push({ ...head, choices: [], usage: encodeUsage(usage) });
+    return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;
+  }
+
+  #note(json: string): void {
+    const chunk = parseRecord(json);
+    for (const choice of chunk === undefined ? [] : recordsAt(chunk, "choices")) {
+      const index = countAt(choice, "index") ?? 0;
+      const reason = choice["finish_reason"];
+      const isFinished = typeof reason === "string" && reason !== "";
+      if (isFinished) this.#progress.set(index, "finished");
+      else if (!this.#progress.has(index)) this.#progress.set(index, "begun");
+    }
+  }
+
+  #openChoices(): number[] {
+    const all = Array.from({ length: this.#options.choices }, (_, index) => index);
+    return all.filter((index) => this.#progress.get(index) !== "finished");
+  }
+
+  /** Clients take no choice without a role. */
+  #delta(index: number): JsonRecord {
+    const { choices } = this.#options;
+    const hasBegun = choices === 1 ? this.#first !== undefined : this.#progress.has(index);
+    return hasBegun ? {} : { role: "assistant", content: "" };
+  }
+
+  /** What all chunks of the stream have in common. */
+  #head(): JsonRecord {
+    const { publicModel } = this.#options;
+    const first = parseRecord(this.#first ?? "") ?? { object: "chat.completion.chunk" };
+    const { choices: _choices, usage: _usage, obfuscation: _padding, ...head } = first;
+    return publicModel === undefined ? head : { ...head, model: publicModel };
+  }
 }

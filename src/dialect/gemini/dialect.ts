@@ -2,12 +2,13 @@
 import type { VendorDialect } from "../dialect.ts";
 import { decodeGeminiError, decodeGeminiReply } from "./decode-reply.ts";
 import { GeminiStreamDecoder } from "./decode-stream.ts";
-import { encodeGeminiRequest } from "./encode-request.ts";
+import { encodeGeminiRequest, geminiStops } from "./encode-request.ts";
 import { guardGemini } from "./guard.ts";
 
 export const gemini: VendorDialect = {
   word: "gemini",
   encodeRequest: encodeGeminiRequest,
+  sentStops: geminiStops,
   guard: guardGemini,
   decodeReply: decodeGeminiReply,
   decodeStream: () => new GeminiStreamDecoder(),

@@ -84,20 +84,23 @@ function encodeTier({ serviceTier }: Generation, context: EncodeContext): string
 /** The most stop sequences that Gemini takes. */
 const stopMax = 5;
 
+/** Implements {@link VendorCodec.sentStops}. */
+export function geminiStops(stop: readonly string[]): readonly string[] {
+  return stop.slice(0, stopMax);
+}
+
 /** Writes the settings. @throws GatewayError INVALID_REQUEST where one cannot be carried nor left out */
 function encodeConfig(generation: Generation, context: EncodeContext): GenerationConfig {
   const { maxOutputTokens, temperature, topP, topK, stop } = generation;
   const { presencePenalty, frequencyPenalty, responseFormat, reasoning } = generation;
-  if (stop.length > stopMax) {
-    throw invalid("stop", `this model takes at most ${stopMax} stop sequences: send fewer`);
-  }
+  const sent = geminiStops(stop);
   const seed = encodeSeed(generation, context);
   return {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(topK !== undefined && { topK }),
-    ...(stop.length > 0 && { stopSequences: stop }),
+    ...(sent.length > 0 && { stopSequences: sent }),
     ...(seed !== undefined && { seed }),
     ...(presencePenalty !== undefined && { presencePenalty }),
     ...(frequencyPenalty !== undefined && { frequencyPenalty }),

@@ -55,7 +55,10 @@ export function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPar
 }
 
 function blob(media: MediaPart, data: string): GeminiBlob {
-  const mimeType = media.mimeType || mimeOfName(media.filename) || mimeDefault(media);
+  const { mimeType: told } = media;
+  // Clients without a table of types send files as octet streams, which Gemini refuses.
+  const known = told === "application/octet-stream" ? "" : told;
+  const mimeType = known || mimeOfName(media.filename) || told || mimeDefault(media);
   if (mimeType !== undefined) return { mimeType, data };
   throw invalid(
     undefined,

@@ -3,7 +3,7 @@
  * the first.
  */
 import { asBuffer } from "../../core/bytes.ts";
-import { jsonText, stringEnd } from "./string-scan.ts";
+import { jsonText, stringEnd } from "./scan.ts";
 
 /** A repeated member. */
 interface DuplicateMember {

@@ -5,7 +5,7 @@
 import { joinBuffers } from "../../core/bytes.ts";
 import type { JsonRecord } from "./value.ts";
 import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outline.ts";
-import type { KnownText } from "./string-scan.ts";
+import type { KnownText } from "./scan.ts";
 import { textWeight } from "./text-weight.ts";
 
 /** Most bytes besides long texts; all of these are searched. */

@@ -6,14 +6,137 @@
  * schema, in `metadata` or in text are text; otherwise a client could disguise a million tokens as an image.
  */
 import { asBuffer } from "../../core/bytes.ts";
-import { type NamedRole, Role } from "./roles.ts";
-import { type JsonText, stringEnd, weightUpTo } from "./string-scan.ts";
+import { placeOfName } from "./duplicate-member.ts";
+import { secondsBound } from "./recording.ts";
+import { equalsAscii, type JsonText, stringEnd, weightUpTo } from "./scan.ts";
+
+// Names of members that lead to media, matched as bytes without creating strings.
+
+/** Meanings of a name, as bits. */
+const Role = {
+  /** Contains message parts. */
+  OPEN: 1,
+  /** Its object is one medium. */
+  MEDIA: 2,
+  /** Its string within a part is a medium. */
+  MEDIA_STRING: 4,
+  /** Its string within a media object is the content or a reference. */
+  PAYLOAD: 8,
+  /** As PAYLOAD, in undeclared base64. */
+  BASE64: 16,
+  /** Its string within a part is readable by the vendor only. */
+  SEAL: 32,
+  /** Its string is the type of a part. */
+  TYPE: 64,
+  /** Its string in a media object is a MIME type. */
+  MIME: 128,
+  /** Its string within an image-generation call is an image. */
+  RESULT: 256,
+} as const;
+
+/** A name and its meaning. */
+export interface NamedRole {
+  readonly name: string;
+  /** Bits of {@link Role}; 0 for none. */
+  readonly role: number;
+}
+
+/** No name, or one without a meaning. */
+export const noRole: NamedRole = { name: "", role: 0 };
+
+const { OPEN, MEDIA, MEDIA_STRING, PAYLOAD, BASE64, SEAL, TYPE, MIME, RESULT } = Role;
+
+const nestedRoles: Readonly<Record<string, number>> = {
+  messages: OPEN,
+  system: OPEN,
+  content: OPEN,
+  output: OPEN,
+  contents: OPEN,
+  parts: OPEN,
+  systemInstruction: OPEN,
+  image_url: MEDIA | MEDIA_STRING,
+  source: MEDIA,
+  file: MEDIA,
+  input_audio: MEDIA,
+  video_url: MEDIA,
+  inline_data: MEDIA,
+  inlineData: MEDIA,
+  file_data: MEDIA | MEDIA_STRING | PAYLOAD | BASE64,
+  fileData: MEDIA,
+  file_url: MEDIA_STRING,
+  file_id: MEDIA_STRING | PAYLOAD,
+  // Alibaba's own parts: `{"image": "https://…"}`.
+  image: MEDIA_STRING,
+  audio: MEDIA_STRING,
+  video: MEDIA_STRING,
+  url: PAYLOAD,
+  data: PAYLOAD | BASE64,
+  file_uri: PAYLOAD,
+  fileUri: PAYLOAD,
+  encrypted_content: SEAL,
+  signature: SEAL,
+  thoughtSignature: SEAL,
+  thought_signature: SEAL,
+  type: TYPE,
+  media_type: MIME,
+  mimeType: MIME,
+  mime_type: MIME,
+  result: RESULT,
+};
+
+/** Common top-level names without a meaning here. */
+const commonNames =
+  "model stream stream_options max_tokens max_completion_tokens max_output_tokens temperature top_p n stop stop_sequences tools tool_choice parallel_tool_calls response_format instructions metadata user store reasoning reasoning_effort thinking";
+
+/** A lookup table of names. */
+class NameTable {
+  /** By bit in a {@link KeySet}; most other names have a bit without an entry. */
+  readonly #byPlace: readonly (readonly NamedRole[])[];
+  readonly #byName: ReadonlyMap<string, NamedRole>;
+
+  constructor(roles: Readonly<Record<string, number>>) {
+    const names = Object.entries(roles).map(([name, role]) => ({ name, role }));
+    this.#byName = new Map(names.map((each) => [each.name, each]));
+    this.#byPlace = Array.from({ length: 256 }, (_, place) =>
+      names.filter(({ name }) => placeOfName(name) === place),
+    );
+  }
+
+  /** The name from `start` to `end` (exclusive) with this bit; {@link noRole} where it is not in the table. */
+  find(place: number, bytes: Uint8Array, start: number, end: number): NamedRole {
+    const named = this.#byPlace[place] as readonly NamedRole[];
+    for (let i = 0; i < named.length; i++) {
+      const each = named[i] as NamedRole;
+      if (equalsAscii(bytes, start, end, each.name)) return each;
+    }
+    return noRole;
+  }
+
+  /** Looks up a decoded name. */
+  named(name: string): NamedRole {
+    return this.#byName.get(name) ?? noRole;
+  }
+}
+
+/** Names below the top level. */
+export const nestedNames = new NameTable(nestedRoles);
+
+/** Names at the top level. `input` contains parts only there; elsewhere it belongs to a tool. */
+export const topNames = new NameTable({
+  ...Object.fromEntries(commonNames.split(" ").map((name) => [name, 0])),
+  ...nestedRoles,
+  input: OPEN,
+});
 
 /** An image, document or audio of a request. */
 export interface Media {
   readonly kind: "image" | "document" | "audio" | "video" | "other" | "sealed";
   /** Length of its base64 in bytes; `undefined` where it is given by URL or id. */
   readonly bytes: number | undefined;
+  /** Of audio in the request: the most seconds that it can last; absent where nobody can tell. */
+  readonly secondsMax?: number | undefined;
+  /** Whether a document is plain text, by its content type and its first bytes. Absent: no. */
+  readonly isText?: true;
 }
 
 /** A medium found in a body. */
@@ -83,6 +206,7 @@ export function isMediaRelated({ role }: NamedRole): boolean {
 const depthMax = 32;
 
 const closeBracket = 0x5d;
+const comma = 0x2c;
 
 /** Finds the media of one body. */
 export class MediaScan {
@@ -158,10 +282,24 @@ export class MediaScan {
     if (payload === undefined) return;
     const { start, end } = payload;
     const kind = kindOf(mime);
-    const found = isNamed
-      ? { kind, bytes: undefined, start: end, end, weight: 0 }
-      : { kind, bytes: end - start, ...payload };
-    this.#found.push(found);
+    if (isNamed) {
+      this.#found.push({ kind, bytes: undefined, start: end, end, weight: 0 });
+      return;
+    }
+    const found = { kind, bytes: end - start, ...payload };
+    if (kind === "audio") {
+      this.#found.push({ ...found, secondsMax: secondsBound(this.#base64(payload)) });
+    } else if (/^text\//.test(mime) && isPlainText(this.#base64(payload))) {
+      this.#found.push({ ...found, isText: true });
+    } else this.#found.push(found);
+  }
+
+  /** The base64 of a payload, which may be a data URL. */
+  #base64({ start, end }: Weighed): Buffer {
+    const payload = this.#bytes.subarray(start, end);
+    return payload.toString("latin1", 0, 5) === "data:"
+      ? payload.subarray(payload.indexOf(comma) + 1)
+      : payload;
   }
 
   /** The object's type so far; empty for none. */
@@ -185,10 +323,24 @@ function placeIn(outer: Level, role: number): PlaceValue {
   return (role & Role.MEDIA) !== 0 && outer.place === Place.OPEN ? Place.MEDIA : Place.TEXT;
 }
 
+/** How far into a file vendors look for the mark of a PDF. */
+const markBytesMax = 1_024;
+
+/** The first bytes of archives, compressed texts and old office documents. */
+const marks = ["PK", "\x1f\x8b", "\xd0\xcf\x11\xe0"];
+
+/** Whether a file that is called a text begins with no mark of a format that vendors recognise: a PDF or an archive, as
+ * office documents are, can hold more text than it has bytes. */
+function isPlainText(base64: Buffer): boolean {
+  const start = base64.toString("latin1", 0, (markBytesMax * 4) / 3 + 8);
+  const head = Buffer.from(start, "base64").toString("latin1");
+  return !head.includes("%PDF") && !marks.some((mark) => head.startsWith(mark));
+}
+
 /** Classified by content type, otherwise by the part's name: `image_url`, `input_file`, `document` … */
 function kindOf(word: string): Media["kind"] {
   if (/image/.test(word)) return "image";
-  if (/pdf|file|document|source/.test(word)) return "document";
+  if (/pdf|file|document|source|^text\//.test(word)) return "document";
   if (/audio/.test(word)) return "audio";
   if (/video/.test(word)) return "video";
   return "other";

@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ListModelsResponse } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { priceJson, typeWord } from "../platform.ts";
 
 /** A page of models. */
@@ -22,7 +22,7 @@ export function modelListJson({ models, hasMore }: ListModelsResponse): JsonObje
 /**
  * A model. Both forms require a date: since when the gateway offers it. Where that is not known, the epoch, as Anthropic
  * writes it for unknown dates. Behind the members of both come those that neither has: what the model produces, the
- * paths that it answers, and its price.
+ * paths that it answers, what it does beside its type, and its price.
  */
 export function modelJson(model: Model): JsonObject {
   const { modelKey, name, maxOutputTokens, offerTime, type } = model;
@@ -39,21 +39,12 @@ export function modelJson(model: Model): JsonObject {
     line: null,
     deprecated_at: null,
     retires_at: null,
-    max_input_tokens: null,
+    max_input_tokens: model.maxContextTokens || null,
     max_tokens: maxOutputTokens || null,
     capabilities: null,
     model_type: typeWord(type),
-    endpoints: endpoints.get(type) ?? [taskPath],
+    endpoints: model.endpoints,
+    features: model.features,
     price: priceJson(model),
   };
 }
-
-const taskPath = "/api/ai/tasks";
-
-/** The paths that models answer, by what they produce. Default: tasks only. */
-const endpoints: ReadonlyMap<ModelType, string[]> = new Map([
-  [ModelType.TEXT, ["/v1/chat/completions", "/v1/responses", "/v1/messages", taskPath]],
-  [ModelType.IMAGE, ["/v1/images/generations", taskPath]],
-  [ModelType.EMBEDDING, ["/v1/embeddings"]],
-  [ModelType.RERANK, []],
-]);

@@ -7,15 +7,18 @@
 import { isUtf8 } from "node:buffer";
 import { asBuffer } from "../../core/bytes.ts";
 import {
-  isMediaRelated,
-  MediaScan,
-  newLevel,
-  Place,
   type FoundMedia,
+  isMediaRelated,
   type Level,
+  MediaScan,
+  type NamedRole,
+  nestedNames,
+  newLevel,
+  noRole,
+  Place,
+  topNames,
 } from "./media.ts";
 import { isLookalike, KeySet, placeOfBytes } from "./duplicate-member.ts";
-import { nestedNames, noRole, topNames, type NamedRole } from "./roles.ts";
 import {
   failure,
   jsonText,
@@ -24,7 +27,7 @@ import {
   weightUpTo,
   type JsonText,
   type KnownText,
-} from "./string-scan.ts";
+} from "./scan.ts";
 
 /** A top-level member. Numbers are byte offsets; ends are exclusive. */
 export interface Member {

@@ -1,9 +1,16 @@
 /** The client's side of messages: a request body into what it asks for. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   ConversationSchema,
   type Extra,
+  ExtraSchema,
   Role,
+  type Tool,
+  type ToolChoice,
+  ToolChoiceMode,
+  ToolChoiceSchema,
+  ToolSchema,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
@@ -18,8 +25,7 @@ import { unsupportedThread } from "../guard.ts";
 import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json/reader.ts";
 import { newExtra, newTurn } from "../parts.ts";
-import { decodeContent } from "./decode-content.ts";
-import { decodeToolChoice, decodeTools } from "./decode-tools.ts";
+import { decodeCacheHint, decodeContent } from "./decode-content.ts";
 import { readServiceTier } from "./wire.ts";
 
 const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
@@ -152,4 +158,70 @@ function decodeThinking(
 /** What was not read of an object, under the path of each member. */
 function nested(name: string, reader: JsonReader): Extra[] {
   return reader.extras().map((extra) => newExtra(`${name}.${extra.name}`, extra.json));
+}
+
+// Tools and the choice among them of a request.
+
+/** The tools that the model may call. */
+function decodeTools(reader: JsonReader): Tool[] {
+  return reader.objects("tools").map(decodeTool);
+}
+
+function decodeTool(tool: JsonReader): Tool {
+  const type = tool.text("type");
+  // Dated ones are the vendor's own: `bash_20250124`, `web_search_20250305` ….
+  if (type !== "" && type !== "custom") {
+    const value = { dialect: Dialect.MESSAGES, type, json: tool.toJson() };
+    return create(ToolSchema, { kind: { case: "opaque", value } });
+  }
+  const strict = tool.flag("strict");
+  const value = {
+    name: tool.requiredText("name"),
+    description: tool.text("description"),
+    parametersJson: tool.requiredObject("input_schema").toJson(),
+    ...(strict !== undefined && { strict }),
+  };
+  const cacheHint = decodeCacheHint(tool);
+  return create(ToolSchema, {
+    kind: { case: "function", value },
+    ...(cacheHint && { cacheHint }),
+    extras: tool.extras(),
+  });
+}
+
+const modes = new Map([
+  ["auto", ToolChoiceMode.AUTO],
+  ["any", ToolChoiceMode.REQUIRED],
+  ["none", ToolChoiceMode.NONE],
+]);
+
+/** Which of the tools, and whether several at once. */
+interface DecodedToolChoice {
+  readonly toolChoice?: ToolChoice;
+  readonly parallelToolCalls?: boolean;
+}
+
+/** The choice among the tools. What is left over of it goes to `extras`. */
+function decodeToolChoice(reader: JsonReader, extras: Extra[]): DecodedToolChoice {
+  const choice = reader.object("tool_choice");
+  if (choice === undefined) return {};
+  const type = choice.requiredText("type");
+  const single = choice.flag("disable_parallel_tool_use") === true;
+  const toolChoice = readChoice(choice, type);
+  for (const { name, json } of toolChoice.opaque === undefined ? choice.extras() : []) {
+    extras.push(create(ExtraSchema, { name: `tool_choice.${name}`, json }));
+  }
+  // That several may be called is the rule: only the exception is worth saying.
+  return { toolChoice, ...(single && { parallelToolCalls: false }) };
+}
+
+function readChoice(choice: JsonReader, type: string): ToolChoice {
+  if (type === "tool") {
+    const tool = { name: choice.requiredText("name") };
+    return create(ToolChoiceSchema, { mode: ToolChoiceMode.NAMED, tool });
+  }
+  const mode = modes.get(type);
+  if (mode !== undefined) return create(ToolChoiceSchema, { mode });
+  const opaque = { dialect: Dialect.MESSAGES, type, json: choice.toJson() };
+  return create(ToolChoiceSchema, { opaque });
 }

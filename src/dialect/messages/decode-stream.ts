@@ -1,25 +1,42 @@
 /** The vendor's side of messages: streamed replies. */
 import { create } from "@bufbuild/protobuf";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import {
+  PartSchema,
+  ReasoningSealSchema,
+  ToolType,
+} from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type GenerateEvent,
   GenerateEventSchema,
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type StreamDecoder } from "../codec.ts";
+import type { StreamDecoder } from "../codec.ts";
 import {
-  UnreadableReplyError,
+  citationDelta,
+  inputDelta,
+  partEnd,
+  partStart,
+  sealDelta,
+  textDelta,
+} from "../generate-events.ts";
+import {
+  countAt,
+  isRecord,
+  type JsonRecord,
   parseRecord,
   recordAt,
   textAt,
-  type JsonRecord,
+  UnreadableReplyError,
 } from "../json/value.ts";
-import { BlockDecoder } from "./decode-stream-items.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
+import { readCitation } from "./citation.ts";
+import { readBlock } from "./decode-reply.ts";
 import { failureCode } from "./errors.ts";
 import { type Ending, readEnding } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 import { readServedTier } from "./wire.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
@@ -134,4 +151,132 @@ export class MessagesStreamDecoder implements StreamDecoder {
     const message = textAt(error, "message");
     return create(GenerateEventSchema, { kind: { case: "error", value: { code, message } } });
   }
+}
+
+// Decodes the content blocks of a vendor's stream into events of parts.
+
+/** A block that is open. */
+interface OpenBlock {
+  /** How the block began. */
+  readonly start: JsonRecord;
+  /** Whether it has no part yet: it is held back until it is whole. */
+  readonly isHeld: boolean;
+  /** The input so far. Kept where the block is held back only; otherwise whether there was any counts. */
+  input: string;
+}
+
+/** Reads the events of blocks; each method adds what it makes of one to `events`. */
+class BlockDecoder {
+  readonly #open = new Map<number, OpenBlock>();
+
+  /** Whether a block has begun and not ended. */
+  get isOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
+  start(record: JsonRecord, events: GenerateEvent[]): void {
+    const index = countAt(record, "index") ?? 0;
+    const start = recordAt(record, "content_block") ?? {};
+    const type = textAt(start, "type");
+    const isHeld = !streamed.has(type);
+    this.#open.set(index, { start, isHeld, input: "" });
+    if (isHeld) return;
+    if (type === "tool_use") {
+      const call = { id: textAt(start, "id"), name: textAt(start, "name"), input: "" };
+      const value = { ...call, type: ToolType.FUNCTION };
+      events.push(partStart(index, create(PartSchema, { kind: { case: "toolCall", value } })));
+      return;
+    }
+    if (type === "redacted_thinking") {
+      events.push(partStart(index, readBlock(start)));
+      return;
+    }
+    startText(index, start, events);
+  }
+
+  delta(record: JsonRecord, events: GenerateEvent[]): void {
+    const index = countAt(record, "index") ?? 0;
+    const delta = record["delta"];
+    if (!isRecord(delta)) return;
+    switch (delta["type"]) {
+      case "text_delta":
+        pushText(index, textAt(delta, "text"), events);
+        break;
+      case "thinking_delta":
+        pushText(index, textAt(delta, "thinking"), events);
+        break;
+      case "input_json_delta":
+        this.#onInput(index, textAt(delta, "partial_json"), events);
+        break;
+      case "signature_delta":
+        pushSeal(index, textAt(delta, "signature"), events);
+        break;
+      case "citations_delta":
+        events.push(citationDelta(index, readCitation(recordAt(delta, "citation") ?? {})));
+        break;
+      default:
+      // What is yet to come: a part that does not know it is whole without it.
+    }
+  }
+
+  stop(record: JsonRecord, events: GenerateEvent[]): void {
+    const index = countAt(record, "index") ?? 0;
+    const block = this.#open.get(index);
+    if (block === undefined) return;
+    this.#open.delete(index);
+    if (block.isHeld) events.push(partStart(index, readBlock(wholeBlock(block))));
+    else if (block.input === "") pushWholeInput(index, block.start, events);
+    events.push(partEnd(index));
+  }
+
+  #onInput(index: number, text: string, events: GenerateEvent[]): void {
+    const block = this.#open.get(index);
+    if (block === undefined || text === "") return;
+    if (block.isHeld) block.input += text;
+    else {
+      block.input = "some";
+      events.push(inputDelta(index, text));
+    }
+  }
+}
+
+/** The types whose parts begin with their block. */
+const streamed: ReadonlySet<string> = new Set([
+  "text",
+  "thinking",
+  "tool_use",
+  "redacted_thinking",
+]);
+
+/** Text and reasoning begin empty; some vendors put the first of them into the start. */
+function startText(index: number, start: JsonRecord, events: GenerateEvent[]): void {
+  const isText = start["type"] === "text";
+  const kind = isText
+    ? ({ case: "text", value: {} } as const)
+    : ({ case: "reasoning", value: {} } as const);
+  events.push(partStart(index, create(PartSchema, { kind })));
+  pushText(index, textAt(start, isText ? "text" : "thinking"), events);
+  pushSeal(index, textAt(start, "signature"), events);
+}
+
+function pushText(index: number, text: string, events: GenerateEvent[]): void {
+  if (text !== "") events.push(textDelta(index, text));
+}
+
+function pushSeal(index: number, signature: string, events: GenerateEvent[]): void {
+  if (signature === "") return;
+  const seal = create(ReasoningSealSchema, { dialect: Dialect.MESSAGES, signature });
+  events.push(sealDelta(index, seal));
+}
+
+/** The input of a call that stood in its start, and in no delta. */
+function pushWholeInput(index: number, start: JsonRecord, events: GenerateEvent[]): void {
+  if (start["type"] !== "tool_use") return;
+  events.push(inputDelta(index, JSON.stringify(start["input"] ?? {})));
+}
+
+/** A block as it would stand in a whole reply. */
+function wholeBlock({ start, input }: OpenBlock): JsonRecord {
+  if (input === "") return start;
+  return { ...start, input: parseRecord(input) ?? input };
 }

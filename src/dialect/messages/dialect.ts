@@ -13,6 +13,7 @@ import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
 import { encodeMessagesReply } from "./encode-reply.ts";
 import { encodeMessagesRequest } from "./encode-request.ts";
+import { messagesStops } from "./encode-settings.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
@@ -52,6 +53,7 @@ export const messages: TextDialect = {
   relayStream: (options) => new MessagesStreamRelay(options),
   decodeRequest: decodeMessagesRequest,
   encodeRequest: encodeMessagesRequest,
+  sentStops: messagesStops,
   guard: guardMessages,
   decodeReply: decodeMessagesReply,
   encodeReply: encodeMessagesReply,

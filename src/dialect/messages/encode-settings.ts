@@ -28,7 +28,7 @@ export function encodeSampling(
   writer: EncodeContext,
 ): JsonBranch {
   dropUnknown(generation, writer);
-  const stop = encodeStop(generation, writer);
+  const stop = writer.isOwn ? generation.stop : messagesStops(generation.stop);
   const sampling = writer.isOwn ? ownSampling(generation) : fitting(generation, model, writer);
   if (Object.keys(sampling).length > 0) writer.needsOldVersion = true;
   return { ...sampling, ...(stop.length > 0 && { stop_sequences: stop }) };
@@ -87,12 +87,9 @@ function fittingTopP(
   return thinks && topP < thinkingTopPMin ? undefined : topP;
 }
 
-/** Drops stop texts that are only white space, which the vendor refuses. */
-function encodeStop({ stop }: Generation, writer: EncodeContext): readonly string[] {
-  if (writer.isOwn) return stop;
-  const fit = stop.filter((text) => text.trim() !== "");
-  if (fit.length < stop.length) writer.drop("stop");
-  return fit;
+/** Implements {@link VendorCodec.sentStops}: white space alone is refused. */
+export function messagesStops(stop: readonly string[]): readonly string[] {
+  return stop.filter((text) => text.trim() !== "");
 }
 
 /** Reports settings without a member in this style. */

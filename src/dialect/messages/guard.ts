@@ -10,14 +10,14 @@ import {
   checkContainer,
   checkFiles,
   checkServiceTier,
+  checkSpeed,
   checkTools,
   guardOf,
   type GuardedBody,
-  refuseHigherPrice,
   refuseModel,
   unsupportedThread,
 } from "../guard.ts";
-import { ObjectScan } from "../json/object-scan.ts";
+import { ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, textAt } from "../json/value.ts";
 
 const tools = {
@@ -43,6 +43,7 @@ const suspects = {
     "mcp_servers",
     "inference_geo",
     "service_tier",
+    "context_management",
   ],
   nested: ["container", "file_id", "ttl"],
   areToolsSuspect: suspectTools(tools),
@@ -82,6 +83,7 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   checkService(body);
+  refuseCompaction(body["context_management"]);
   checkContainer(body["container"], "container");
   checkTools(body["tools"], "tools", { checkType, use });
   checkFiles(body["messages"], "messages");
@@ -91,16 +93,21 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   limitCalls(body["tools"], found);
 });
 
+/** Refuses a summary of the conversation by the vendor: its tokens are billed, but not in the usage of the reply. */
+function refuseCompaction(management: unknown): void {
+  const edits = isRecord(management) ? management["edits"] : undefined;
+  if (!Array.isArray(edits)) return;
+  for (const [at, edit] of edits.entries()) {
+    if (!isRecord(edit) || /^clear_/.test(textAt(edit, "type"))) continue;
+    throw refuseUnknown(`context_management.edits[${at}].type`, "a change of the conversation");
+  }
+}
+
 /** Refuses where and how a request is to be served, if that costs more. */
 function checkService(body: JsonRecord): void {
-  const { speed, inference_geo: place, mcp_servers: servers } = body;
+  const { mcp_servers: servers } = body;
   checkServiceTier(body["service_tier"]);
-  if (speed != null && speed !== "standard") {
-    throw refuseHigherPrice("speed", 'send "standard", or leave it out');
-  }
-  if (place != null && place !== "global") {
-    throw refuseHigherPrice("inference_geo", 'send "global", or leave it out');
-  }
+  checkSpeed(body);
   const isNone = Array.isArray(servers) && servers.length === 0;
   if (servers != null && !isNone) throw refuseUnknown("mcp_servers", "tools of other servers");
 }

@@ -3,7 +3,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { ObjectScan, openBrace } from "../json/object-scan.ts";
+import { ObjectScan, openBrace } from "../json/scan.ts";
 import { ToolCallCount, toolOfBlock } from "../tool-calls.ts";
 import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";

@@ -28,7 +28,7 @@ export function annotationJson(citation: Citation, length: number): unknown {
   if (citation.dialect === Dialect.RESPONSES && citation.json !== "") {
     return JSON.parse(citation.json);
   }
-  if (citation.url === "") return undefined;
+  if (citation.url === "") return fileCitation(citation);
   return {
     type: "url_citation",
     url: citation.url,
@@ -36,4 +36,14 @@ export function annotationJson(citation: Citation, length: number): unknown {
     start_index: citation.startIndex ?? 0,
     end_index: citation.endIndex ?? length,
   };
+}
+
+/** A place in a document of the request, as messages cite it; `undefined` where it is something else. */
+function fileCitation({ dialect, json, title }: Citation): unknown {
+  if (dialect !== Dialect.MESSAGES) return undefined;
+  const index = countAt(JSON.parse(json) as JsonRecord, "document_index");
+  if (index === undefined) return undefined;
+  // The document has no id: it came with the request.
+  const filename = title || `document ${index}`;
+  return { type: "file_citation", file_id: "", filename, index };
 }

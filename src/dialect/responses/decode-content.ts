@@ -26,6 +26,7 @@ import {
   textPart,
 } from "../parts.ts";
 import { decodeCitation } from "./citation.ts";
+import { summaryTurn } from "./compaction.ts";
 import { decodeMedia } from "./media.ts";
 import { openSeal } from "../seal.ts";
 
@@ -144,7 +145,7 @@ export function decodeItem(item: JsonReader): Turn {
     case "reasoning":
       return turnOf(Role.ASSISTANT, item, { case: "reasoning", value: decodeReasoning(item) });
     default:
-      return opaqueTurn(item, type);
+      return summaryTurn(item, type) ?? opaqueTurn(item, type);
   }
 }
 

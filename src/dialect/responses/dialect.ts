@@ -56,6 +56,8 @@ export const responses: TextDialect = {
   relayStream: (options) => new ResponsesStreamRelay(options),
   decodeRequest: decodeResponsesRequest,
   encodeRequest: encodeResponsesRequest,
+  // The style has no member for them.
+  sentStops: () => [],
   guard: guardResponses,
   decodeReply: decodeResponsesReply,
   encodeReply: encodeResponsesReply,

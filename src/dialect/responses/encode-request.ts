@@ -41,13 +41,7 @@ export function encodeResponsesRequest(
   return { ...jsonBody(whole, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
 
-function refuseUnspeakable({ stop, extras }: Generation, { isOwn }: EncodeContext): void {
-  if (stop.length > 0) {
-    throw invalid(
-      "stop",
-      "Stop texts are not supported with this model: leave them out, and cut the reply yourself",
-    );
-  }
+function refuseUnspeakable({ extras }: Generation, { isOwn }: EncodeContext): void {
   if (isOwn) return;
   for (const { name, json } of extras) {
     if (name === "n" && json !== "1") {

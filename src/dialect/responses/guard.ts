@@ -15,7 +15,7 @@ import {
   type GuardedBody,
   refuseStored,
 } from "../guard.ts";
-import { ObjectScan } from "../json/object-scan.ts";
+import { ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
 const tools = {
@@ -52,12 +52,21 @@ const suspects = {
 
 /** The check of tools of a request with one limit for all calls. */
 function typeCheck(limit: number | undefined) {
-  const checkBilled = toolTypeCheck(tools, () => limit);
+  const checkBilled = toolTypeCheck(tools, () => limit, foundTokensOf);
   /** A shell costs money where the vendor runs it. */
   return (tool: JsonRecord, path: string, use: FeatureUse): void => {
     const isLocal = recordAt(tool, "environment")?.["type"] === "local";
     if (tool["type"] !== "shell" || !isLocal) checkBilled(tool, path, use);
   };
+}
+
+/** The results of a file search where the request does not say, and the most tokens of one where its store does not. */
+const fileSearch = { results: 20, tokensPerResult: 800 };
+
+function foundTokensOf(tool: JsonRecord, path: string): number | undefined {
+  if (tool["type"] !== "file_search") return undefined;
+  const results = readCallLimit(tool["max_num_results"], `${path}.max_num_results`);
+  return (results ?? fileSearch.results) * fileSearch.tokensPerResult;
 }
 
 const limitName = "max_tool_calls";

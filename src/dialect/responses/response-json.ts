@@ -1,10 +1,12 @@
 /** Only responses: its reply repeats the request. Writes the response object. */
+import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { Role, type Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { asBuffer } from "../../core/bytes.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { isRecord, type JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
@@ -177,6 +179,22 @@ interface ResponseStatus {
   /** The failure. Absent: none. */
   readonly error?: { readonly code: string; readonly message: string };
 }
+
+/** A request that is only prepared for the next one, without calling a model: as it begins, and as it ends. */
+export function preparedResponse(
+  body: Uint8Array,
+  { id, created }: Pick<PendingResponse, "id" | "created">,
+): { readonly created: JsonRecord; readonly completed: JsonRecord } {
+  const request = parseRecord(asBuffer(body).toString("utf8")) ?? {};
+  const pending = pendingResponse(request, { id, model: textAt(request, "model"), created });
+  const begun = { ...pending, background: false, store: request["store"] ?? true };
+  return {
+    created: { ...begun, status: "in_progress" },
+    completed: { ...begun, status: "completed", completed_at: created, usage: usageJson(noUsage) },
+  };
+}
+
+const noUsage = create(UsageSchema);
 
 /** Updates the status of a pending response. */
 export function withStatus(begun: JsonRecord, { status, error }: ResponseStatus): JsonRecord {

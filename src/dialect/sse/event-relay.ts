@@ -8,13 +8,14 @@ import type { RelayOptions, ReplyUnits, StreamRelay } from "../dialect.ts";
 import { ToolCallCount } from "../tool-calls.ts";
 import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
 import { EventTemplate } from "../json/event-template.ts";
-import { type ObjectScan, quote } from "../json/object-scan.ts";
+import { type ObjectScan, quote } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 
 /** See {@link StreamRelay}. A style reads events in `onData` and sets the public members. */
 export abstract class EventRelay implements StreamRelay {
   usage: Usage | undefined;
   textBytes = 0;
+  textPieces = 0;
   finished = false;
   done = false;
   failed = false;
@@ -59,8 +60,10 @@ export abstract class EventRelay implements StreamRelay {
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       this.#place = place;
+      const { textBytes } = this;
       if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
       else if (place.dataLines > 1) this.#onSplitData(source, place);
+      if (this.textBytes > textBytes) this.textPieces += 1;
       at = place.end;
     }
     this.#source = emptyBuffer;
@@ -94,7 +97,8 @@ export abstract class EventRelay implements StreamRelay {
 
   #passAlike(source: Buffer, start: number): number {
     if (this.#mould === undefined || this.failed) return start;
-    const { end, textBytes } = this.#mould.pass(source, start);
+    const { end, events, textBytes } = this.#mould.pass(source, start);
+    this.textPieces += events;
     this.textBytes += textBytes;
     return end;
   }

@@ -10,12 +10,13 @@ import type { RateLimits } from "../../config/config.ts";
 import { int32Max } from "../../config/scalars.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
 import { openPool } from "../../db/open-pool.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
 
 /** Who a limit is for. */
 export interface LimitSubject {
-  /** Unique: `k` and a key, `a` and an account, `m` and a model. */
+  /** Unique: `k` and a key, `a` and an account, `m` and a model, `c` and a vendor with its credential. */
   readonly name: string;
-  readonly kind: "key" | "account" | "model";
+  readonly kind: "key" | "account" | "model" | "credential";
   readonly limits: RateLimits;
 }
 
@@ -55,6 +56,19 @@ export interface LimitUse {
 /** How many requests one statement decides. */
 const batchMax = 100;
 
+/** How long ended calls wait for a request that takes them along, in milliseconds. Without the wait every call would cost
+ * the database two statements. Other processes see the room that they leave so much later. */
+const endedMs = 20;
+
+/** How long the last known use of a subject says that its limits are far, in milliseconds. */
+const farMs = 5_000;
+
+/** How much of each limit may be used where it counts as far. */
+const farShare = 0.5;
+
+/** Subjects whose last known use is remembered. */
+const knownMax = 10_000;
+
 /** How long a batch may take, in milliseconds: callers get their 503 within a second. */
 const answerMs = 800;
 
@@ -87,9 +101,17 @@ interface VerdictRow {
 const reasons = ["requests", "tokens", "concurrency"] as const;
 
 /** Opens the limiter of a process, with a connection of its own: no other query delays it. */
-export function openLimiter(url: string, nodeId: string): Limiter & { close(): Promise<void> } {
+export function openLimiter(
+  url: DatabaseAddress,
+  nodeId: string,
+): Limiter & { close(): Promise<void> } {
   const pool = openPool(url, { max: 1, for: "callers" });
-  return Object.assign(new Limiter({ pool, nodeId }), { close: () => pool.end() });
+  const limiter = new Limiter({ pool, nodeId });
+  const close = async (): Promise<void> => {
+    await limiter.stop();
+    await pool.end();
+  };
+  return Object.assign(limiter, { close });
 }
 
 /** The limits of a process. */
@@ -107,8 +129,11 @@ export class Limiter {
     string,
     { readonly refusal: LimitRefusal; readonly untilMs: number }
   >();
-  #isBusy = false;
+  /** The last known use of each subject, and when it was known. */
+  readonly #known = new Map<string, { readonly used: LimitUse; readonly atMs: number }>();
+  #sending: Promise<void> | undefined;
   #isScheduled = false;
+  #timer: NodeJS.Timeout | undefined;
 
   /** @param nodeId the process, as the ledger's heartbeats know it: its calls count while it lives */
   constructor({ pool, nodeId }: { readonly pool: Pick<Pool, "query">; readonly nodeId: string }) {
@@ -131,6 +156,25 @@ export class Limiter {
     });
   }
 
+  /**
+   * Whether a request will almost certainly be admitted: not long ago, less than half of each limit was used. Its caller
+   * need not wait for the verdict before it does something that can be undone.
+   */
+  isFar({ subjects, tokens }: LimitedRequest): boolean {
+    const sinceMs = performance.now() - farMs;
+    return subjects.every(({ name, limits: { rpm, tpm, concurrency } }) => {
+      const known = this.#known.get(name);
+      if (known === undefined || known.atMs < sinceMs) return false;
+      const { used } = known;
+      const running = this.#running.get(name) ?? 0;
+      return (
+        used.requests < farShare * (rpm ?? Infinity) &&
+        used.tokens + tokens < farShare * (tpm ?? Infinity) &&
+        running < farShare * (concurrency ?? Infinity)
+      );
+    });
+  }
+
   /** Ends an admitted request. @param usedTokens what it has used of its reserved tokens */
   end({ subjects, tokens, slice }: Ticket, usedTokens: number): void {
     for (const subject of subjects) {
@@ -143,8 +187,21 @@ export class Limiter {
         this.#returns.push({ subject, slice, tokens: tokens - usedTokens });
       }
     }
-    if (this.#ended.size + this.#returns.length > 0) this.#schedule();
+    if (this.#ended.size + this.#returns.length === 0) return;
+    this.#timer ??= setTimeout(this.#onTimer, endedMs).unref();
   }
+
+  /** Tells the database of the calls that have ended. Call it when no more are admitted. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#sending;
+    await this.#send();
+  }
+
+  readonly #onTimer = (): void => {
+    this.#timer = undefined;
+    this.#schedule();
+  };
 
   #run(name: string, change: number): void {
     const running = (this.#running.get(name) ?? 0) + change;
@@ -169,21 +226,24 @@ export class Limiter {
 
   /** Not at once: requests from other sockets of this turn of the event loop join the batch. */
   #schedule(): void {
-    if (this.#isBusy || this.#isScheduled) return;
+    if (this.#sending !== undefined || this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      void this.#send();
+      this.#sending ??= this.#send().finally(() => {
+        this.#sending = undefined;
+        if (this.#waiting.length > 0) this.#schedule();
+      });
     });
   }
 
+  /** Sends a batch. Never rejects. */
   async #send(): Promise<void> {
     const requests = this.#waiting.splice(0, batchMax);
     const returns = this.#returns.splice(0);
     const ended = this.#ended;
     this.#ended = new Map();
     if (requests.length + returns.length + ended.size === 0) return;
-    this.#isBusy = true;
     const subjects = subjectsOf(requests, returns, ended);
     try {
       const values = this.#values(subjects, requests, returns);
@@ -195,10 +255,7 @@ export class Limiter {
       // What it has counted stays counted. Tokens are not returned again, for they may have been.
       for (const [name, subject] of ended) this.#ended.set(name, subject);
       for (const { reject } of requests) reject(databaseUnavailable(error));
-    } finally {
-      this.#isBusy = false;
     }
-    if (this.#waiting.length + this.#returns.length > 0) this.#schedule();
   }
 
   #values(
@@ -241,19 +298,31 @@ export class Limiter {
         if (limits.concurrency !== undefined) this.#run(name, 1);
       }
       const used = subjects.map(useOf);
+      this.#know(subjects, used);
       resolve({ isAdmitted: true, subjects, tokens, slice: BigInt(row.slice), used });
       return;
     }
     const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
     const retryMs = row.retry_ms?.[index] ?? 1_000;
     const used = useOf(subject);
+    this.#known.delete(subject.name);
     const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
     if (reason === "requests") {
       this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + retryMs });
     }
     resolve(refusal);
   }
+
+  #know(subjects: readonly LimitSubject[], used: readonly LimitUse[]): void {
+    if (this.#known.size > knownMax) this.#known.clear();
+    const atMs = performance.now();
+    subjects.forEach(({ name }, index) => {
+      this.#known.set(name, { used: used[index] ?? noUse, atMs });
+    });
+  }
 }
+
+const noUse: LimitUse = { requests: 0, tokens: 0 };
 
 /** All subjects of a batch, sorted: every batch locks them in this order. The later limits of a subject count. */
 function subjectsOf(

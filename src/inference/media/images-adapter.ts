@@ -2,12 +2,15 @@
 import { create } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ImageForm } from "../../config/config.ts";
+import { imageWordOf } from "../../config/price.ts";
 import type { RelayOptions } from "../../dialect/dialect.ts";
 import {
   type ImagesBody,
   ImagesStreamRelay,
   readImagesBody,
   relayImages,
+  type WrittenForm,
 } from "../../dialect/images.ts";
 import { type Delivered, type Metered, meterInput } from "../metering.ts";
 import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
@@ -36,7 +39,7 @@ export class ImagesRequest extends MediaRequest {
     this.operation = operation;
     const needsPrompt = operation !== "varyImages";
     this.body = upload ? readImagesForm(upload, needsPrompt) : readImagesBody(request.body);
-    const { model, images, stream } = this.body;
+    const { model, images, stream, form } = this.body;
     const bytes = "bytes" in this.body ? this.body.bytes.length : this.body.inputTokensMax;
     this.text = {
       model,
@@ -45,12 +48,13 @@ export class ImagesRequest extends MediaRequest {
       choices: images,
       bytes,
       units: { images },
+      imageForm: imageFormOf(form),
     };
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
-    const { images, ...reply } = relayImages(body, this.#relayOptions(planned));
-    return { ...reply, textBytes: 0, units: { images } };
+    const { images, form, ...reply } = relayImages(body, this.#relayOptions(planned));
+    return { ...reply, textBytes: 0, units: { images }, imageForm: imageFormOf(form) };
   }
 
   stream(planned: PlannedRoute): ReplyStream<Buffer> {
@@ -75,6 +79,16 @@ class StreamedImages extends ImagesStreamRelay {
   override get units(): { readonly images: number } {
     return { images: this.images };
   }
+
+  get imageForm(): ImageForm {
+    return imageFormOf(this.form);
+  }
+}
+
+/** The form in the words of prices; members that say nothing are left out. */
+function imageFormOf(written: WrittenForm): ImageForm {
+  const [size, quality] = [imageWordOf(written.size), imageWordOf(written.quality)];
+  return { ...(size && { size }), ...(quality && { quality }) };
 }
 
 /** Images are charged once they are there; their tokens are estimated where the vendor reports none. */

@@ -11,13 +11,12 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import { newId } from "../../core/uuid.ts";
-import { errorBody } from "../../dialect/codec.ts";
+import { mediaErrorEvent, mediaEvent } from "../../dialect/media-events.ts";
 import { memberList, replyHeaders } from "../headers.ts";
-import { admit } from "../pipeline/admit.ts";
+import { admit, read } from "../pipeline/admit.ts";
 import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
 import { toGatewayError } from "../pipeline/failures.ts";
 import { refuse } from "../pipeline/pipeline.ts";
-import { read } from "../pipeline/read.ts";
 import { refuseDropped } from "../translation.ts";
 import { imageParams } from "./image-params.ts";
 import type { ImageTaskEnd, ImageTaskModel, ImageTasks, TaskImage } from "./image-tasks.ts";
@@ -148,17 +147,11 @@ async function stream(accepted: Accepted, reply: ReplyTo): Promise<void> {
         output_format: image.contentType.replace("image/", ""),
         ...usageOf(ended),
       };
-      await sink.chunk(eventOf(event));
+      await sink.chunk(mediaEvent(event));
     }
   } catch (error) {
-    const failure = { type: "error", ...errorBody(toGatewayError(error, context.signal)) };
-    await sink.chunk(eventOf(failure));
+    await sink.chunk(mediaErrorEvent(toGatewayError(error, context.signal)));
   }
-}
-
-function eventOf({ type, ...members }: { readonly type: string }): Buffer {
-  const event = { type, ...members };
-  return Buffer.from(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`);
 }
 
 async function base64Of(image: TaskImage): Promise<string> {

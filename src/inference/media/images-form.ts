@@ -5,7 +5,7 @@ import { imagesMax, refuseMultipliers } from "../../dialect/images.ts";
 import type { Upload } from "./upload.ts";
 
 /** A request for images as a form. */
-export interface ImagesForm extends Pick<ImagesBody, "model" | "images" | "stream"> {
+export interface ImagesForm extends Pick<ImagesBody, "model" | "images" | "stream" | "form"> {
   /** The most input tokens: those of its texts and images. */
   readonly inputTokensMax: number;
 }
@@ -26,6 +26,7 @@ export function readImagesForm(upload: Upload, needsPrompt: boolean): ImagesForm
     model: requiredField(upload, "model"),
     images: countField(upload, "n"),
     stream: flagField(upload, "stream"),
+    form: { size: upload.field("size"), quality: upload.field("quality") },
     inputTokensMax: fieldBytes + files.length * inputImageTokensMax,
   };
 }

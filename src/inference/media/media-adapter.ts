@@ -1,10 +1,9 @@
 /** The parts that requests for images and audio in OpenAI's form share, relayed to vendors that speak it. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
-import { type ModelType, ModelTypeSchema } from "../../../gen/uas/inference/v1/model_pb.ts";
+import type { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
-import { invalid } from "../../core/validation.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import { chatCompletions } from "../../dialect/chat-completions/dialect.ts";
 import { type ModelBody, namedModel } from "../../dialect/body-members.ts";
@@ -12,6 +11,7 @@ import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { checkRequest, forwarded, replyHeaders } from "../headers.ts";
 import { asJob } from "../job-reply.ts";
+import { requireType } from "../operations/body-request.ts";
 import {
   CallAdapter,
   type CostWriter,
@@ -81,13 +81,8 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
     this.#upload = upload;
   }
 
-  override checkModel({ key, type }: ModelConfig): void {
-    if (type === this.modelType) return;
-    const word = ModelTypeSchema.value[this.modelType]?.localName ?? "";
-    throw invalid(
-      "model",
-      `The model \`${key}\` is not of type ${word}: choose one that is, from GET /api/ai/models`,
-    );
+  override checkModel(model: ModelConfig): void {
+    requireType(model, [this.modelType]);
   }
 
   prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {

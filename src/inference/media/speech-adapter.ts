@@ -1,10 +1,6 @@
 /** Requests for speech in OpenAI's form, charged by character, second or token. */
-import { create } from "@bufbuild/protobuf";
-import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
-import type { ModelConfig, PriceConfig } from "../../config/config.ts";
-import { priceAt } from "../../config/price.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { PriceConfig } from "../../config/config.ts";
 import { joinBuffers } from "../../core/bytes.ts";
 import { UnreadableReplyError } from "../../dialect/json/value.ts";
 import {
@@ -17,25 +13,18 @@ import { type AudioFormat, audioSeconds } from "../../vendor/media-length.ts";
 import { speechSecondsMax, speechSecondsTypical } from "../../vendor/openai/params.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import type { Delivered, Metered } from "../metering.ts";
-import type {
-  PlannedRoute,
-  PreparedCall,
-  ReplyStream,
-  RequestSummary,
-  WholeReply,
-} from "../pipeline/adapter.ts";
-import { type MediaInput, MediaRequest } from "./media-adapter.ts";
+import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
+import { AudioRequest, meterAudio, nothingMetered } from "./audio-request.ts";
+import type { MediaInput } from "./media-adapter.ts";
 
 /** Output tokens of a second of speech: OpenAI's models make 1,250 a minute. */
 const tokensPerSecond = 21;
 
 /** A request for speech that has been read. */
-export class SpeechRequest extends MediaRequest {
+export class SpeechRequest extends AudioRequest {
   override readonly operation = "speak";
   readonly text: RequestSummary;
   readonly body: SpeechBody;
-  protected readonly modelType = ModelType.AUDIO;
-  #price: PriceConfig | undefined;
 
   /** @throws GatewayError INVALID_REQUEST */
   constructor(input: MediaInput) {
@@ -53,55 +42,40 @@ export class SpeechRequest extends MediaRequest {
     };
   }
 
-  override prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
-    this.#price = priceAt(model.prices, Date.now());
-    return super.prepare(model, planned);
-  }
-
-  /** Anything but JSON is audio. */
-  override isStreamed({ headers }: VendorReply): boolean {
-    return !(headers["content-type"] ?? "").includes("json");
-  }
-
   whole(): WholeReply<Buffer> {
     throw new UnreadableReplyError("JSON instead of audio");
   }
 
-  stream(_planned: PlannedRoute, { headers }: VendorReply): ReplyStream<Buffer> {
+  stream(
+    _planned: PlannedRoute,
+    { headers }: VendorReply,
+    price?: PriceConfig,
+  ): ReplyStream<Buffer> {
     const { characters, format } = this.body;
     if ((headers["content-type"] ?? "").startsWith("text/event-stream")) {
       return new SpeechEvents(characters);
     }
-    const isMeasured = this.#price?.second !== undefined;
-    return new SpeechAudio(characters, isMeasured ? (format as AudioFormat) : undefined);
+    if (price?.second === undefined) return new SpeechAudio(characters, undefined);
+    // Without a format in the request, it is the vendor that chooses.
+    const isWav = /^audio\/(?:x-)?wav/.test(headers["content-type"] ?? "");
+    return new SpeechAudio(characters, isWav ? "wav" : (format as AudioFormat));
   }
 
   /** The text is charged once it was sent; seconds and tokens as far as there is audio. */
-  override meter({ reported, units, inputTokens = 0, isInputOwed }: Delivered): Metered {
+  override meter(delivered: Delivered): Metered {
+    const { units, inputTokens = 0, isInputOwed } = delivered;
+    if (units === undefined && isInputOwed !== true) return nothingMetered;
     const { characters, speed } = this.body;
-    const { seconds: measured } = units ?? {};
-    if (units === undefined && isInputOwed !== true) return nothing;
-    const { second, input, output } = this.#price ?? {};
     const typical = units === undefined ? 0 : speechSecondsTypical(characters, speed);
-    const seconds = measured ?? typical;
-    const hasTokens = input !== undefined || output !== undefined;
-    const isEstimated =
-      (hasTokens && reported === undefined) || (second !== undefined && measured === undefined);
-    const estimated = { inputTokens, outputTokens: Math.ceil(seconds * tokensPerSecond) };
-    return {
-      usage: reported ?? create(UsageSchema, hasTokens ? estimated : {}),
-      source: isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM,
-      units: { characters, ...(second !== undefined && { seconds }) },
-      isCharged: true,
-    };
+    const seconds = units?.seconds ?? typical;
+    return meterAudio(delivered, {
+      seconds,
+      isMeasured: units?.seconds !== undefined,
+      tokens: { inputTokens, outputTokens: Math.ceil(seconds * tokensPerSecond) },
+      units: { characters },
+    });
   }
 }
-
-const nothing: Metered = {
-  usage: undefined,
-  source: UsageSource.UNSPECIFIED,
-  isCharged: false,
-};
 
 /** Longer audio is not kept for its length, which is then estimated. */
 const measuredBytesMax = 32 * 1024 * 1024;

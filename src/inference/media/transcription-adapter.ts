@@ -1,10 +1,4 @@
 /** Requests for the text of a recording in OpenAI's form, charged by measured second or token. */
-import { create } from "@bufbuild/protobuf";
-import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
-import type { ModelConfig, PriceConfig } from "../../config/config.ts";
-import { priceAt } from "../../config/price.ts";
 import { invalid } from "../../core/validation.ts";
 import {
   readRecordingText,
@@ -14,15 +8,10 @@ import {
 import type { VendorReply } from "../../vendor/reply.ts";
 import { recordingSeconds } from "../../vendor/media-length.ts";
 import type { Delivered, Metered } from "../metering.ts";
-import type {
-  PlannedRoute,
-  PreparedCall,
-  ReplyStream,
-  RequestSummary,
-  WholeReply,
-} from "../pipeline/adapter.ts";
+import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
+import { AudioRequest, meterAudio, nothingMetered } from "./audio-request.ts";
 import { flagField, requiredField } from "./images-form.ts";
-import { type MediaInput, MediaRequest } from "./media-adapter.ts";
+import type { MediaInput } from "./media-adapter.ts";
 import type { Upload } from "./upload.ts";
 
 /** The most tokens of a second of speech, in and out: OpenAI reads 10 a second. */
@@ -50,14 +39,12 @@ export async function measureRecording(upload: Upload): Promise<Recording> {
 }
 
 /** A request for the text of a recording that has been read. */
-export class TranscriptionRequest extends MediaRequest {
+export class TranscriptionRequest extends AudioRequest {
   override readonly operation: "transcribe" | "translate";
   readonly text: RequestSummary;
   readonly body: { readonly model: string };
-  protected readonly modelType = ModelType.AUDIO;
   readonly #seconds: number;
   readonly #isMeasured: boolean;
-  #price: PriceConfig | undefined;
 
   /** @throws GatewayError INVALID_REQUEST, naming the field at fault */
   constructor(
@@ -82,16 +69,6 @@ export class TranscriptionRequest extends MediaRequest {
     };
   }
 
-  override prepare(model: ModelConfig, planned: PlannedRoute): PreparedCall {
-    this.#price = priceAt(model.prices, Date.now());
-    return super.prepare(model, planned);
-  }
-
-  /** Subtitles and plain texts pass as they come, too. */
-  override isStreamed({ headers }: VendorReply): boolean {
-    return !(headers["content-type"] ?? "").includes("json");
-  }
-
   whole(body: Buffer): WholeReply<Buffer> {
     const { usage, seconds, textBytes } = readRecordingText(body);
     return { body, usage, textBytes, units: seconds === undefined ? undefined : { seconds } };
@@ -104,34 +81,16 @@ export class TranscriptionRequest extends MediaRequest {
 
   /** The recording is charged once its text is there, or the vendor has it and nobody waits any more. */
   override meter(delivered: Delivered): Metered {
-    const {
-      reported,
-      units,
-      isComplete,
-      isInputOwed = false,
-      textBytes,
-      inputTokens = 0,
-    } = delivered;
-    if (!isComplete && textBytes === 0 && !isInputOwed) return nothing;
-    const { second, input, output } = this.#price ?? {};
-    const hasTokens = input !== undefined || output !== undefined;
-    const told = (units satisfies UnitUsage | undefined)?.seconds;
-    const least = textBytes / textBytesPerSecondMax;
-    const seconds = told ?? Math.max(this.#seconds, least);
-    const isEstimated =
-      (hasTokens && reported === undefined) ||
-      (second !== undefined && told === undefined && !this.#isMeasured);
-    const outputTokens = Math.ceil(textBytes / 4);
-    return {
-      usage: reported ?? create(UsageSchema, hasTokens ? { inputTokens, outputTokens } : {}),
-      source: isEstimated ? UsageSource.ESTIMATED : UsageSource.UPSTREAM,
-      ...(second !== undefined && { units: { seconds } }),
-      isCharged: true,
-    };
+    const { units, isComplete, isInputOwed = false, textBytes, inputTokens = 0 } = delivered;
+    if (!isComplete && textBytes === 0 && !isInputOwed) return nothingMetered;
+    const told = units?.seconds;
+    return meterAudio(delivered, {
+      seconds: told ?? Math.max(this.#seconds, textBytes / textBytesPerSecondMax),
+      isMeasured: told !== undefined || this.#isMeasured,
+      tokens: { inputTokens, outputTokens: Math.ceil(textBytes / 4) },
+    });
   }
 }
-
-const nothing: Metered = { usage: undefined, source: UsageSource.UNSPECIFIED, isCharged: false };
 
 /** The one recording of a request. @throws GatewayError INVALID_REQUEST */
 function recordingOf({ files }: Upload): { readonly bytes: number } {

@@ -110,12 +110,18 @@ class FormUpload implements Upload {
       parser.on("finish", resolve);
       parser.on("error", reject);
       parser.on("partsLimit", () => reject(tooManyParts()));
-      parser.on("field", (name, value, _isNameCut, isCut) => {
-        if (isCut) reject(fieldTooLong(name));
+      // The parser's types promise names that parts may lack.
+      parser.on("field", (name: string | undefined, value, _isNameCut, isCut) => {
+        if (name === undefined) reject(namelessPart());
+        else if (isCut) reject(fieldTooLong(name));
         else if (this.#fields.has(name) && !name.endsWith("[]")) reject(fieldTwice(name));
         else this.#addField(name, value);
       });
-      parser.on("file", (name, file, fileName, _encoding, type) => {
+      parser.on("file", (name: string | undefined, file, fileName, _encoding, type) => {
+        if (name === undefined) {
+          file.resume();
+          return reject(namelessPart());
+        }
         const part = { name, fileName, contentType: type, start: 0, end: 0 };
         this.#parts.push(part);
         // One after the other: small files are there before the one before them is written.
@@ -323,6 +329,10 @@ export function uploadTooLarge(): GatewayError {
 
 function tooManyParts(): GatewayError {
   return invalid(undefined, `The form has more than ${uploadMax.parts} parts; send fewer`);
+}
+
+function namelessPart(): GatewayError {
+  return invalid(undefined, "A part of the form has no name; send each with `name`");
 }
 
 function fieldTooLong(name: string): GatewayError {

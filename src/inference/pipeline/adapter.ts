@@ -1,12 +1,12 @@
 /** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's native form. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
-import type { ModelConfig } from "../../config/config.ts";
+import type { ImageForm, ModelConfig, PriceConfig } from "../../config/config.ts";
 import type { Conversation } from "../routing/affinity.ts";
 import type { PlannedRoute } from "../routing/planned-route.ts";
-import type { RoutingWishes } from "../routing-members.ts";
+import type { RoutingWishes } from "../headers.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
 import type { GatewayError } from "../../core/errors.ts";
@@ -32,6 +32,8 @@ export interface RequestSummary {
   readonly storedBytes?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
+  /** The form of the requested images. Default: the vendor chooses. */
+  readonly imageForm?: ImageForm;
 }
 
 /** A request as it is sent to a vendor. */
@@ -49,7 +51,7 @@ export interface PreparedCall {
   /** What the request asks for beyond text. Absent: nothing. */
   readonly features?: BilledFeatures | undefined;
   /** Sends the request. Absent: it is sent in the planned dialect. @throws HttpFailure */
-  readonly send?: (vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>;
+  readonly send?: ((vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>) | undefined;
 }
 
 /** A piece of a reply for the caller: bytes or events. Empty: nothing yet. */
@@ -65,6 +67,8 @@ export interface WholeReply<Out> {
   readonly textBytes: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
+  /** The form of its images, as far as it reports that. */
+  readonly imageForm?: ImageForm | undefined;
 }
 
 /** Converts a streamed reply for the caller. `StreamRelay` is the same for bytes. */
@@ -79,13 +83,19 @@ export interface ReplyStream<Out> {
   /** See {@link WholeReply.estimated}. */
   readonly estimated?: Usage | undefined;
   readonly textBytes: number;
+  /** See {@link StreamRelay.textPieces}. */
+  readonly textPieces?: number;
   /** Bytes of an event that is not complete, which stay in memory. */
   readonly unfinishedBytes: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
+  /** See {@link WholeReply.imageForm}. */
+  readonly imageForm?: ImageForm | undefined;
   readonly finished: boolean;
   readonly done: boolean;
   readonly failed: boolean;
+  /** See {@link StreamRelay.isCutShort}. */
+  readonly isCutShort?: boolean;
 }
 
 /** Writes what a call costs into its reply, for a caller that asked for it (R-TXT-12). Costs are decimal numbers of USD. */
@@ -194,8 +204,12 @@ export abstract class ReadRequest<Out extends Chunk> {
   /** Reads a complete reply. @throws UnreadableReplyError */
   abstract whole(body: Buffer, planned: PlannedRoute, reply: VendorReply): WholeReply<Out>;
 
-  /** Reads a streamed reply. */
-  abstract stream(planned: PlannedRoute, reply: VendorReply): ReplyStream<Out>;
+  /**
+   * Reads a streamed reply.
+   *
+   * @param price what the call is charged by; absent where the reader of the stream charges nothing
+   */
+  abstract stream(planned: PlannedRoute, reply: VendorReply, price?: PriceConfig): ReplyStream<Out>;
 
   /** The headers for the caller, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;

@@ -1,11 +1,12 @@
 /**
- * The only place that decides whether a call is accepted: model access, and whether the gateway accepts calls at all. The
- * state of keys and accounts is checked in core/access.ts. Limits of rate, concurrency and budget belong here.
+ * Accepts a call and reads its request, as far as billing and routing need it. The only place that decides whether a call
+ * is accepted: model access, and whether the gateway accepts calls at all. The state of keys and accounts is checked in
+ * core/access.ts.
  */
-import type { Caller } from "../../core/caller.ts";
+import { type Caller, requireActive } from "../../core/caller.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import type { Catalogue } from "../catalogue.ts";
-import type { CallAdapter, Chunk } from "./adapter.ts";
+import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import { Call } from "./call.ts";
 import type { CallContext, PipelineDeps } from "./context.ts";
 
@@ -50,4 +51,35 @@ export function admitModel(catalogue: Catalogue, caller: Caller, key: string): M
 /** As {@link admitModel}, for text generation. @throws GatewayError INVALID_REQUEST where the model generates no text */
 export function admitTextModel(catalogue: Catalogue, caller: Caller, key: string): ModelConfig {
   return catalogue.authorizeText(caller, key);
+}
+
+/** A call whose request has been read. */
+export interface ReadCall<Out extends Chunk> extends Admitted<Out> {
+  readonly request: ReadRequest<Out>;
+  readonly model: ModelConfig;
+}
+
+/** Reads the request. A suspended account is refused first. @throws GatewayError */
+export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> {
+  const { call, adapter, context, deps } = admitted;
+  const { caller } = context;
+  requireActive(caller);
+  const request = readRequest(call, adapter);
+  const { stream, model: key } = request.text;
+  call.stream = stream;
+  call.model = key;
+  const find = adapter.acceptsAnyModel ? admitModel : admitTextModel;
+  const model = find(deps.catalogue, caller, key);
+  request.checkModel(model);
+  return { ...admitted, request, model };
+}
+
+/** Reads the request. The call record of an invalid one still names its model. */
+function readRequest<Out extends Chunk>(call: Call, adapter: CallAdapter<Out>): ReadRequest<Out> {
+  try {
+    return adapter.read();
+  } catch (error) {
+    call.model = adapter.modelName();
+    throw error;
+  }
 }

@@ -2,8 +2,8 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { CallFacts } from "../../billing/calls/call-record.ts";
 import type { AttemptRow } from "../../billing/calls/call-row.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
-import type { Ticket } from "../limits/limiter.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { LimitRefusal, Ticket } from "../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 import type { Destination } from "../routing/attempt-plan.ts";
 import type { FailedFacts } from "../try-routes.ts";
@@ -43,8 +43,9 @@ export class Call implements CallFacts {
   vendorCostNanos: bigint | undefined;
   /** Set once money is held: the call must then be settled. */
   heldNanos: bigint | undefined;
-  /** Set once limits of rate or concurrency have admitted the call: it must then be ended towards them. */
-  ticket: Ticket | undefined;
+  /** The verdict of limits of rate or concurrency: a call that they admit must be ended towards them. `undefined`: there
+   * are none. */
+  limiting: Promise<Ticket | LimitRefusal> | undefined;
   /** What is left of these limits, as headers of the reply; `undefined`: there are none. */
   limitHeaders: Readonly<Record<string, string>> | undefined;
   /** Whether budgets limit the call: it may cost only what is held. */

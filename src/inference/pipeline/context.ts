@@ -7,6 +7,7 @@ import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { LimitDefaults } from "../../config/config.ts";
+import type { AdmissionQueues } from "../limits/admission-queue.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
@@ -32,8 +33,10 @@ export interface PipelineDeps {
   readonly pricing: Pricing;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
-  readonly limiter: Pick<Limiter, "admit" | "end">;
+  readonly limiter: Pick<Limiter, "admit" | "isFar" | "end">;
   readonly limitDefaults: LimitDefaults;
+  /** Where calls wait for room in their limits. */
+  readonly admission: Pick<AdmissionQueues, "admit" | "onEnd">;
   readonly streams: MonitoredStreams;
   readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add">;
   readonly detached: DetachedReplies;

@@ -1,71 +1,137 @@
 /** Delivers a reply to its caller: relayed or translated, metered, and monitored against its hold. */
-import { StreamReply } from "./reply.ts";
-import { chargeToDate, logFailure, logStoreFailure, type Delivery } from "./settle.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { stateWaitMs } from "../../config/limits.ts";
 import { withTimeout } from "../../core/async.ts";
+import { formatUsd } from "../../core/money.ts";
 import type { Sink, SinkHead } from "../../core/sink.ts";
-import type { Chunk } from "./adapter.ts";
+import type { Chunk, CostWriter, WholeReply } from "./adapter.ts";
 import { toGatewayError } from "./failures.ts";
 import { HoldMonitor } from "./hold-monitor.ts";
+import {
+  chargeAtEnd,
+  chargeToDate,
+  clampToHold,
+  coverReply,
+  type Delivery,
+  logFailure,
+  logStoreFailure,
+} from "./settle.ts";
 import type { Connection, Opened } from "./open.ts";
-import { coverReply } from "./overrun.ts";
-import { CostReport } from "./cost-report.ts";
+import { StreamReply } from "./reply.ts";
+
+/** How the call ends, as far as a delivery decides it. */
+interface Deliverance {
+  readonly connection: Connection;
+  readonly delivery: Delivery;
+}
 
 /**
  * Delivers a reply. A failed stream ends with the error event of its style; where the style has none, the failure is
  * thrown.
  *
+ * @returns `undefined` where a whole reply was sent at once: nothing is to be waited for
  * @throws GatewayError
  */
-export async function deliver<Out extends Chunk>(
+export function deliver<Out extends Chunk>(
   opened: Opened<Out>,
   sink: Sink<Out>,
-  { connection, delivery }: { readonly connection: Connection; readonly delivery: Delivery },
-): Promise<void> {
-  const { call, reply } = opened;
-  const { client, dropped } = connection;
+  ended: Deliverance,
+): Promise<void> | undefined {
+  const { reply } = opened;
   const writer = opened.request.costWriter();
-  const costReport = writer && new CostReport(opened, writer, { connection, delivery });
+  const costReport = writer && new CostReport(opened, writer, ended);
   if (reply.kind === "stream") {
-    const { stream } = reply;
-    delivery.monitor = monitored(opened, stream);
-    const head = headOf(opened, { length: undefined, dropped, isDetached: client.isDetached });
-    try {
-      if (!client.isDetached) {
-        sink.head(head);
-        await relay(opened, stream, { sink, monitor: delivery.monitor, connection, costReport });
-      }
-      if (client.isDetached) await drain(stream, delivery.monitor);
-    } catch (error) {
-      await fail(opened, stream, { error, sink, connection, costReport });
-    } finally {
-      delivery.isDone = stream.isDone;
+    return deliverStream(opened, reply.stream, { ...ended, sink, costReport });
+  }
+  if (ended.connection.client.isDetached) return undefined;
+  if (reply.kind === "refusal") return sendWhole(opened, sink, { ...ended, out: reply.body });
+  const { body: out } = reply.whole;
+  const canExceed = canExceedHold(opened, reply.whole);
+  if (canExceed || costReport !== undefined) {
+    return completeWhole(opened, sink, { ...ended, out, canExceed, costReport });
+  }
+  const stored = store(opened, out);
+  if (stored === undefined) return sendWhole(opened, sink, { ...ended, out });
+  return stored.then(() => sendWhole(opened, sink, { ...ended, out }));
+}
+
+/** Whether a complete reply may cost more than is held: it exceeds what was bounded, or nobody has counted it. */
+function canExceedHold<Out extends Chunk>(
+  { plan }: Opened<Out>,
+  { usage, units }: WholeReply<Out>,
+): boolean {
+  if (usage === undefined || usage.outputTokens === 0 || units !== undefined) return true;
+  return usage.outputTokens > plan.maxTokens || usage.inputTokens > plan.inputTokens;
+}
+
+interface StreamContext<Out extends Chunk> extends Deliverance {
+  readonly sink: Sink<Out>;
+  readonly costReport: CostReport<Out> | undefined;
+}
+
+async function deliverStream<Out extends Chunk>(
+  opened: Opened<Out>,
+  stream: StreamReply<Out>,
+  { sink, connection, delivery, costReport }: StreamContext<Out>,
+): Promise<void> {
+  const { client, dropped } = connection;
+  const monitor = monitored(opened, stream);
+  delivery.monitor = monitor;
+  const head = headOf(opened, { length: undefined, dropped, isDetached: client.isDetached });
+  try {
+    if (!client.isDetached) {
+      sink.head(head);
+      await relay(opened, stream, { sink, monitor, connection, costReport });
     }
-    return;
+    if (client.isDetached) await drain(stream, monitor);
+  } catch (error) {
+    await fail(opened, stream, { error, sink, connection, costReport });
+  } finally {
+    delivery.isDone = stream.isDone;
   }
-  let out = reply.kind === "whole" ? reply.whole.body : reply.body;
-  let cost: string | undefined;
-  if (client.isDetached) return;
-  if (reply.kind === "whole") {
-    await cover(opened, reply.whole.usage, delivery);
-    await store(opened, out);
-    if (costReport !== undefined) ({ body: out, cost } = await costReport.whole(out));
-  }
+}
+
+/** Sends a whole reply that must be paid for first, or that tells its cost. */
+async function completeWhole<Out extends Chunk>(
+  opened: Opened<Out>,
+  sink: Sink<Out>,
+  {
+    out,
+    canExceed,
+    costReport,
+    ...ended
+  }: Deliverance & {
+    readonly out: Out;
+    readonly canExceed: boolean;
+    readonly costReport: CostReport<Out> | undefined;
+  },
+): Promise<void> {
+  if (canExceed) await cover(opened, ended.delivery);
+  await store(opened, out);
+  if (costReport === undefined) return sendWhole(opened, sink, { ...ended, out });
+  const { body, cost } = await costReport.whole(out);
+  return sendWhole(opened, sink, { ...ended, out: body, cost });
+}
+
+function sendWhole<Out extends Chunk>(
+  opened: Opened<Out>,
+  sink: Sink<Out>,
+  {
+    out,
+    cost,
+    connection,
+    delivery,
+  }: Deliverance & { readonly out: Out; readonly cost?: string | undefined },
+): undefined {
+  const { dropped } = connection;
   const head = headOf(opened, { length: out.length, dropped, isDetached: false, cost });
   sink.whole(head, out);
-  call.relayed();
+  opened.call.relayed();
   delivery.isDone = true;
 }
 
-/** Covers a complete reply that exceeds its output limit before it is sent; the hold covers any other (R-MON-12). */
-async function cover<Out extends Chunk>(
-  opened: Opened<Out>,
-  usage: Usage | undefined,
-  delivery: Delivery,
-): Promise<void> {
-  if (usage === undefined || usage.outputTokens <= opened.plan.maxTokens) return;
+/** Covers a complete reply that may cost more than is held before it is sent; the hold covers any other (R-MON-12). */
+async function cover<Out extends Chunk>(opened: Opened<Out>, delivery: Delivery): Promise<void> {
   chargeToDate(opened);
   delivery.isWithheld = true;
   await coverReply(opened, opened.call.costNanos);
@@ -105,15 +171,17 @@ async function relay<Out extends Chunk>(
   for (;;) {
     try {
       while (await reply.ready()) {
-        const out = reply.take();
-        monitor.onRead();
-        if (out.length === 0) continue;
-        call.relayed();
-        if (isLast(opened, reply)) await store(opened, out);
-        const full = costReport
-          ? send(sink, await costReport.pass(out, reply.isDone))
-          : sink.chunk(out);
-        if (full !== undefined) await full;
+        const out = reply.take(monitor.bytesAhead);
+        const answer = monitor.onRead();
+        if (out.length > 0) {
+          call.relayed();
+          if (isLast(opened, reply)) await store(opened, out);
+          const full = costReport
+            ? send(sink, await costReport.pass(out, reply.isDone))
+            : sink.chunk(out);
+          if (full !== undefined) await full;
+        }
+        if (answer !== undefined) await answer;
         if (client.isDetached) return;
       }
     } catch (error) {
@@ -155,8 +223,9 @@ async function drain<Out extends Chunk>(
 ): Promise<void> {
   try {
     while (await reply.ready()) {
-      reply.take();
-      monitor.onRead();
+      reply.take(monitor.bytesAhead);
+      const answer = monitor.onRead();
+      if (answer !== undefined) await answer;
     }
     reply.rest();
   } catch {
@@ -164,16 +233,21 @@ async function drain<Out extends Chunk>(
   }
 }
 
-/** Stores what a later request may refer to. A failure is only logged: the reply itself is complete. */
-async function store<Out extends Chunk>(
+/**
+ * Stores what a later request may refer to; `undefined`: nothing. A failure is only logged: the reply itself is
+ * complete.
+ */
+function store<Out extends Chunk>(
   { call, request, planned, deps }: Opened<Out>,
   last: Out,
-): Promise<void> {
+): Promise<void> | undefined {
+  const onFailure = (error: unknown): void => logStoreFailure(call, error, deps.log);
   try {
     const stored = request.keep(last, planned);
-    if (stored !== undefined) await withTimeout(stateWaitMs, stored);
+    return stored && withTimeout(stateWaitMs, stored).catch(onFailure);
   } catch (error) {
-    logStoreFailure(call, error, deps.log);
+    onFailure(error);
+    return undefined;
   }
 }
 
@@ -217,4 +291,62 @@ function headOf<Out extends Chunk>(
   if (cost !== undefined) headers["x-uas-cost"] = cost;
   if (call.limitHeaders !== undefined) Object.assign(headers, call.limitHeaders);
   return { status, headers, dropped };
+}
+
+// Reports the charge of a call in its reply (R-TXT-12). The reported amount is the one that is settled.
+
+/** Reports the charge of one call. */
+class CostReport<Out extends Chunk> {
+  readonly #opened: Opened<Out>;
+  readonly #writer: CostWriter<Out>;
+  readonly #ended: { readonly connection: Connection; readonly delivery: Delivery };
+
+  constructor(
+    opened: Opened<Out>,
+    writer: CostWriter<Out>,
+    ended: { readonly connection: Connection; readonly delivery: Delivery },
+  ) {
+    this.#opened = opened;
+    this.#writer = writer;
+    this.#ended = ended;
+  }
+
+  /** A complete reply with its cost in it, and that cost. */
+  async whole(body: Out): Promise<{ readonly body: Out; readonly cost: string }> {
+    const cost = await this.#charge();
+    return { body: this.#writer.whole(body, cost), cost };
+  }
+
+  /** The part of a stream that can go out now. @param isDone whether the stream is complete */
+  async pass(out: Out, isDone: boolean): Promise<Out> {
+    return this.#writer.write(out, isDone ? await this.#charge() : undefined);
+  }
+
+  /** The rest of a stream that ended well, with the cost. */
+  async end(): Promise<Out> {
+    return this.#writer.rest(await this.#charge());
+  }
+
+  /** The rest of a stream that failed, without a cost: it is not known yet. */
+  abandon(): Out {
+    return this.#writer.rest(undefined);
+  }
+
+  /** Decides the charge, once: nothing changes it later. */
+  async #charge(): Promise<string> {
+    const { connection, delivery } = this.#ended;
+    const { call } = this.#opened;
+    if (!delivery.isCostReported) {
+      delivery.monitor?.end();
+      // A reply that was stopped at its hold is charged already.
+      if (delivery.monitor?.isUsedUp !== true) {
+        const charging = chargeAtEnd(this.#opened, connection);
+        if (charging !== undefined) await charging;
+        // The ledger would charge less than reported where neither hold nor balance covers it.
+        await clampToHold(this.#opened);
+      }
+      delivery.isCostReported = true;
+    }
+    return formatUsd(call.costNanos);
+  }
 }

@@ -10,6 +10,7 @@ import {
   bytesPerToken,
   checkpointFirstMs,
   checkpointMs,
+  extendWaitMs,
   streamCheckMs,
   streamOutageMs,
   unfinishedEventBytesMax,
@@ -18,7 +19,7 @@ import { databaseUnavailable } from "../../core/database-lost.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance, tooManyUnfinished } from "./failures.ts";
-import { HoldGrowth, type HoldPlan } from "./hold-plan.ts";
+import { readBytesMin } from "./reply.ts";
 
 /** The reply that is monitored. */
 interface MonitoredReply {
@@ -56,6 +57,8 @@ export class HoldMonitor {
   #isUsedUp = false;
   /** Another process has ended the hold, because it took this process for dead. */
   #isClosed = false;
+  /** The reader's wait for the answer to the last request; `undefined`: it has not waited for that. */
+  #wait: { readonly over: Promise<void>; end(): void; isOver: boolean } | undefined;
 
   constructor(options: HoldMonitorOptions) {
     this.#options = options;
@@ -70,9 +73,21 @@ export class HoldMonitor {
     return this.#isUsedUp;
   }
 
-  /** Call it after each read. It costs one comparison while no decision is due. */
-  onRead(): void {
-    if (this.#options.reply.textBytes >= this.#checkAtBytes) this.#onText();
+  /**
+   * Call it after each read. It costs one comparison while no decision is due.
+   *
+   * @returns `undefined`: read on. Else the hold is used up: read on when this resolves, which is when the ledger has
+   * answered, or after {@link extendWaitMs}
+   */
+  onRead(): Promise<void> | undefined {
+    if (this.#options.reply.textBytes < this.#checkAtBytes) return undefined;
+    this.#onText();
+    return this.#requestedMs === undefined ? undefined : this.#waitIfUsedUp();
+  }
+
+  /** The most bytes to read at once: a vendor may send a long reply in one piece. */
+  get bytesAhead(): number {
+    return Math.max(this.#checkAtBytes - this.#options.reply.textBytes, readBytesMin);
   }
 
   /** Sends a due checkpoint, and ends a stream whose ledger is silent. @param nowMs on the clock of `performance.now()` */
@@ -98,6 +113,18 @@ export class HoldMonitor {
   /** Ends the monitoring. Call it when the reply has ended. */
   end(): void {
     this.#isEnded = true;
+    this.#wake();
+  }
+
+  #waitIfUsedUp(): Promise<void> | undefined {
+    if (this.#isEnded || !this.#growth.isUsedUp(this.#cost())) return undefined;
+    this.#wait ??= newWait();
+    return this.#wait.isOver ? undefined : this.#wait.over;
+  }
+
+  #wake(): void {
+    this.#wait?.end();
+    this.#wait = undefined;
   }
 
   /** Decides whether the hold grows or the reply stops. */
@@ -147,11 +174,12 @@ export class HoldMonitor {
   #onVerdict(requestedNanos: bigint, { heldNanos, closed }: ExtendVerdict): void {
     this.#requestedMs = undefined;
     this.#isClosed = closed === true;
-    if (this.#isEnded) return;
+    if (this.#isEnded) return this.#wake();
     const costNanos = this.#cost();
     this.#growth.extended(requestedNanos, heldNanos, costNanos);
     this.#options.call.heldNanos = this.#growth.heldNanos;
     this.#onText();
+    this.#wake();
   }
 
   /** Stops a reply whose hold is used up. Output beyond the hold is not charged: no balance covers it. */
@@ -181,7 +209,24 @@ export class HoldMonitor {
     const error = databaseUnavailable();
     call.end(CallEnding.GATEWAY_FAILED, error);
     reply.fail(error);
+    this.#wake();
   }
+}
+
+/** Begins a wait of at most {@link extendWaitMs}. */
+function newWait() {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const wait = {
+    over,
+    isOver: false,
+    end: () => {
+      wait.isOver = true;
+      clearTimeout(timer);
+      resolve();
+    },
+  };
+  const timer = setTimeout(wait.end, extendWaitMs);
+  return wait;
 }
 
 /** The monitors of all streams of a process. One timer serves them, and runs only while there are any. */
@@ -246,4 +291,161 @@ export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage)
     else tooMany = middle;
   }
   return withOutput(paid);
+}
+
+// Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12). Pure: without
+// ledger and clock. All amounts are nano-USD.
+
+/** The first hold of a call, and how it grows. */
+export interface HoldPlan {
+  /** The hold before the first attempt. */
+  readonly firstNanos: bigint;
+  /** The maximum cost at a vendor that honours the output limit. */
+  readonly maxNanos: bigint;
+  /** The output token limit of all choices together. */
+  readonly maxTokens: number;
+  /** The input tokens that are held for. */
+  readonly inputTokens: number;
+  /** The cost of the input alone. */
+  readonly inputNanos: bigint;
+  /** The amount of one extension: the cost of `stepTokens` output tokens. */
+  readonly stepNanos: bigint;
+  readonly stepTokens: number;
+  /** How far the estimated cost may exceed a hold of `maxNanos` that cannot grow. The delivered text only estimates the
+   * tokens, and a reply within its limit must not be cut because its words are long. */
+  readonly slackNanos: bigint;
+}
+
+/** The inputs of a plan. */
+interface HoldLimits {
+  /** The output token limit of all choices together. */
+  readonly maxTokens: number;
+  /** See {@link HoldPlan}. */
+  readonly inputTokens: number;
+  /** The output tokens that the first hold covers; at most `maxTokens` count. */
+  readonly firstTokens: number;
+  /** The maximum cost of the call with this many output tokens. */
+  readonly priceOf: (outputTokens: number) => bigint;
+}
+
+/** The minimum of a step and of the slack, in tokens: smaller steps would send an extend request for each word. */
+const stepTokensMin = 64;
+
+/** The maximum of a step beyond the output limit, in tokens. */
+const overrunStepTokensMax = 2_048;
+
+/** Plans the hold of a call. */
+export function planHold({ maxTokens, inputTokens, firstTokens, priceOf }: HoldLimits): HoldPlan {
+  const maxNanos = priceOf(maxTokens);
+  const inputNanos = priceOf(0);
+  const atLeast = Math.max(maxTokens, stepTokensMin);
+  const slackNanos = (atLeast === maxTokens ? maxNanos : priceOf(atLeast)) - inputNanos;
+  const bounds = { maxNanos, maxTokens, inputTokens, inputNanos, slackNanos };
+  if (firstTokens < maxTokens) {
+    const firstNanos = priceOf(firstTokens);
+    const stepNanos = firstNanos - inputNanos;
+    return { ...bounds, firstNanos, stepNanos, stepTokens: firstTokens };
+  }
+  const stepTokens = Math.min(atLeast, overrunStepTokensMax);
+  const stepNanos = stepTokens === atLeast ? slackNanos : priceOf(stepTokens) - inputNanos;
+  return { ...bounds, firstNanos: maxNanos, stepNanos, stepTokens };
+}
+
+/** The decision for a call: continue, extend the hold, or stop the reply. */
+type HoldStep = "go" | "extend" | "stop";
+
+/** A rest below one sixteenth of a step is not worth another extend request. */
+const restDivisor = 16n;
+
+/**
+ * Decides for one call when its hold grows and when its reply stops.
+ *
+ * Below `maxNanos` it extends when half a step is left, so that the answer arrives before the hold is used up. Where only
+ * a part is granted it extends again each time half of the rest is used: other calls may release money meanwhile. It
+ * stops when the hold is used up and the ledger granted nothing more, but never while an answer is pending.
+ *
+ * A reply that seems to exceed `maxNanos` comes from a vendor that ignores the limit, or has long words. The hold then
+ * grows with it. Where it cannot, the reply stops once the slack is used up too.
+ */
+export class HoldGrowth {
+  readonly #plan: HoldPlan;
+  #heldNanos: bigint;
+  /** The rest at which the hold is extended. */
+  #lowNanos: bigint;
+  #isExtending = false;
+  /** The ledger could not grant more. */
+  #isExhausted = false;
+
+  constructor(plan: HoldPlan) {
+    this.#plan = plan;
+    this.#heldNanos = plan.firstNanos;
+    this.#lowNanos = this.#isFull ? 0n : plan.stepNanos / 2n;
+  }
+
+  /** The current hold. */
+  get heldNanos(): bigint {
+    return this.#heldNanos;
+  }
+
+  /** Whether the hold can be used up; false where output costs nothing. */
+  get canRunOut(): boolean {
+    return this.#plan.stepNanos > 0n;
+  }
+
+  /** Whether a reply of this cost must stop where the hold cannot grow. */
+  isUsedUp(costNanos: bigint): boolean {
+    if (!this.canRunOut) return false;
+    const slackNanos = this.#isFull ? this.#plan.slackNanos : 0n;
+    return costNanos >= this.#heldNanos + slackNanos;
+  }
+
+  /** Decides for the current cost. */
+  step(costNanos: bigint): HoldStep {
+    if (!this.canRunOut || this.#isExtending) return "go";
+    if (this.#isExhausted) return this.isUsedUp(costNanos) ? "stop" : "go";
+    const restNanos = this.#heldNanos - costNanos;
+    const isLow = this.#isFull ? restNanos < 0n : restNanos <= this.#lowNanos;
+    return isLow ? "extend" : "go";
+  }
+
+  /** Marks an extend request as pending. @returns the amount to hold in all */
+  requestExtension(costNanos: bigint): bigint {
+    this.#isExtending = true;
+    const { stepNanos, maxNanos } = this.#plan;
+    const used = costNanos > this.#heldNanos ? costNanos : this.#heldNanos;
+    const requested = used + stepNanos;
+    const isWithinLimit = !this.#isFull && costNanos <= maxNanos;
+    return isWithinLimit && requested > maxNanos ? maxNanos : requested;
+  }
+
+  /** Applies the ledger's answer. @param requestedNanos the amount that {@link requestExtension} returned */
+  extended(requestedNanos: bigint, heldNanos: bigint, costNanos: bigint): void {
+    this.#isExtending = false;
+    if (heldNanos > this.#heldNanos) this.#heldNanos = heldNanos;
+    const { stepNanos } = this.#plan;
+    if (this.#heldNanos >= requestedNanos) {
+      this.#lowNanos = stepNanos / 2n;
+      return;
+    }
+    this.#lowNanos = (this.#heldNanos - costNanos) / 2n;
+    this.#isExhausted = this.#lowNanos < stepNanos / restDivisor;
+  }
+
+  /** The number of further output tokens until the next decision, or until the hold is used up while an answer is
+   * pending; Infinity: never. */
+  tokensAhead(costNanos: bigint): number {
+    if (!this.canRunOut) return Number.POSITIVE_INFINITY;
+    const { stepNanos, stepTokens, slackNanos } = this.#plan;
+    const isLast = this.#isExhausted || this.#isExtending;
+    let restNanos = this.#heldNanos - costNanos;
+    if (this.#isFull) restNanos += isLast ? slackNanos : 1n;
+    else if (!isLast) restNanos -= this.#lowNanos;
+    const tokens = Number((restNanos * BigInt(stepTokens)) / stepNanos);
+    return Math.max(tokens, 0);
+  }
+
+  /** Whether the hold covers the maximum cost within the output limit. */
+  get #isFull(): boolean {
+    return this.#heldNanos >= this.#plan.maxNanos;
+  }
 }

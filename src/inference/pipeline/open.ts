@@ -1,15 +1,25 @@
 /** Makes the attempts of a call until one vendor answers with content, and records every attempt. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { upstreamRequestId } from "../headers.ts";
 import { firstContentMs as firstContentDefaultMs } from "../../config/limits.ts";
-import type { ModelConfig, VendorConfig } from "../../config/config.ts";
-import type { AttemptPlan, Binding, Destination } from "../routing/attempt-plan.ts";
-import { tryRoutes, type FailedFacts } from "../try-routes.ts";
-import type { OpenReply } from "../upstream.ts";
+import type { ModelConfig, RetryConfig, VendorConfig } from "../../config/config.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
+import type {
+  AttemptPlan,
+  AttemptPlanOptions,
+  Binding,
+  Destination,
+  RequestAmount,
+} from "../routing/attempt-plan.ts";
+import type { OperationName } from "../../vendor/vendor.ts";
+import { tryRoutes, type FailedFacts, type TryOptions } from "../try-routes.ts";
+import type { OpenReply } from "../attempt.ts";
+import type { AttemptRequest } from "../upstream.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
@@ -34,6 +44,8 @@ export class Connection {
   readonly client: DisconnectHandler;
   /** Request members that the style of the last attempt could not carry. */
   dropped: readonly string[] = [];
+  /** The route of the last attempt; `undefined`: none was made. */
+  asked: PlannedRoute | undefined;
   /** A stream of which nothing was delivered yet: what a client that disconnects then is charged for. */
   unfinished: object | undefined;
   #open: OpenReply | undefined;
@@ -41,11 +53,6 @@ export class Connection {
 
   constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
     this.client = new DisconnectHandler({ call, client: context.signal, detached: deps.detached });
-  }
-
-  /** The route that answered; `undefined`: none did. */
-  get planned(): PlannedRoute | undefined {
-    return this.#open?.destination.planned;
   }
 
   /** The route and credential that answered; `undefined`: none did. */
@@ -75,10 +82,13 @@ export class Connection {
     this.#isSent = failure instanceof HttpFailure && failure.isSent;
   }
 
-  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. */
-  close(): void {
+  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. @param usage what the vendor reported;
+   * default: not known */
+  close(usage?: Usage): void {
     this.client.end();
-    this.#open?.close();
+    if (this.#open === undefined) return;
+    if (usage !== undefined) this.#open.usedTokens = usage.inputTokens + usage.outputTokens;
+    this.#open.close();
   }
 }
 
@@ -87,155 +97,204 @@ export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
-  const { call, context, request } = held;
-  const conversation = new ConversationPlace(held);
-  let plan = planFor(held, held.routes, conversation);
-  const silence = request.text.stream && request.isRepeatable ? new Silence(connection) : undefined;
-  let nextModel = 0;
+  const attempts = new CallAttempts(held, connection);
   try {
-    const opened = await tryRoutes(held.deps.upstream, plan, {
-      operation: request.operation,
-      signal: context.signal,
-      nextPlan() {
-        const routes = held.fallbacks[nextModel++];
-        return routes && (plan = planFor(held, routes, conversation));
-      },
-      callFor({ planned, route }) {
-        call.attempting(route.vendor);
-        silence?.start(firstContentMs(modelOf(held, planned), route.owner.config));
-        return requestFor(held, planned, connection);
-      },
-      begin: (answered) => {
-        const { hasAlternatives } = plan;
-        return begin(held, answered, { connection, silence, hasAlternatives });
-      },
-      hasFailed: ({ reply }) => reply.kind === "stream" && reply.stream.hasFailedEarly,
-      onFailed(destination, failed) {
-        connection.abandoned();
-        call.failed(destination, failed, possibleCost(held, destination, failed));
-      },
-    });
-    if (opened.reply.kind !== "refusal") conversation.served(connection.destination);
+    const opened = await tryRoutes(held.deps.upstream, attempts.plan, attempts);
+    if (opened.reply.kind !== "refusal") attempts.served();
     return opened;
   } finally {
-    silence?.stop();
+    attempts.silence?.stop();
   }
 }
 
-/** Plans the attempts at one model. */
-function planFor<Out extends Chunk>(
-  held: Held<Out>,
-  routes: readonly PlannedRoute[],
-  conversation: ConversationPlace,
-): AttemptPlan {
-  const { request, deps, model } = held;
-  const { retry } = routes[0]?.fallback?.model ?? model;
-  const isOnce = request.wishes.preferences?.allowFallbacks === false;
-  return deps.upstream.attempts(routes, {
-    retry: isOnce && request.wishes.preferences?.order === undefined ? onlyOnce : retry,
-    contextTokens: () => contextTokens(held),
-    isRepeatable: request.isRepeatable,
-    binding: () => conversation.find(),
-  });
-}
-
-const onlyOnce = { attempts: 1, withinMs: 0 };
+const onlyOnce: RetryConfig = { attempts: 1, withinMs: 0 };
 
 /** The model that takes the call on a route. */
 function modelOf<Out extends Chunk>({ model }: Held<Out>, { fallback }: PlannedRoute): ModelConfig {
   return fallback?.model ?? model;
 }
 
-/** Where the conversation of a call is. Nothing is looked up for models with a single candidate. */
-class ConversationPlace {
-  readonly #held: Held<Chunk>;
-  #key: string | undefined;
+/** The attempts of one call: where they may go, what they send, and what becomes of their answers. One object, because
+ * every call has one. */
+class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, AttemptPlanOptions {
+  silence: Silence | undefined;
+  plan: AttemptPlan;
+  readonly #held: Held<Out>;
+  readonly #connection: Connection;
+  #nextModel = 0;
+  /** The conversation of the call, once it was looked for. */
+  #conversation: string | undefined;
 
-  constructor(held: Held<Chunk>) {
+  constructor(held: Held<Out>, connection: Connection) {
     this.#held = held;
+    this.#connection = connection;
+    this.plan = held.deps.upstream.attempts(held.routes, this);
+    if (this.#isTimed()) this.silence = new Silence(connection);
   }
 
-  /** `undefined`: it has none yet. */
-  find(): Binding | undefined {
+  /** Whether silence is timed here. The HTTP library ends a whole reply up to a second late, which matters only where
+   * another route waits. */
+  #isTimed(): boolean {
+    const { request } = this.#held;
+    if (!request.isRepeatable) return false;
+    return request.text.stream || (request.operation === undefined && this.plan.hasAlternatives);
+  }
+
+  get operation(): OperationName | undefined {
+    return this.#held.request.operation;
+  }
+
+  get signal(): CancelSignal {
+    return this.#held.context.signal;
+  }
+
+  /** Those of the model whose routes are tried next. */
+  get retry(): RetryConfig | undefined {
+    const { request, routes, fallbacks, model } = this.#held;
+    const { preferences } = request.wishes;
+    if (preferences?.allowFallbacks === false && preferences.order === undefined) return onlyOnce;
+    const [first] = (this.#nextModel === 0 ? routes : fallbacks[this.#nextModel - 1]) ?? [];
+    return (first?.fallback?.model ?? model).retry;
+  }
+
+  get hasFallbacks(): boolean {
+    return this.#nextModel < this.#held.fallbacks.length;
+  }
+
+  get isRepeatable(): boolean {
+    return this.#held.request.isRepeatable;
+  }
+
+  tokens(): RequestAmount {
+    const { tokens, request, plan } = this.#held;
+    return {
+      typical: tokens.typical + (request.text.maxOutputTokens ?? 0),
+      most: tokens.expected + plan.maxTokens,
+    };
+  }
+
+  /** Where the conversation of the call is; `undefined`: it has none yet. Nothing is looked up for models with a single
+   * candidate. */
+  binding(): Binding | undefined {
     const { request, deps, call } = this.#held;
     const { affinity } = deps.upstream;
     const conversation = request.conversation();
     if (conversation === undefined) return undefined;
     const { accountId, keyId } = call.start;
-    this.#key = affinity.keyOf(conversation, { accountId, keyId, model: request.text.model });
-    return conversation.isFirst ? undefined : affinity.find(this.#key);
+    this.#conversation = affinity.keyOf(conversation, {
+      accountId,
+      keyId,
+      model: request.text.model,
+    });
+    return conversation.isFirst ? undefined : affinity.find(this.#conversation);
   }
 
-  /** Records that a request of it was served. */
-  served(destination: Destination | undefined): void {
-    if (this.#key === undefined || destination === undefined) return;
+  /** Records where the conversation of the call is now. */
+  served(): void {
+    const { destination } = this.#connection;
+    if (this.#conversation === undefined || destination === undefined) return;
     const { route, credential } = destination;
-    this.#held.deps.upstream.affinity.bind(this.#key, route, credential);
+    this.#held.deps.upstream.affinity.bind(this.#conversation, route, credential);
   }
-}
 
-interface BeginContext {
-  readonly connection: Connection;
-  readonly silence: Silence | undefined;
-  readonly hasAlternatives: boolean;
-}
+  nextPlan(): AttemptPlan | undefined {
+    const routes = this.#held.fallbacks[this.#nextModel++];
+    return routes && (this.plan = this.#held.deps.upstream.attempts(routes, this));
+  }
 
-/** Reads an answer up to its first content, or to its end where it is not streamed. */
-async function begin<Out extends Chunk>(
-  held: Held<Out>,
-  answered: OpenReply,
-  { connection, silence, hasAlternatives }: BeginContext,
-): Promise<Opened<Out>> {
-  const { call, request, deps } = held;
-  const { reply: answer, refusal } = answered;
-  const { planned } = answered.destination;
-  const { fallback } = planned;
-  const model = modelOf(held, planned);
-  connection.answered(answered);
-  call.upstreamRequestId = upstreamRequestId(answer.headers);
-  if (refusal !== undefined) {
-    call.status = answer.status;
-    call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
-    const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
-    if (relayed instanceof GatewayError) throw relayed;
-    return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
+  callFor({ planned, route }: Destination): AttemptRequest {
+    const held = this.#held;
+    const connection = this.#connection;
+    const { call, routes, first, request } = held;
+    call.attempting(route.vendor);
+    connection.asked = planned;
+    const { config } = route.owner;
+    this.silence?.start(
+      request.text.stream
+        ? firstContentMs(modelOf(held, planned), config)
+        : config.timeouts.firstByteMs,
+    );
+    const isFirst = planned.route === routes[0]?.route;
+    const prepared: PreparedCall =
+      (isFirst && first) || request.prepare(modelOf(held, planned), planned);
+    connection.dropped = prepared.dropped;
+    const { headers, body, send } = prepared;
+    const isReadToEnd = request.isReadToEnd && planned.detachedReadMs > 0;
+    return {
+      dialect: planned.dialect ?? Dialect.UNSPECIFIED,
+      model: planned.route.model,
+      query: planned.dialect === request.dialect ? request.query : "",
+      headers,
+      body,
+      send,
+      stream: request.text.stream,
+      signal: connection.client.signalFor(
+        isReadToEnd ? Number.POSITIVE_INFINITY : planned.detachedReadMs,
+      ),
+    };
   }
-  const price = fallback?.price ?? held.price;
-  if (fallback !== undefined) {
-    request.answeredBy = model.key;
-    call.model = model.key;
-    call.priceVersion = deps.pricing.version(price);
+
+  /** Reads an answer up to its first content, or to its end where it is not streamed. */
+  async begin(answered: OpenReply): Promise<Opened<Out>> {
+    const held = this.#held;
+    const connection = this.#connection;
+    const { call, request, deps } = held;
+    const { reply: answer, refusal } = answered;
+    const { planned } = answered.destination;
+    const { fallback } = planned;
+    const model = modelOf(held, planned);
+    connection.answered(answered);
+    call.upstreamRequestId = upstreamRequestId(answer.headers);
+    if (refusal !== undefined) {
+      call.status = answer.status;
+      call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
+      const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
+      if (relayed instanceof GatewayError) throw relayed;
+      return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
+    }
+    const price = fallback?.price ?? held.price;
+    if (fallback !== undefined) {
+      request.answeredBy = model.key;
+      call.model = model.key;
+      call.priceVersion = deps.pricing.version(price);
+    }
+    if (!request.text.stream) this.silence?.stop();
+    const body = await readCompleteBody(answer, request.isStreamed(answer));
+    if (body !== undefined) {
+      call.answered();
+      const whole = request.whole(body, planned, answer);
+      return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
+    }
+    // An adapter without streams throws here.
+    const source = request.stream(planned, answer, price);
+    const stream = new StreamReply({ call, stream: source, body: answer.body, mask: answer.mask });
+    const reply: Reply<Out> = { kind: "stream", stream };
+    const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
+    connection.unfinished = opened;
+    // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from
+    // there on the client gets keep-alives.
+    const endsAtEvent = model.isReasoning === true || !this.plan.hasAlternatives;
+    const { silence } = this;
+    if (silence !== undefined && !connection.client.isDetached) {
+      await stream.readToContent(endsAtEvent, () => silence.restart());
+    }
+    silence?.stop();
+    return opened;
   }
-  const body = await readCompleteBody(answer, request.isStreamed(answer));
-  if (body !== undefined) {
-    call.answered();
-    const whole = request.whole(body, planned, answer);
-    return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
+
+  hasFailed({ reply }: Opened<Out>): boolean {
+    return reply.kind === "stream" && reply.stream.hasFailedEarly;
   }
-  // An adapter without streams throws here.
-  const source = request.stream(planned, answer);
-  const stream = new StreamReply({ call, stream: source, body: answer.body, mask: answer.mask });
-  const reply: Reply<Out> = { kind: "stream", stream };
-  const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
-  connection.unfinished = opened;
-  // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there
-  // on the client gets keep-alives.
-  const endsAtEvent = model.isReasoning === true || !hasAlternatives;
-  if (silence !== undefined && !connection.client.isDetached) {
-    await stream.readToContent(endsAtEvent, () => silence.restart());
+
+  onFailed(destination: Destination, failed: FailedFacts): void {
+    this.#connection.abandoned();
+    this.#held.call.failed(destination, failed, possibleCost(this.#held, destination, failed));
   }
-  silence?.stop();
-  return opened;
 }
 
 /** How long a stream may be silent before its first content, in milliseconds. */
 function firstContentMs({ isReasoning }: ModelConfig, { timeouts }: VendorConfig): number {
   return timeouts.firstContentMs ?? (isReasoning ? timeouts.firstByteMs : firstContentDefaultMs);
-}
-
-/** The tokens that the request needs at its vendor: its own, and those of the reply that it asks for. */
-function contextTokens<Out extends Chunk>({ tokens, request }: Held<Out>): number {
-  return tokens.typical + (request.text.maxOutputTokens ?? 0);
 }
 
 /** What the vendor may charge for an attempt that was abandoned, in nano-USD; `undefined`: nothing, or it is not known. */
@@ -279,31 +338,4 @@ function endSilent(client: DisconnectHandler): void {
   // Whoever has left waits for the usage only.
   if (client.isDetached) return;
   client.stopAttempt(new HttpFailure("timeout", "no content within timeouts.first_byte"));
-}
-
-function requestFor<Out extends Chunk>(
-  held: Held<Out>,
-  planned: PlannedRoute,
-  connection: Connection,
-) {
-  const { routes, first, request } = held;
-  const isFirst = planned.route === routes[0]?.route;
-  const prepared: PreparedCall =
-    (isFirst && first) || request.prepare(modelOf(held, planned), planned);
-  connection.dropped = prepared.dropped;
-  const { headers, body, send } = prepared;
-  return {
-    dialect: planned.dialect ?? Dialect.UNSPECIFIED,
-    model: planned.route.model,
-    query: planned.dialect === request.dialect ? request.query : "",
-    headers,
-    body,
-    send,
-    stream: request.text.stream,
-    signal: connection.client.signalFor(
-      request.isReadToEnd && planned.detachedReadMs > 0
-        ? Number.POSITIVE_INFINITY
-        : planned.detachedReadMs,
-    ),
-  };
 }

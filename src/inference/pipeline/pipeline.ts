@@ -4,9 +4,9 @@
  * | phase | decides | file |
  * |---|---|---|
  * | admit | caller, account, key, limits | admit.ts |
- * | read | model, stream, output limit, size | read.ts |
+ * | read | model, stream, output limit, size | admit.ts |
  * | quote | routes, price, maximum cost | quote.ts |
- * | limit | limits of requests, tokens and concurrency, or 429 | limit.ts |
+ * | limit | limits of requests, tokens and concurrency, or 429 | hold.ts |
  * | hold | durable money, or 402 | hold.ts |
  * | open | attempts at vendors until one answers | open.ts |
  * | deliver | relay or translate, metered and monitored | deliver.ts |
@@ -14,15 +14,13 @@
  */
 import type { GatewayError } from "../../core/errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
-import { admit, type Admitted, type CallToAdmit } from "./admit.ts";
+import { admit, type Admitted, type CallToAdmit, read } from "./admit.ts";
 import { deliver } from "./deliver.ts";
 import type { Call } from "./call.ts";
 import { toGatewayError } from "./failures.ts";
-import { hold } from "./hold.ts";
-import { endLimits, limit } from "./limit.ts";
+import { hold, endLimits, limit } from "./hold.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
-import { read } from "./read.ts";
 import { logFailure, newDelivery, settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
@@ -51,12 +49,15 @@ export async function runCall<Out extends Chunk>(
   let reached: Reached<Out> = admitted;
   try {
     const readCall = (reached = read(admitted));
-    const quoted = (reached = await quote(readCall));
-    const limited = limit(quoted);
-    if (limited !== undefined) await limited;
+    const quoting = quote(readCall);
+    const quoted = (reached = quoting instanceof Promise ? await quoting : quoting);
+    const limiting = limit(quoted);
+    if (limiting?.isFirst === true) await limiting.admitted;
     const held = (reached = await hold(quoted));
+    if (limiting?.isFirst === false) await limiting.admitted;
     const opened = (reached = await open(held, ended.connection));
-    await deliver(opened, sink, ended);
+    const delivered = deliver(opened, sink, ended);
+    if (delivered !== undefined) await delivered;
   } catch (error) {
     reached = { ...reached, ...ended.connection.unfinished };
     const reported = failed(reached, error, ended);
@@ -85,7 +86,7 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
   } catch {
     // Reported by the ledger.
   } finally {
-    endLimits(reached.call, reached.deps.limiter);
+    endLimits(reached.call, reached.deps);
     reached.deps.calls.leave();
   }
 }

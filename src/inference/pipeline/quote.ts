@@ -1,16 +1,22 @@
-/** Finds the routes that can serve a call, its price, and its maximum cost. */
+/** Finds the models and routes that can serve a call, its price, and its maximum cost. */
 import { stateWaitMs } from "../../config/limits.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
-import type { MaxUsage } from "../../billing/prices/pricing.ts";
-import type { PriceConfig } from "../../config/config.ts";
+import type { MaxUsage, UnitUsage } from "../../billing/prices/pricing.ts";
+import type { ImageForm, PriceConfig, ModelConfig } from "../../config/config.ts";
+import { imagePriceOf } from "../../config/price.ts";
+import { invalid } from "../../core/validation.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
 import { withTimeout } from "../../core/async.ts";
-import type { Chunk, PlannedRoute, PreparedCall } from "./adapter.ts";
+import type { Chunk, FallbackModel, PlannedRoute, PreparedCall } from "./adapter.ts";
 import { unsupportedByModel } from "./failures.ts";
-import { type HoldPlan, planHold } from "./hold-plan.ts";
-import { chooseModels } from "./choose-models.ts";
-import type { ReadCall } from "./read.ts";
+import { type HoldPlan, planHold } from "./hold-monitor.ts";
+import type { ReadCall } from "./admit.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { formatUsd } from "../../core/money.ts";
+import type { Upstream } from "../upstream.ts";
+import { applyPreferences, type RoutePreferences } from "../routing/preferences.ts";
+
+const noOthers: readonly FallbackModel[] = [];
 
 /** A call whose cost is bounded. */
 export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
@@ -22,35 +28,69 @@ export interface Quoted<Out extends Chunk> extends ReadCall<Out> {
    * `undefined`: that route's vendor is not configured. */
   readonly first: PreparedCall | undefined;
   readonly price: PriceConfig;
+  /** The price with its table of images, of which `price` is one. Absent: it has none. */
+  readonly imagePrices?: PriceConfig | undefined;
   readonly tokens: RequestTokens;
   /** Plans the hold for this many input tokens. */
   readonly planFor: (inputTokens: number) => HoldPlan;
 }
 
-/** Quotes a call. @throws GatewayError INVALID_REQUEST where no vendor of the model can serve it */
-export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise<Quoted<Out>> {
-  const { call, model, deps } = readCall;
-  let { request } = readCall;
-  const { upstream, counter, pricing } = deps;
-  let planned = request.plan() ?? upstream.plan(model, request.dialect, request.operation);
+/**
+ * Quotes a call; at once, unless the request refers to what is stored.
+ *
+ * @throws GatewayError INVALID_REQUEST where no vendor of the model can serve it
+ */
+export function quote<Out extends Chunk>(
+  readCall: ReadCall<Out>,
+): Promise<Quoted<Out>> | Quoted<Out> {
+  const { model, request, deps } = readCall;
+  const planned = request.plan() ?? deps.upstream.plan(model, request.dialect, request.operation);
+  requireSpoken(model, planned, deps.upstream);
   const recalled = request.recall(planned);
-  if (recalled !== undefined) {
-    ({ request, routes: planned } = await withTimeout(stateWaitMs, recalled));
-  }
+  if (recalled === undefined) return quoteRoutes(readCall, planned, false);
   // What a vendor has stored for the request is at that vendor only.
-  const isBound = recalled !== undefined;
-  const price = pricing.priceAt(model, call.startMs);
-  const { routes, fallbacks } = chooseModels({ ...readCall, request, price, isBound }, planned);
+  return withTimeout(stateWaitMs, recalled).then((found) =>
+    quoteRoutes({ ...readCall, request: found.request }, found.routes, true),
+  );
+}
+
+/** Refuses a model that its vendors offer in their own form only. @throws GatewayError INVALID_REQUEST */
+function requireSpoken(
+  { key }: ModelConfig,
+  planned: readonly PlannedRoute[],
+  { targets }: Pick<Upstream, "targets">,
+): void {
+  if (planned.some(({ dialect }) => dialect !== undefined)) return;
+  for (const { route } of planned) {
+    const prefix = targets.vendor(route.vendor)?.config.nativePrefix;
+    if (prefix === undefined) continue;
+    const text = `The model \`${key}\` is offered in its vendor's own form only: send the request below ${prefix}`;
+    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "model" });
+  }
+}
+
+/** @param isBound whether the request is bound to the planned routes */
+function quoteRoutes<Out extends Chunk>(
+  readCall: ReadCall<Out>,
+  planned: readonly PlannedRoute[],
+  isBound: boolean,
+): Quoted<Out> {
+  const { call, request, model, deps } = readCall;
+  const { counter, pricing } = deps;
+  const whole = pricing.priceAt(model, call.startMs);
+  const price = whole.images === undefined ? whole : requestedPrice(readCall, whole);
+  const { routes, fallbacks } = chooseModels(readCall, { planned, price, isBound });
   const [route] = routes;
   if (route === undefined) throw unsupportedByModel(model.key);
   const firstModel = route.fallback?.model ?? model;
   const first = route.dialect === undefined ? undefined : request.prepare(firstModel, route);
   const { text } = request;
   const { body, source, size, features } = first ?? {};
-  const all = fallbacks.length === 0 ? routes : [...routes, ...fallbacks.flat()];
+  const hasFallbacks = fallbacks.length > 0;
+  const all = hasFallbacks ? [...routes, ...fallbacks.flat()] : routes;
   const tokens = new RequestTokens({ text, routes: all, body, source, size, counter });
   // The hold covers the most expensive of the models.
-  const others = fallbacks.flatMap(([each]) => each?.fallback ?? []);
+  const others = hasFallbacks ? fallbacks.flatMap(([each]) => each?.fallback ?? []) : noOthers;
   const modelMax = others.reduce(
     (most, { model: { maxOutputTokens } }) => Math.max(most, maxOutputTokens),
     firstModel.maxOutputTokens,
@@ -69,6 +109,7 @@ export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise
   const planFor = (inputTokens: number): HoldPlan =>
     planHold({
       maxTokens,
+      inputTokens: inputTokens + (features?.toolInputTokens ?? 0),
       firstTokens,
       priceOf(outputTokens) {
         const usage = maxUsage(units, features, { inputTokens, outputTokens });
@@ -80,7 +121,26 @@ export async function quote<Out extends Chunk>(readCall: ReadCall<Out>): Promise
         return amount;
       },
     });
-  return { ...readCall, request, routes, fallbacks, first, price, tokens, planFor };
+  const quoted = { ...readCall, routes, fallbacks, first, price, tokens, planFor };
+  return price === whole ? quoted : { ...quoted, imagePrices: whole };
+}
+
+/** @throws GatewayError INVALID_REQUEST where the model has no price for such images */
+function requestedPrice<Out extends Chunk>(
+  { request: { text } }: ReadCall<Out>,
+  whole: PriceConfig,
+): PriceConfig {
+  const { imageForm = {} } = text;
+  return imagePriceOf(whole, imageForm) ?? refuseImageForm(whole, imageForm);
+}
+
+/** Refuses images without a price. @throws GatewayError INVALID_REQUEST */
+export function refuseImageForm({ images = [] }: PriceConfig, asked: ImageForm): never {
+  const forms = images.map(
+    ({ size = "any size", quality = "any quality" }) => `${size} in ${quality}`,
+  );
+  const name = images.some(({ size }) => size === asked.size) ? "quality" : "size";
+  throw invalid(name, `the model has no price for such images; it has one for ${forms.join(", ")}`);
 }
 
 /** The maximum usage of a request with these tokens, and what it asks for beyond text. */
@@ -92,4 +152,89 @@ export function maxUsage(
   if (features === undefined) return { ...units, inputTokens, outputTokens };
   const { edits: _, unreported: __, toolInputTokens, ...most } = features;
   return { ...units, ...most, inputTokens: inputTokens + toolInputTokens, outputTokens };
+}
+
+/** The routes of the first model, and of each that takes the call when those all fail. */
+export interface ChosenModels {
+  readonly routes: readonly PlannedRoute[];
+  readonly fallbacks: readonly (readonly PlannedRoute[])[];
+}
+
+interface Choice {
+  /** All routes that can serve the request. */
+  readonly planned: readonly PlannedRoute[];
+  readonly price: PriceConfig;
+  /** Whether the request is bound to the given routes. */
+  readonly isBound: boolean;
+}
+
+const noFallbacks: readonly (readonly PlannedRoute[])[] = [];
+
+/** Applies what the request and the model say about routing. @throws GatewayError where nothing fits */
+export function chooseModels<Out extends Chunk>(
+  readCall: ReadCall<Out>,
+  { planned, price, isBound }: Choice,
+): ChosenModels {
+  const { model, request, deps } = readCall;
+  const { preferences, models } = request.wishes;
+  const hasOthers = (models ?? model.fallbackModels) !== undefined;
+  if (preferences === undefined && !hasOthers) return { routes: planned, fallbacks: noFallbacks };
+  const areAllowed = preferences?.allowFallbacks !== false && !isBound;
+  const others = areAllowed ? fallbackModels(readCall) : [];
+  const stages = [
+    { model, price, routes: planned },
+    ...others.map((fallback) => ({
+      ...fallback,
+      routes: deps.upstream
+        .plan(fallback.model, request.dialect, request.operation)
+        .map((route) => ({ ...route, fallback })),
+    })),
+  ];
+  const affordable = stages.filter((stage) => isWithin(stage.price, preferences?.maxPrice));
+  if (affordable.length === 0) throw tooExpensive(stages);
+  const { targets } = deps.upstream;
+  const [routes = [], ...fallbacks] = affordable.map((stage) =>
+    preferences === undefined ? stage.routes : applyPreferences(stage.routes, preferences, targets),
+  );
+  return { routes, fallbacks };
+}
+
+/** The models of the request, which must exist; else those of the configuration that the key may use. */
+function fallbackModels<Out extends Chunk>({
+  model,
+  request,
+  context,
+  call,
+  deps,
+}: ReadCall<Out>): readonly FallbackModel[] {
+  const { catalogue, pricing } = deps;
+  const { models } = request.wishes;
+  const keys = models ?? model.fallbackModels ?? [];
+  const found = keys.flatMap((key): readonly ModelConfig[] => {
+    if (key === model.key) return [];
+    if (models !== undefined) return [catalogue.authorizeText(context.caller, key)];
+    return catalogue.list(context.caller).filter((each) => each.key === key);
+  });
+  return found.map((each) => ({ model: each, price: pricing.priceAt(each, call.startMs) }));
+}
+
+function isWithin(
+  { input = 0n, output = 0n }: PriceConfig,
+  maxPrice: RoutePreferences["maxPrice"],
+): boolean {
+  if (maxPrice === undefined) return true;
+  const { input: inputMax = input, output: outputMax = output } = maxPrice;
+  return input <= inputMax && output <= outputMax;
+}
+
+function tooExpensive(stages: readonly FallbackModel[]): GatewayError {
+  const sum = ({ price }: FallbackModel): bigint => (price.input ?? 0n) + (price.output ?? 0n);
+  const [cheapest] = stages.toSorted((a, b) => (sum(a) < sum(b) ? -1 : 1));
+  const { input = 0n, output = 0n } = cheapest?.price ?? {};
+  const prices = `${formatUsd(input)} USD for 1,000,000 input tokens and ${formatUsd(output)} USD for output tokens`;
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `max_price is below every route: the cheapest is \`${cheapest?.model.key}\` at ${prices}`,
+    { param: "provider.max_price" },
+  );
 }

@@ -6,12 +6,13 @@ import type { SecretMask } from "../../http/secret-mask.ts";
 import { failureError } from "../upstream-refusal.ts";
 import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/price.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ReplyStream, Chunk } from "./adapter.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Call } from "./call.ts";
+import type { ImageForm } from "../../config/config.ts";
 
 /** Options of {@link StreamReply}. */
 interface StreamReplyOptions<Out> {
@@ -40,6 +41,8 @@ export class StreamReply<Out extends Chunk> {
   #early: Out[] | undefined;
   #earlySize = 0;
   #isEnded = false;
+  /** What was received and not read yet. */
+  #unread: readonly Buffer[] | undefined;
 
   constructor({ call, stream, body, mask }: StreamReplyOptions<Out>) {
     this.#call = call;
@@ -63,6 +66,11 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.textBytes;
   }
 
+  /** The pieces of that text; 0: not counted. */
+  get textPieces(): number {
+    return this.#stream.textPieces ?? 0;
+  }
+
   /** Bytes of an event that is not complete. */
   get unfinishedBytes(): number {
     return this.#stream.unfinishedBytes;
@@ -71,6 +79,11 @@ export class StreamReply<Out extends Chunk> {
   /** Billable units other than tokens so far. */
   get units(): UnitUsage | undefined {
     return this.#stream.units;
+  }
+
+  /** The form of its images, as far as it reports that. */
+  get imageForm(): ImageForm | undefined {
+    return this.#stream.imageForm;
   }
 
   /** Whether the terminal event was sent: the client has the whole reply. */
@@ -118,8 +131,8 @@ export class StreamReply<Out extends Chunk> {
    */
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
-    while (!this.#hasContent() && (await this.#body.ready())) {
-      const out = this.#push();
+    while (!this.#hasContent() && (this.#unread !== undefined || (await this.#body.ready()))) {
+      const out = this.#push(readBytesMin);
       if (out.length === 0) continue;
       this.#keepEarly(out);
       if (isKeepAlive(out)) continue;
@@ -164,17 +177,21 @@ export class StreamReply<Out extends Chunk> {
       this.#call.end(CallEnding.UPSTREAM_FAILED, failureError("reset", undefined));
       return Promise.resolve(false);
     }
-    return this.#body.ready();
+    if (this.#stream.isCutShort) {
+      this.#body.cancel();
+      return Promise.resolve(false);
+    }
+    return this.#unread === undefined ? this.#body.ready() : Promise.resolve(true);
   }
 
-  /** Returns the received piece for the client; empty where no event is complete yet. */
-  take(): Out {
+  /** Returns the received piece for the client; empty where no event is complete yet. @param bytesMax the most to read */
+  take(bytesMax = Number.POSITIVE_INFINITY): Out {
     const early = this.#early?.shift();
     if (early !== undefined) {
       if (this.#early?.length === 0) this.#early = undefined;
       return early;
     }
-    const chunk = this.#push();
+    const chunk = this.#push(bytesMax);
     if (chunk.length > 0) this.#call.answered();
     return chunk;
   }
@@ -203,9 +220,23 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** Converts what came. What reports a failure is in the vendor's words. */
-  #push(): Out {
-    const out = this.#stream.push(this.#body.take());
+  #push(bytesMax: number): Out {
+    const out = this.#stream.push(this.#read(bytesMax));
     return this.#stream.failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+  }
+
+  #read(bytesMax: number): readonly Buffer[] {
+    const pieces = this.#unread ?? this.#body.take();
+    this.#unread = undefined;
+    let bytes = 0;
+    for (const [index, piece] of pieces.entries()) {
+      bytes += piece.length;
+      if (bytes <= bytesMax) continue;
+      const end = piece.length - (bytes - bytesMax);
+      this.#unread = [piece.subarray(end), ...pieces.slice(index + 1)];
+      return [...pieces.slice(0, index), piece.subarray(0, end)];
+    }
+    return pieces;
   }
 
   #end(cut: Cut): void {
@@ -215,6 +246,9 @@ export class StreamReply<Out extends Chunk> {
     this.#body.cancel();
   }
 }
+
+/** A piece of this many bytes is read at once, whatever is held: about 1,000 tokens, or fewer. */
+export const readBytesMin = 4_096;
 
 /** How long events without content are held back, in milliseconds: a vendor that goes on sending them works. */
 const preludeMs = 5_000;
@@ -249,16 +283,19 @@ function masked<Out extends Chunk>(chunk: Out, mask: SecretMask): Out {
  * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
  * @throws HttpFailure where the body was cut
  */
-export async function readCompleteBody(
+export function readCompleteBody(
   { headers, body }: VendorReply,
   isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
-): Promise<Buffer | undefined> {
+): Promise<Buffer> | undefined {
   const type = headers["content-type"] ?? "";
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not requested`);
   if (isStreamed) return undefined;
   if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
-  const whole = await body.whole(replyBytesMax);
+  return body.whole(replyBytesMax).then(requireObject);
+}
+
+function requireObject(whole: Buffer): Buffer {
   if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
     throw unusableReply("a body that is no JSON object");
   }

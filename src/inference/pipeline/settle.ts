@@ -3,21 +3,25 @@
  */
 import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
-import { bytesPerToken } from "../../config/limits.ts";
+import type { ImageForm, PriceConfig } from "../../config/config.ts";
+import { stateWaitMs } from "../../config/limits.ts";
+import { imagePriceOf } from "../../config/price.ts";
+import { withTimeout } from "../../core/async.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import { withinRequest } from "../metering.ts";
+import { type StoppedText, withinRequest } from "../metering.ts";
+import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
-import type { Chunk } from "./adapter.ts";
+import type { Chunk, PlannedRoute } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
-import { clampToLimits, markOverrun } from "./overrun.ts";
-import type { HoldMonitor } from "./hold-monitor.ts";
+import { outOfBalance } from "./failures.ts";
+import { clampToBalance, type HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
-import { average } from "../routing/targets.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
 /** A call with the results of the phases that it reached; at least admitted. */
@@ -59,7 +63,7 @@ export async function settle<Out extends Chunk>(
   { connection, delivery }: CallEnd,
 ): Promise<void> {
   const { call, request, deps } = reached;
-  connection.close();
+  connection.close(deliveredOf(reached.reply).usage);
   if (reached.reply?.kind === "stream")
     measurePace(call, reached.reply.stream.textBytes, connection);
   const { monitor, isDone } = delivery;
@@ -80,12 +84,14 @@ export async function settle<Out extends Chunk>(
   }
   // A charge that the reply reports, or that the stop of a reply has decided, is final.
   if (monitor?.isUsedUp !== true && !delivery.isCostReported) {
-    await chargeAtEnd(reached, connection);
+    const charging = chargeAtEnd(reached, connection);
+    if (charging !== undefined) await charging;
     if (delivery.isWithheld) {
       call.isCharged = false;
       call.costNanos = 0n;
     }
-    await clampToLimits(reached);
+    if (isLimited(call)) await clampToHold(reached);
+    else if (call.ending === CallEnding.CLIENT_GONE) await growToCharge(reached);
   }
   markOverrun(reached);
   reportCall(call, deps);
@@ -108,57 +114,92 @@ function isHeld<Out extends Chunk>(reached: Reached<Out>): reached is Reached<Ou
   return reached.plan !== undefined;
 }
 
-/** Sets the final usage and cost of a call. */
-export async function chargeAtEnd<Out extends Chunk>(
+/** Sets the final usage and cost of a call; at once where the vendor reported its usage. */
+export function chargeAtEnd<Out extends Chunk>(
   chargeable: Chargeable<Out>,
   connection: Connection,
-): Promise<void> {
+): Promise<void> | undefined {
   const isInputOwed = chargeable.call.ending === CallEnding.CLIENT_GONE && connection.isAccepted;
-  const estimated = await estimate(chargeable, { connection, isInputOwed });
-  chargeToDate(chargeable, { estimated, isInputOwed });
+  const asked = connection.asked ?? chargeable.planned;
+  // An operator that stops vendors at once accepts that estimates can be below their bills.
+  const isCautious = isInputOwed && asked !== undefined && asked.detachedReadMs > 0;
+  const estimating = estimate(chargeable, { connection, isInputOwed, isCautious });
+  const owed = withVendor(chargeable, isInputOwed ? connection.asked : undefined);
+  if (estimating !== undefined) {
+    return estimating.then((estimated) =>
+      chargeToDate(owed, { estimated, isInputOwed, isCautious }),
+    );
+  }
+  chargeToDate(owed, isInputOwed ? { isInputOwed, isCautious } : undefined);
+  return undefined;
+}
+
+/** A vendor that was stopped before its answer charges the input too. */
+function withVendor<Out extends Chunk>(
+  chargeable: Chargeable<Out>,
+  asked: PlannedRoute | undefined,
+): Chargeable<Out> {
+  if (asked === undefined || chargeable.planned !== undefined) return chargeable;
+  return { ...chargeable, planned: asked };
 }
 
 /** Estimates the usage where the vendor reported none; `undefined`: it did, or nothing is charged. */
-async function estimate<Out extends Chunk>(
+function estimate<Out extends Chunk>(
   { tokens, reply, routes }: Chargeable<Out>,
-  { connection, isInputOwed }: { readonly connection: Connection; readonly isInputOwed: boolean },
-): Promise<Estimate | undefined> {
+  { connection, isInputOwed, isCautious }: EstimateOptions,
+): Promise<Estimate> | undefined {
   const hasContent = reply !== undefined && reply.kind !== "refusal";
   if (!hasContent && !isInputOwed) return undefined;
   const { usage: reported, estimated } = deliveredOf(reply);
-  if (reported !== undefined || estimated !== undefined) return undefined;
-  const vendorModel = (connection.planned ?? routes[0])?.route.model;
+  // The end of a reply that its client does not get reports nothing.
+  if (reported !== undefined || (estimated !== undefined && !isInputOwed)) return undefined;
+  const vendorModel = (connection.asked ?? routes[0])?.route.model;
   const body = reply?.kind === "whole" ? reply.body : undefined;
-  return tokens.estimate({ reported, vendorModel, reply: body });
+  return tokens.estimate({ reported, vendorModel, reply: body, isCautious });
 }
+
+interface EstimateOptions {
+  readonly connection: Connection;
+  readonly isInputOwed: boolean;
+  /** Whether the estimate is rather too high than too low. */
+  readonly isCautious: boolean;
+}
+
+interface ChargeOptions {
+  readonly estimated?: Estimate | undefined;
+  readonly isInputOwed?: boolean;
+  readonly isCautious?: boolean;
+}
+
+const noOptions: ChargeOptions = {};
 
 /**
  * Updates usage and cost of a call to what it consumed so far; may be repeated while it runs. The vendor's cost is set
  * even where the customer is not charged.
  *
  * @param options `estimated`: the gateway's own figures; default: the size of the request. `isInputOwed`: see
- * {@link Delivered}; default false
+ * {@link Delivered}; `isCautious`: see {@link EstimateOptions}; both are false by default
  */
 export function chargeToDate<Out extends Chunk>(
-  { call, request, price, tokens, plan, planned, first, reply, deps: { pricing } }: Chargeable<Out>,
-  {
-    estimated,
-    isInputOwed = false,
-  }: { estimated?: Estimate | undefined; isInputOwed?: boolean } = {},
+  chargeable: Chargeable<Out>,
+  { estimated, isInputOwed = false, isCautious = false }: ChargeOptions = noOptions,
 ): void {
+  const { call, request, tokens, plan, planned, first, reply, deps } = chargeable;
+  const { pricing } = deps;
   const delivered = deliveredOf(reply);
-  const { usage: reported, textBytes: allBytes, units, isComplete } = delivered;
-  // Whoever disconnects keeps the vendor from counting: the estimate stays within the limit of the request, for some
-  // tokens have many more bytes than are assumed.
-  const isUncounted = call.ending === CallEnding.CLIENT_GONE && reported === undefined;
-  const isBounded = isUncounted && estimated !== undefined && plan.maxTokens > 0;
-  const textBytes = isBounded ? Math.min(allBytes, plan.maxTokens * bytesPerToken) : allBytes;
+  const { usage: reported, textBytes, units, isComplete } = delivered;
+  const form = delivered.imageForm && { ...request.text.imageForm, ...delivered.imageForm };
+  const price = form === undefined ? chargeable.price : priceOfMade(chargeable, form);
   const metered = request.meter({
     reported,
     told: call.ending === CallEnding.CLIENT_GONE ? undefined : delivered.estimated,
     ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
     textBytes,
+    stopped: isInputOwed
+      ? stoppedText(reply, { isCautious, maxTokens: plan.maxTokens })
+      : undefined,
     units,
+    price,
     isComplete: isComplete || call.ending === CallEnding.COMPLETED,
     isTextRequested: request.text.maxOutputTokens !== 0,
     isInputOwed,
@@ -168,19 +209,42 @@ export function chargeToDate<Out extends Chunk>(
   call.units = metered.units;
   call.usageSource = metered.source;
   call.isCharged = metered.isCharged && used !== undefined;
-  const usage = call.usage && { ...call.usage, ...metered.units };
+  const usage = call.usage && (metered.units ? { ...call.usage, ...metered.units } : call.usage);
   call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
   // The vendor charges all that it ran, asked or not.
+  if (planned?.route.costs === undefined) return;
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
-  call.vendorCostNanos = ran && planned && pricing.vendorCost(planned.route, ran, call.startMs);
+  const made = form ?? request.text.imageForm;
+  call.vendorCostNanos = ran && pricing.vendorCost(planned.route, ran, call.startMs, made);
+}
+
+/** The price of the images that were made, where the vendor chose their size or quality. Never above that of the hold. */
+function priceOfMade<Out extends Chunk>(
+  { call, price, imagePrices, planned, deps: { pricing } }: Chargeable<Out>,
+  form: ImageForm,
+): PriceConfig {
+  if (imagePrices === undefined || planned?.fallback !== undefined) return price;
+  const made = imagePriceOf(imagePrices, form);
+  if (made === undefined || (made.image ?? 0n) >= (price.image ?? 0n)) return price;
+  call.priceVersion = pricing.version(made);
+  return made;
+}
+
+/** The text of a stream whose client disconnected. */
+function stoppedText<Out extends Chunk>(
+  reply: Reply<Out> | undefined,
+  { isCautious, maxTokens }: { readonly isCautious: boolean; readonly maxTokens: number },
+): StoppedText {
+  const pieces = reply?.kind === "stream" ? reply.stream.textPieces : 0;
+  return { isCautious, pieces, maxTokens: maxTokens > 0 ? maxTokens : Number.POSITIVE_INFINITY };
 }
 
 /** The part of a reply that was delivered. */
 function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
   if (reply?.kind === "stream") return reply.stream;
   if (reply?.kind === "whole") {
-    const { usage, estimated, textBytes, units } = reply.whole;
-    return { usage, estimated, textBytes, units, isComplete: true };
+    const { usage, estimated, textBytes, units, imageForm } = reply.whole;
+    return { usage, estimated, textBytes, units, imageForm, isComplete: true };
   }
   return nothing;
 }
@@ -190,6 +254,7 @@ const nothing = {
   estimated: undefined,
   textBytes: 0,
   units: undefined,
+  imageForm: undefined,
   isComplete: false,
 } as const;
 
@@ -268,4 +333,110 @@ export function logFailure(call: Call, error: GatewayError, log: Logger): void {
 export function logStoreFailure({ start }: Call, error: unknown, log: Logger): void {
   const fields = { requestId: start.requestId, callId: start.id, err: error };
   log.warn(fields, "a reply could not be stored: later requests cannot refer to it");
+}
+
+// Handles replies that cost more than their hold (R-MON-12), from vendors that ignore the output limit.
+
+/** Output tokens beyond the limit that do not count as an overrun: some vendors count the tokens that end a reply. */
+const toleranceTokens = 16;
+
+/**
+ * Ensures that a complete reply can be paid for before it is delivered: where it costs more than hold and slack, the
+ * hold grows. A reply that the hold cannot cover is not delivered, and nothing is charged.
+ *
+ * @param costNanos the cost of the reply
+ * @throws GatewayError INSUFFICIENT_BALANCE
+ */
+export async function coverReply<Out extends Chunk>(
+  { call, plan, deps }: Held<Out>,
+  costNanos: bigint,
+): Promise<void> {
+  if (costNanos <= (call.heldNanos ?? 0n) + plan.slackNanos) return;
+  const heldNanos = await withTimeout(stateWaitMs, growHold({ call, deps }, costNanos));
+  if (costNanos <= heldNanos + plan.slackNanos) return;
+  const error = outOfBalance(heldNanos);
+  call.end(CallEnding.OUT_OF_BALANCE, error);
+  throw error;
+}
+
+/** Whether the key's spend limit or budgets bind a call: its charge must then stay within its hold. The ledger itself
+ * keeps a charge within the account's balance. So must what is only estimated because the client disconnected. */
+function isLimited({ isBudgeted, start, ending, usageSource }: Call): boolean {
+  const isGuessed = ending === CallEnding.CLIENT_GONE && usageSource === UsageSource.ESTIMATED;
+  return isBudgeted || start.keyLimitNanos !== undefined || isGuessed;
+}
+
+/** Grows the hold of a client that disconnected to the charge: hidden reasoning is in the vendor's report only. */
+async function growToCharge<Out extends Chunk>(held: Held<Out>): Promise<void> {
+  const { costNanos, heldNanos = 0n } = held.call;
+  if (costNanos > heldNanos) await growInTime(held, costNanos);
+}
+
+/** Keeps a charge within what can be held for it: the hold grows, and what it still does not cover is not charged. */
+export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<void> {
+  const { call, price, deps } = held;
+  const { usage, costNanos, units, discountBp } = call;
+  if (usage === undefined) return;
+  if (costNanos <= (call.heldNanos ?? 0n)) return;
+  const heldNanos = await growInTime(held, costNanos);
+  if (costNanos <= heldNanos) return;
+  const costOf = (part: Usage): bigint =>
+    deps.pricing.cost(price, { ...part, ...units }, discountBp);
+  call.usage = clampToBalance(usage, heldNanos, costOf);
+  call.costNanos = costOf(call.usage);
+}
+
+/**
+ * Grows a hold as far as the ledger says in time. A settlement must not wait for a database that is away: it goes to the
+ * journal then, with the charge that is held. An extension that is granted later is released by the settlement.
+ */
+async function growInTime<Out extends Chunk>(
+  held: Held<Out>,
+  amountNanos: bigint,
+): Promise<bigint> {
+  const beforeNanos = held.call.heldNanos ?? 0n;
+  return withTimeout(stateWaitMs, growHold(held, amountNanos)).catch(() => beforeNanos);
+}
+
+/** No tokenizer has longer tokens, in bytes of text: o200k_base has one of 128 spaces. */
+const tokenBytesMax = 128;
+
+/**
+ * Marks the route of a reply that exceeds the output limit of its request. That is proven by the vendor's own count, or
+ * by more text than so many tokens can be. By an estimate, a client that asks for long lines of dashes (64 bytes a token)
+ * and disconnects would mark it for everybody.
+ */
+function markOverrun<Out extends Chunk>({
+  call,
+  request,
+  planned,
+  reply,
+  deps,
+}: Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>): void {
+  const { maxOutputTokens, choices } = request.text;
+  if (!maxOutputTokens || planned === undefined || reply === undefined) return;
+  if (reply.kind === "refusal") return;
+  const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
+  const outputTokens = Math.max(reported?.outputTokens ?? 0, Math.ceil(textBytes / tokenBytesMax));
+  const limitTokens = maxOutputTokens * choices;
+  if (outputTokens <= limitTokens + toleranceTokens) return;
+  deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
+}
+
+/** Grows the hold of a call. @returns the new hold, in nano-USD */
+async function growHold<Out extends Chunk>(
+  { call, deps }: Pick<Held<Out>, "call" | "deps">,
+  amountNanos: bigint,
+): Promise<bigint> {
+  const { id, accountId, heldNanos = 0n } = call;
+  if (amountNanos <= heldNanos) return heldNanos;
+  const { heldNanos: extendedNanos, closed } = await deps.ledger.extend({
+    id,
+    accountId,
+    amountNanos,
+  });
+  // Another process took this one for dead and settled the hold: the final charge corrects that.
+  if (closed === true) return amountNanos;
+  call.heldNanos = extendedNanos > heldNanos ? extendedNanos : heldNanos;
+  return call.heldNanos;
 }

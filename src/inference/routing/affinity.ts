@@ -18,12 +18,19 @@ const stayMs = 3_600_000;
 /** The most conversations that a process remembers; the least recently used are forgotten. */
 const conversationsMax = 100_000;
 
+/** How often a conversation that stays is told to other processes again, in milliseconds. */
+const retellMs = stayMs / 2;
+
 interface Stay extends Binding {
   readonly untilMs: number;
+  /** When other processes are told again. */
+  readonly retellAtMs: number;
 }
 
 /** The conversations of a process. */
 export class Affinity {
+  /** Called with each conversation that came or moved here, and again while it stays. Default: nothing. */
+  onBind: ((key: string, route: RouteTarget, credential: CredentialTarget) => void) | undefined;
   readonly #stays = new Map<string, Stay>();
   readonly #clock: () => number;
 
@@ -58,9 +65,27 @@ export class Affinity {
 
   /** Records that a request of the conversation was served there. */
   bind(key: string, route: RouteTarget, credential: CredentialTarget): void {
+    const before = this.#stays.get(key);
+    const isSame = before?.route === route && before.credential === credential;
+    const nowMs = this.#clock();
+    const isTold = isSame && nowMs < before.retellAtMs;
+    this.#keep(key, {
+      route,
+      credential,
+      retellAtMs: isTold ? before.retellAtMs : nowMs + retellMs,
+    });
+    if (!isTold) this.onBind?.(key, route, credential);
+  }
+
+  /** Takes over where another process served a request of the conversation. */
+  adopt(key: string, route: RouteTarget, credential: CredentialTarget): void {
+    this.#keep(key, { route, credential, retellAtMs: this.#clock() + retellMs });
+  }
+
+  #keep(key: string, stay: Omit<Stay, "untilMs">): void {
     // The newest are last.
     this.#stays.delete(key);
-    this.#stays.set(key, { route, credential, untilMs: this.#clock() + stayMs });
+    this.#stays.set(key, { ...stay, untilMs: this.#clock() + stayMs });
     if (this.#stays.size <= conversationsMax) return;
     const [oldest] = this.#stays.keys();
     if (oldest !== undefined) this.#stays.delete(oldest);

@@ -6,6 +6,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { Listener } from "../../db/listener.ts";
 import { cooldownGrowthMax, type AttemptFailure } from "./breaker.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
 
 /** The names of what a breaker protects; empty: it protects all of them. */
 export interface BreakerKey {
@@ -25,7 +26,7 @@ export interface StoredBreaker extends BreakerKey {
 export interface BreakerStoreOptions {
   readonly pool: Pick<Pool, "query">;
   /** The database URL. It contains a password: never log it. */
-  readonly url: string;
+  readonly url: DatabaseAddress;
   readonly log: Logger;
   /** Called with all open breakers when any of them changed, in any process. */
   readonly onChange: (open: readonly StoredBreaker[]) => void;

@@ -11,6 +11,7 @@ import type { BreakerConfig } from "../../config/config.ts";
  * - `model`: the vendor does not have the route's model.
  * - `rate_limit`: 429.
  * - `overloaded`: the limit of calls in flight of this gateway; the vendor was not asked.
+ * - `limited`: the limits of the credential in this gateway; the vendor was not asked.
  * - `context`: the request is too long for the route.
  */
 export type AttemptFailure =
@@ -21,13 +22,15 @@ export type AttemptFailure =
   | "model"
   | "rate_limit"
   | "overloaded"
+  | "limited"
   | "context";
 
 /** Failures in a row that open a breaker, where fewer than the configured number do. */
 const silencesMax = 3;
 
-/** The longest cooldown, in multiples of the configured one. */
-export const cooldownGrowthMax = 32;
+/** The longest cooldown, in multiples of the configured one: with the default of 10 s and its jitter, a vendor that has
+ * recovered is used again within half a minute, also where calls are rare. Four times the cooldown took up to 48 s. */
+export const cooldownGrowthMax = 2;
 
 /** An open breaker, as all processes share it. Times in milliseconds of the process's own clock. */
 export interface OpenState {
@@ -108,4 +111,84 @@ export class Breaker {
 function neededFor(failure: AttemptFailure, failures: number): number {
   if (failure === "credential" || failure === "model") return 1;
   return failure === "silence" ? Math.min(silencesMax, failures) : failures;
+}
+
+// Counts attempts of a route or credential: outcomes, and times to the first content.
+
+/** Upper bounds of the times to first content, in milliseconds: each 1.5 times the one before, from 10 ms to 20 min. */
+const latencyBoundsMs: readonly number[] = Array.from({ length: 30 }, (_, index) =>
+  Math.round(10 * 1.5 ** index),
+);
+
+/** The attempts in a span of time. */
+export interface AttemptCounts {
+  attempts: number;
+  failures: number;
+  /** Successes by {@link latencyBoundsMs}; one more for longer ones. */
+  latencies: number[];
+}
+
+/** The last failure. */
+interface LastFailure {
+  /** In milliseconds since 1970. */
+  readonly atMs: number;
+  /** The label of metrics, or a text for operators, without any text of the vendor. */
+  readonly what: string;
+}
+
+/** Counts of the current minute, and the last outcomes of this process. */
+export class HealthCounts {
+  lastFailure: LastFailure | undefined;
+  lastSuccess: { readonly atMs: number; readonly durationMs: number } | undefined;
+  /** Of the minute since the last {@link restart}. */
+  counts = emptyCounts();
+
+  answered(durationMs: number): void {
+    const { counts } = this;
+    counts.attempts++;
+    const bucket = bucketOf(durationMs);
+    counts.latencies[bucket] = (counts.latencies[bucket] ?? 0) + 1;
+    this.lastSuccess = { atMs: Date.now(), durationMs };
+  }
+
+  failed(what: string): void {
+    this.counts.attempts++;
+    this.counts.failures++;
+    this.lastFailure = { atMs: Date.now(), what };
+  }
+
+  /** Begins another minute. */
+  restart(): void {
+    if (this.counts.attempts > 0) this.counts = emptyCounts();
+  }
+}
+
+export function emptyCounts(): AttemptCounts {
+  return {
+    attempts: 0,
+    failures: 0,
+    latencies: Array.from({ length: latencyBoundsMs.length + 1 }, () => 0),
+  };
+}
+
+function bucketOf(durationMs: number): number {
+  let index = 0;
+  for (const bound of latencyBoundsMs) {
+    if (durationMs <= bound) return index;
+    index++;
+  }
+  return index;
+}
+
+/** A percentile of the times to first content in milliseconds, as the upper bound of its bucket; `undefined`: no success.
+ * @param part for example 0.95 */
+export function latencyPercentile(
+  { latencies }: Pick<AttemptCounts, "latencies">,
+  part: number,
+): number | undefined {
+  const total = latencies.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return undefined;
+  let left = Math.ceil(total * part);
+  const index = latencies.findIndex((count) => (left -= count) <= 0);
+  return latencyBoundsMs[index] ?? latencyBoundsMs.at(-1);
 }

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { singleFlight } from "../../core/async.ts";
 import { newId } from "../../core/uuid.ts";
 import type { BreakerKey } from "./breaker-store.ts";
-import { type AttemptCounts, emptyCounts } from "./health.ts";
+import { type AttemptCounts, emptyCounts } from "./breaker.ts";
 import type { Target, Targets } from "./targets.ts";
 
 /** How often the counts are written, in milliseconds. */

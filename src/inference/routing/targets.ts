@@ -1,14 +1,40 @@
-/** What attempts go to: routes and credentials, each with its breaker, its calls in flight and its health. */
+/** What attempts go to: routes and credentials, each with its breaker, its calls in flight, its health and its retries. */
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { RouteConfig, VendorConfig } from "../../config/config.ts";
 import { breakerDefault } from "../../config/routing.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
-import { type AttemptFailure, Breaker, type BreakerState } from "./breaker.ts";
+import { type AttemptFailure, Breaker, type BreakerState, HealthCounts } from "./breaker.ts";
 import { type BreakerKey, BreakerStore, type StoredBreaker } from "./breaker-store.ts";
-import { HealthCounts } from "./health.ts";
-import { RetryBudget } from "./retry-budget.ts";
+import type { LimitSubject } from "../limits/limiter.ts";
+import type { VendorQuota } from "./vendor-quota.ts";
+import type { DatabaseAddress } from "../../db/servers.ts";
+
+/** Retries for each call: a fifth. */
+const share = 0.2;
+
+/** Retries that a vendor with few calls has in any case, and the most that a quiet time saves up beside them. */
+const reserve = 10;
+const savedMax = 100;
+
+/** The retries that a vendor may get, so that they cannot multiply the load on one that is failing: 20 % of its calls, and
+ * {@link reserve}. */
+export class RetryBudget {
+  #left = reserve;
+
+  /** Counts a call that this vendor gets for the first time. */
+  onCall(): void {
+    if (this.#left < savedMax) this.#left += share;
+  }
+
+  /** Takes one retry. Returns whether there was one. */
+  take(): boolean {
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}
 
 /** A vendor, opened once for each of its credentials. */
 export interface OpenVendor {
@@ -42,15 +68,23 @@ export class CredentialTarget extends Target {
   readonly client: Vendor;
   readonly priority: number;
   readonly weight: number;
+  /** The operator's limits of it; `undefined`: none. */
+  readonly limits: LimitSubject | undefined;
 
   constructor(client: Vendor, { name, breaker, credentials = [] }: VendorConfig, index: number) {
     super(new Breaker(breaker ?? breakerDefault));
-    const { name: credential = "none", priority = 0, weight = 1 } = credentials[index] ?? {};
+    const {
+      name: credential = "none",
+      priority = 0,
+      weight = 1,
+      limits,
+    } = credentials[index] ?? {};
     this.client = client;
     this.vendor = name;
     this.credential = credential;
     this.priority = priority;
     this.weight = weight;
+    this.limits = limits && { name: `c${name} ${credential}`, kind: "credential", limits };
   }
 }
 
@@ -88,6 +122,8 @@ export class RouteTarget extends Target {
   readonly owner: VendorTarget;
   /** Until when each credential is not asked for this route, in milliseconds, because the vendor said so (429). */
   readonly pausedUntilMs = new Map<CredentialTarget, number>();
+  /** What the vendor still takes with each credential, where its replies say so. */
+  readonly quotas = new Map<CredentialTarget, VendorQuota>();
 
   constructor(owner: VendorTarget, { vendor, model }: Pick<RouteConfig, "vendor" | "model">) {
     super(new Breaker(owner.config.breaker ?? breakerDefault));
@@ -102,7 +138,9 @@ export interface TargetsOptions {
   readonly vendors: ReadonlyMap<string, OpenVendor>;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly shared?: { readonly pool: Pick<Pool, "query">; readonly url: string } | undefined;
+  readonly shared?:
+    | { readonly pool: Pick<Pool, "query">; readonly url: DatabaseAddress }
+    | undefined;
   /** A monotonic clock in milliseconds. Default `performance.now`. */
   readonly clock?: (() => number) | undefined;
 }
@@ -141,7 +179,7 @@ export class Targets {
   of(route: RouteConfig): RouteTarget | undefined {
     const known = this.#byConfig.get(route);
     if (known !== undefined) return known;
-    const target = this.#named(route.vendor, route.model);
+    const target = this.named(route);
     if (target !== undefined) this.#byConfig.set(route, target);
     return target;
   }
@@ -192,7 +230,8 @@ export class Targets {
     return { config, credentials, retries: new RetryBudget(), inFlight: 0 };
   }
 
-  #named(vendor: string, model: string): RouteTarget | undefined {
+  /** The target of a vendor's model; `undefined`: its vendor is not open. */
+  named({ vendor, model }: Pick<RouteConfig, "vendor" | "model">): RouteTarget | undefined {
     const owner = this.#vendors.get(vendor);
     if (owner === undefined) return undefined;
     const key = `${vendor} ${model}`;
@@ -227,7 +266,7 @@ export class Targets {
   }
 
   #find({ vendor, model, credential }: BreakerKey): Target | undefined {
-    if (credential === "") return this.#named(vendor, model);
+    if (credential === "") return this.named({ vendor, model });
     const owner = this.#vendors.get(vendor);
     return owner?.credentials.find((each) => each.credential === credential);
   }

@@ -6,7 +6,7 @@ import type {
   StreamResponseResponseSchema,
   ResponseService,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { type Caller, callerKey } from "../../core/caller.ts";
+import { admitCaller, type Caller, callerKey } from "../../core/caller.ts";
 import type { JsonRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import {
@@ -16,7 +16,6 @@ import {
   requireStreamed,
 } from "../background/event-log.ts";
 import { streamHeaders } from "../background/submit.ts";
-import { admitCaller } from "../../core/access.ts";
 import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
 import { itemId, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";

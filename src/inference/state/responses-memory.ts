@@ -4,7 +4,7 @@ import { asBuffer } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { applyEdits } from "../../dialect/body-members.ts";
 import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
-import { ObjectScan, quote } from "../../dialect/json/object-scan.ts";
+import { ObjectScan, quote } from "../../dialect/json/scan.ts";
 import { sliceText, type Outline } from "../../dialect/json/outline.ts";
 import {
   countAt,

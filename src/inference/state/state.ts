@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { storedEventsTtlMs, storedResponseTtlMs } from "../../config/limits.ts";
 import type { Metrics } from "../../core/metrics.ts";
-import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
+import { periodic, type PeriodicJobs } from "../../core/async.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
 import { createEventLog, type EventLog } from "../background/event-log.ts";
 import { createBackgroundStore, type BackgroundStore } from "../background/store.ts";

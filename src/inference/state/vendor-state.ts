@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import { jsonDepthMax, replyBytesMax } from "../../config/limits.ts";
 import { type Member, scanObject } from "../../dialect/json/outline.ts";
-import { JsonScanError } from "../../dialect/json/string-scan.ts";
+import { JsonScanError } from "../../dialect/json/scan.ts";
 import { Splicer } from "../../dialect/json/splice.ts";
 import { GatewayError, ErrorCode } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";

@@ -10,7 +10,7 @@ import {
   countRestMs,
   countTimeoutMs,
 } from "../../config/limits.ts";
-import { currentAccountContext } from "../../core/account-context.ts";
+import { currentAccountContext } from "../../core/caller.ts";
 import type { Encoding } from "./family.ts";
 
 /** A text to count. */

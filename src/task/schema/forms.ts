@@ -2,7 +2,12 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { requestSize, scanSize, mediaTokens } from "../../inference/tokens/request-size.ts";
+import {
+  boundOf,
+  requestSize,
+  scanSize,
+  mediaTokens,
+} from "../../inference/tokens/request-tokens.ts";
 import type { TaskUnits } from "../../vendor/task.ts";
 import {
   common,
@@ -181,7 +186,7 @@ export function textUnits(
   const perImage = mediaTokens({ kind: "image", bytes: undefined }).bound;
   const size = scanSize(Buffer.from(JSON.stringify(rest)));
   return {
-    inputTokens: requestSize(size).bound + named * perImage,
+    inputTokens: boundOf(requestSize(size)) + named * perImage,
     // A video has a track of audio.
     hasAudioInput: size.media.some(({ kind }) => kind === "audio" || kind === "video"),
     outputTokens: typeof maxTokens === "number" ? maxTokens : maxOutputTokens,

@@ -36,6 +36,8 @@ export interface TaskSchemas {
 interface TaskSchemasOptions {
   /** How the vendor of a route runs tasks; `undefined`: it does not. */
   readonly tasksOf: (route: RouteConfig) => VendorTasks | undefined;
+  /** Whether the vendor of a route takes TEXT tasks: some have texts in their native API only. Default: all do. */
+  readonly takesText?: (route: RouteConfig) => boolean;
   /** Hosts of files that need not be public. Default: none. */
   readonly allowHosts?: readonly string[];
 }
@@ -54,6 +56,8 @@ export function createTaskSchemas(options: TaskSchemasOptions): TaskSchemas {
 
 function createTaskModel(model: ModelConfig, options: TaskSchemasOptions): TaskModel {
   const { type } = model;
+  const { takesText = () => true } = options;
+  if (type === ModelType.TEXT && !model.routes.some(takesText)) throw notATask(model);
   const vendor = type === ModelType.TEXT ? undefined : vendorOf(model, options);
   const base = baseSchema(model);
   if (!isTaskType(type) || base === undefined) throw notATask(model);

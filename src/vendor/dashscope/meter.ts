@@ -2,7 +2,7 @@
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { countAt, isRecord, parseRecord, recordAt } from "../../dialect/json/value.ts";
-import { ObjectScan, openBrace, quote } from "../../dialect/json/object-scan.ts";
+import { ObjectScan, openBrace, quote } from "../../dialect/json/scan.ts";
 import type { NativeMeter } from "../native.ts";
 
 /**

@@ -2,9 +2,15 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import { checkSwitches, FeatureUse } from "../../dialect/billed-features.ts";
+import {
+  checkModalities,
+  checkSwitches,
+  FeatureUse,
+  refuseUnpriced,
+} from "../../dialect/billed-features.ts";
 import { refuseStored } from "../../dialect/guard.ts";
-import { isRecord } from "../../dialect/json/value.ts";
+import { isRecord, recordsAt } from "../../dialect/json/value.ts";
+import { invalid } from "../../core/validation.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { DashscopeMeter } from "./meter.ts";
 import {
@@ -105,7 +111,7 @@ const routes: readonly NativeRoute[] = [
     method: "POST",
     path: new RegExp(`^${services}/embeddings/text-embedding/text-embedding$`),
     model: inModel,
-    types: [ModelType.TEXT],
+    types: [ModelType.TEXT, ModelType.EMBEDDING],
     limits: embedLimits,
     reply: () => "whole",
     meter,
@@ -152,13 +158,18 @@ function isAsynchronous({ headers }: NativeRequest): boolean {
 function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   const parameters = synchronous(request);
   refuseFiles(request);
+  checkMedia(request);
+  // Its replies report none of these apart, so no price unit can count them.
+  const use = new FeatureUse({});
+  checkModalities(parameters["modalities"], "parameters.modalities", use);
+  if (parameters["audio"] != null) use.use("audio_output", "parameters.audio", "audio");
   checkSwitches(
     parameters,
     [
       ["enable_search", "tools.web_search"],
       ["enable_code_interpreter", "tools.code_execution"],
     ],
-    new FeatureUse({}),
+    use,
   );
   const most = countOf(parameters, "max_tokens");
   const choices = countOf(parameters, "n") ?? 1;
@@ -175,6 +186,19 @@ function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
 function refuseFiles(request: NativeRequest): void {
   if (!request.mentions("content", "text").some((text) => /^\s*fileid:/i.test(text))) return;
   throw refuseStored("input.messages", "send the text itself");
+}
+
+/** Refuses audio, whose tokens replies do not report apart, and videos as lists of frames, whose tokens have no bound. */
+function checkMedia(request: NativeRequest): void {
+  const input = request.member("input");
+  for (const message of recordsAt(isRecord(input) ? input : {}, "messages")) {
+    for (const part of recordsAt(message, "content")) {
+      if (part["audio"] != null) throw refuseUnpriced("input.messages", "audio", "audio_input");
+      if (part["video"] == null || typeof part["video"] === "string") continue;
+      const text = '"video" must be one address: the tokens of a list of frames have no bound';
+      throw invalid("input.messages", text);
+    }
+  }
 }
 
 function embedLimits(request: NativeRequest): NativeLimits {

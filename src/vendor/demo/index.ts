@@ -1,22 +1,36 @@
 /**
  * A vendor inside the gateway, so that the first call works before any other is configured. Honest and
  * deterministic: it says that it is no AI and repeats what it was told. Models: `chat` streams at a
- * human pace, `instant` as fast as it can; `image`, `audio` and `slow` run tasks.
+ * human pace, `instant` as fast as it can; `image`, `audio` and `slow` run tasks; `embedding`, `rerank` and
+ * `moderation` do what they are named after.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { type CancelSignal, toAbortSignal } from "../../core/cancel-signal.ts";
 import type { VendorConfig } from "../../config/config.ts";
+import { type CancelSignal, toAbortSignal } from "../../core/cancel-signal.ts";
+import type { JsonRecord } from "../../dialect/json/value.ts";
 import { HttpFailure } from "../../http/failure.ts";
-import { createDemoTasks } from "./tasks.ts";
-import { type DemoReply, DemoRequestError, replyTo } from "./text.ts";
-import type { Vendor, VendorCall, VendorKind } from "../vendor.ts";
+import { rerankDialects } from "../http-vendor.ts";
+import { bodyText, jsonReply } from "../operation-form.ts";
 import type { VendorBody, VendorReply } from "../reply.ts";
+import type { Vendor, VendorCall, VendorKind, VendorOperation } from "../vendor.ts";
+import { editImages, speak, transcribe } from "./media.ts";
+import { complete, embed, moderate, rerank } from "./operations.ts";
+import { answered, readBody } from "./request.ts";
+import { createDemoTasks } from "./tasks.ts";
+import { replyTo } from "./text.ts";
 
 export const demo: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
-  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO],
+  modelTypes: [
+    ModelType.TEXT,
+    ModelType.IMAGE,
+    ModelType.AUDIO,
+    ModelType.EMBEDDING,
+    ModelType.RERANK,
+    ModelType.MODERATION,
+  ],
   needsBaseUrl: false,
   needsApiKey: false,
   create,
@@ -30,51 +44,56 @@ function create(config: VendorConfig): Vendor {
   return {
     name: config.name,
     dialects: new Set(demo.dialects),
-    exchange: (call) => Promise.resolve(exchange(call)),
+    exchange: (call) => answer(call, () => generated(call)),
+    embed: operation((call) => jsonReply(embed(readBody(bodyText(call))))),
+    rerank: operation((call) => jsonReply(rerank(readBody(bodyText(call)))), rerankDialects),
+    moderate: operation((call) => jsonReply(moderate(readBody(bodyText(call))))),
+    complete: operation(completed),
+    speak: operation(speak),
+    transcribe: operation(transcribe),
+    translate: operation(transcribe),
+    editImages: operation(editImages),
+    varyImages: operation(editImages),
     tasks,
     close: () => tasks.close(),
   };
 }
 
-function exchange(call: VendorCall): VendorReply {
-  let reply: DemoReply;
-  try {
-    reply = replyTo(textOf(call));
-  } catch (error) {
-    if (!(error instanceof DemoRequestError)) throw error;
-    const body = {
-      error: {
-        message: error.message,
-        type: "invalid_request_error",
-        param: error.param,
-        code: error.code,
-      },
-    };
-    return answer(error.status, "application/json", once(body));
-  }
-  call.signal.onSent?.();
+type Answer = (call: VendorCall) => VendorReply | Promise<VendorReply>;
+
+function operation(send: Answer, dialects: readonly Dialect[] = demo.dialects): VendorOperation {
+  return { dialects: new Set(dialects), send: (call) => answer(call, () => send(call)) };
+}
+
+async function answer(
+  call: VendorCall,
+  send: () => VendorReply | Promise<VendorReply>,
+): Promise<VendorReply> {
+  const reply = await answered(send);
+  if (reply.status === 200) call.signal.onSent?.();
+  return reply;
+}
+
+function generated(call: VendorCall): VendorReply {
+  const reply = replyTo(bodyText(call));
   const delayMs = reply.model === "chat" ? paceMs : 0;
   return reply.stream
-    ? answer(200, "text/event-stream", events(reply, delayMs, call.signal))
-    : answer(200, "application/json", once(reply.whole()));
+    ? streamed(events(reply.chunks(), delayMs, call.signal))
+    : jsonReply(reply.whole());
 }
 
-function textOf({ body }: VendorCall): string {
-  if ("open" in body) throw new TypeError("the demo vendor takes no forms");
-  return Buffer.concat(body).toString("utf8");
-}
-
-async function* once(body: unknown): AsyncGenerator<Buffer, undefined> {
-  yield Buffer.from(JSON.stringify(body));
+function completed(call: VendorCall): VendorReply {
+  const { stream, whole, chunks } = complete(readBody(bodyText(call)));
+  return stream ? streamed(events(chunks(), 0, call.signal)) : jsonReply(whole());
 }
 
 async function* events(
-  reply: DemoReply,
+  chunks: Iterable<JsonRecord>,
   delayMs: number,
   signal: CancelSignal,
 ): AsyncGenerator<Buffer, undefined> {
   const abort = delayMs > 0 ? toAbortSignal(signal) : undefined;
-  for (const chunk of reply.chunks()) {
+  for (const chunk of chunks) {
     if (signal.aborted) throw new HttpFailure("aborted", "aborted");
     yield Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
     if (abort !== undefined) {
@@ -86,12 +105,8 @@ async function* events(
   yield Buffer.from("data: [DONE]\n\n");
 }
 
-function answer(
-  status: number,
-  contentType: string,
-  pieces: AsyncGenerator<Buffer, undefined>,
-): VendorReply {
-  return { status, headers: { "content-type": contentType }, body: toBody(pieces) };
+function streamed(pieces: AsyncGenerator<Buffer, undefined>): VendorReply {
+  return { status: 200, headers: { "content-type": "text/event-stream" }, body: toBody(pieces) };
 }
 
 function toBody(pieces: AsyncGenerator<Buffer, undefined>): VendorBody {

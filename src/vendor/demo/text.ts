@@ -1,249 +1,369 @@
 /** What the demo vendor answers: chat completions, computed from the request alone. */
-import { createHash } from "node:crypto";
-
-/** A request that the demo vendor refuses, as a real one would. */
-export class DemoRequestError extends Error {
-  readonly status: number;
-  readonly code: string | null;
-  readonly param: string | null;
-
-  constructor(status: number, message: string, detail: { code?: string; param?: string } = {}) {
-    super(message);
-    this.status = status;
-    this.code = detail.code ?? null;
-    this.param = detail.param ?? null;
-  }
-}
+import { randomUUID } from "node:crypto";
+import { isRecord, type JsonRecord, recordsAt, textAt } from "../../dialect/json/value.ts";
+import {
+  flagMember,
+  numberMember,
+  readBody,
+  recordMember,
+  refuse,
+  requireKnown,
+  requireModel,
+} from "./request.ts";
+import { valueOf } from "./schema-value.ts";
 
 /** An answer, in both forms. */
 export interface DemoReply {
   readonly model: string;
   readonly stream: boolean;
   /** The reply as one object. */
-  whole(): unknown;
+  readonly whole: () => JsonRecord;
   /** The reply as stream chunks, the usage chunk last where it was asked for. */
-  chunks(): Iterable<unknown>;
-}
-
-interface ChatMessage {
-  readonly role: string;
-  readonly content?: unknown;
-  readonly tool_call_id?: string;
-}
-
-interface FunctionTool {
-  readonly type: string;
-  readonly function?: {
-    readonly name: string;
-    readonly parameters?: { properties?: Record<string, { type?: string }>; required?: string[] };
-  };
-}
-
-interface ChatBody {
-  readonly model: string;
-  readonly messages: readonly ChatMessage[];
-  readonly stream?: boolean;
-  readonly stream_options?: { include_usage?: boolean } | null;
-  readonly max_tokens?: number | null;
-  readonly max_completion_tokens?: number | null;
-  readonly tools?: readonly FunctionTool[];
-  readonly tool_choice?: string | { function?: { name?: string } } | null;
+  readonly chunks: () => Iterable<JsonRecord>;
 }
 
 const roles = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
 
+/** Members that are taken; those that change nothing here are settings of real models. */
+const known = new Set(
+  `model messages stream stream_options max_tokens max_completion_tokens n logprobs top_logprobs response_format tools
+  tool_choice parallel_tool_calls stop temperature top_p top_k presence_penalty frequency_penalty seed user metadata store
+  logit_bias reasoning_effort reasoning verbosity service_tier safety_identifier prompt_cache_key
+  prompt_cache_retention`.split(/\s+/),
+);
+
 /** Answers a request body. @throws DemoRequestError */
 export function replyTo(json: string): DemoReply {
-  const body = JSON.parse(json) as ChatBody;
-  check(body);
-  const call = toolCall(body);
-  const words = call === undefined ? say(body).split(/(?<=\s)/) : [];
-  const limit = body.max_completion_tokens ?? body.max_tokens ?? words.length;
-  const said = words.slice(0, limit);
-  const finish = call ? "tool_calls" : said.length < words.length ? "length" : "stop";
-  const id = createHash("sha256").update(json).digest("hex").slice(0, 24);
-  const usage = countUsage(body, call ? [call.arguments] : said);
-  const head = { id: `chatcmpl-demo-${id}`, created: 0, model: body.model };
-  return {
-    model: body.model,
-    stream: body.stream === true,
-    whole: () => wholeReply({ head, said, call, finish, usage }),
-    chunks: () => streamChunks({ head, said, call, finish, usage }, body),
-  };
-}
-
-function check(body: ChatBody): void {
-  if (body.model !== "chat" && body.model !== "instant") {
-    throw new DemoRequestError(404, `The model \`${body.model}\` does not exist`, {
-      code: "model_not_found",
-    });
-  }
-  if (body.messages.length === 0) {
-    throw new DemoRequestError(400, "messages: expected at least one message", {
-      param: "messages",
-    });
-  }
-  for (const [at, message] of body.messages.entries()) {
-    if (typeof message !== "object" || message === null || !roles.has(message.role)) {
-      const param = `messages[${at}].role`;
-      throw new DemoRequestError(400, `${param}: expected one of ${[...roles].join(", ")}`, {
-        param,
-      });
-    }
-  }
-  checkTools(body.tools ?? []);
-}
-
-/** The gateway passes tools on unread: what is wrong with them is for the vendor to say. */
-function checkTools(tools: unknown): void {
-  const isRight = (tool: FunctionTool | null): boolean => {
-    const { name, parameters } = tool?.function ?? {};
-    if (tool?.function === undefined) return typeof tool?.type === "string";
-    return typeof name === "string" && Array.isArray(parameters?.required ?? []);
-  };
-  if (Array.isArray(tools) && tools.every(isRight)) return;
-  throw new DemoRequestError(
-    400,
-    "tools: expected a list of functions with a name and parameters",
-    {
-      param: "tools",
-    },
+  const body = readBody(json);
+  const model = requireModel(body, ["chat", "instant"]);
+  requireKnown(body, known);
+  const messages = readMessages(body);
+  checkSettings(body);
+  const tools = readTools(body);
+  const count = numberMember(body, "n", { least: 1, most: 128, isWhole: true }) ?? 1;
+  const topLogprobs = readLogprobs(body);
+  const choices = Array.from({ length: count }, (_none, index) =>
+    choiceOf({ body, messages, tools }, { index, count }),
   );
+  const { include_usage: wantsUsage } = recordMember(body, "stream_options") ?? {};
+  const parts: ChatParts = {
+    head: {
+      id: `chatcmpl-demo-${randomUUID().replaceAll("-", "").slice(0, 24)}`,
+      created: Math.floor(Date.now() / 1_000),
+      model,
+    },
+    choices,
+    usage: usageOf(messages, choices),
+    topLogprobs,
+    wantsUsage: wantsUsage === true,
+  };
+  return {
+    model,
+    stream: flagMember(body, "stream"),
+    whole: () => wholeOf(parts),
+    chunks: () => chunksOf(parts),
+  };
+}
+
+function readMessages(body: JsonRecord): readonly JsonRecord[] {
+  const { messages } = body;
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw refuse("messages", "expected at least one message");
+  }
+  return messages.map((message: unknown, at) => {
+    if (isRecord(message) && roles.has(textAt(message, "role"))) return message;
+    throw refuse(`messages[${at}].role`, `expected one of ${[...roles].join(", ")}`);
+  });
+}
+
+/** Checks what changes nothing here, as a real vendor would. */
+function checkSettings(body: JsonRecord): void {
+  numberMember(body, "temperature", { least: 0, most: 2 });
+  numberMember(body, "top_p", { least: 0, most: 1 });
+  numberMember(body, "presence_penalty", { least: -2, most: 2 });
+  numberMember(body, "frequency_penalty", { least: -2, most: 2 });
+}
+
+function readLogprobs(body: JsonRecord): number | undefined {
+  const top = numberMember(body, "top_logprobs", { least: 0, most: 20, isWhole: true });
+  if (flagMember(body, "logprobs")) return top ?? 0;
+  if (top === undefined) return undefined;
+  throw refuse("top_logprobs", 'send "logprobs": true with it');
+}
+
+interface Asked {
+  readonly body: JsonRecord;
+  readonly messages: readonly JsonRecord[];
+  readonly tools: readonly JsonRecord[];
+}
+
+interface Place {
+  readonly index: number;
+  readonly count: number;
+}
+
+function choiceOf(asked: Asked, place: Place): DemoChoice {
+  const call = toolCall(asked);
+  if (call !== undefined) return { words: [], call, finish: "tool_calls" };
+  const { body } = asked;
+  const text = formatted(asked, place);
+  const stopped = atStop(text, body["stop"]);
+  const all = stopped.split(/(?<=\s)/).filter((word) => word !== "");
+  const range = { least: 1, most: 2 ** 31 - 1, isWhole: true };
+  const limit =
+    numberMember(body, "max_completion_tokens", range) ?? numberMember(body, "max_tokens", range);
+  const words = all.slice(0, limit);
+  return { words, call: undefined, finish: words.length < all.length ? "length" : "stop" };
+}
+
+/** The text in the form that the request asks for. */
+function formatted({ body, messages }: Asked, { index, count }: Place): string {
+  const sentence = `${say(messages)}${count > 1 ? ` (Choice ${index + 1} of ${count}.)` : ""}`;
+  const format = recordMember(body, "response_format");
+  const type = format?.["type"] ?? "text";
+  if (type === "text") return sentence;
+  if (type === "json_object") return JSON.stringify({ answer: sentence });
+  if (type !== "json_schema") {
+    throw refuse("response_format.type", "expected text, json_object or json_schema");
+  }
+  const { json_schema: wrapped } = format ?? {};
+  const param = "response_format.json_schema.schema";
+  if (!isRecord(wrapped)) throw refuse("response_format.json_schema", "expected an object");
+  return JSON.stringify(valueOf(wrapped["schema"], { text: questionOf(messages), param }));
+}
+
+function atStop(text: string, stop: unknown): string {
+  const stops = (Array.isArray(stop) ? stop : [stop ?? []]).flat() as readonly unknown[];
+  let end = text.length;
+  for (const each of stops) {
+    if (typeof each !== "string") throw refuse("stop", "expected a text or a list of texts");
+    const at = each === "" ? -1 : text.indexOf(each);
+    if (at >= 0) end = Math.min(end, at);
+  }
+  return text.slice(0, end);
 }
 
 /** Its one sentence, or what a tool answered. */
-function say(body: ChatBody): string {
-  const last = body.messages.at(-1);
-  if (last?.role === "tool") return `The tool answered: ${textOf(last)}`;
-  const question = body.messages.findLast((message) => message.role === "user");
-  const said = question === undefined ? "nothing" : textOf(question) || "nothing";
-  const images = question === undefined ? 0 : imageCount(question);
-  const seen =
-    images === 0
-      ? ""
-      : ` You sent ${images} ${images === 1 ? "image" : "images"}, which it cannot see.`;
-  return `This is the demo model of UAS Gateway, not an AI.${seen} You said: ${said}`;
+function say(messages: readonly JsonRecord[]): string {
+  const last = messages.at(-1);
+  if (last?.["role"] === "tool") return `The tool answered: ${textOf(last)}`;
+  const seen = attachmentsOf(questionIn(messages));
+  const received =
+    seen.length === 0 ? "" : ` You sent ${seen.join(" and ")}, which it received but cannot see.`;
+  const said = questionOf(messages);
+  return `This is the demo model of UAS Gateway, not an AI.${received} You said: ${said}`;
 }
 
-function imageCount({ content }: ChatMessage): number {
-  if (!Array.isArray(content)) return 0;
-  return content.filter((part: { type?: unknown } | null) => part?.type === "image_url").length;
+function questionIn(messages: readonly JsonRecord[]): JsonRecord | undefined {
+  return messages.findLast(({ role }) => role === "user");
 }
 
-function textOf(message: ChatMessage): string {
-  if (typeof message.content === "string") return message.content;
-  if (!Array.isArray(message.content)) return "";
-  return message.content
-    .map((part: { text?: unknown }) => (typeof part?.text === "string" ? part.text : ""))
+/** What the user said last. */
+function questionOf(messages: readonly JsonRecord[]): string {
+  const question = questionIn(messages);
+  return question === undefined ? "nothing" : textOf(question) || "nothing";
+}
+
+function textOf(message: JsonRecord): string {
+  const { content } = message;
+  if (typeof content === "string") return content;
+  return recordsAt(message, "content")
+    .map((part) => textAt(part, "text"))
     .join("");
 }
 
-interface Call {
+/** The images and files of a message, in words. */
+function attachmentsOf(message: JsonRecord | undefined): string[] {
+  return recordsAt(message ?? {}, "content").flatMap((part) => {
+    const { image_url: image, type } = part;
+    if (type === "input_audio") return ["a recording"];
+    if (type === "file") return ["a file"];
+    if (type !== "image_url") return [];
+    const url = isRecord(image) ? textAt(image, "url") : "";
+    const [, media, base64] = /^data:([\w/+.-]+);base64,(.*)$/s.exec(url) ?? [];
+    if (media === undefined || base64 === undefined) return ["an image"];
+    return [`an image (${media}, ${Buffer.from(base64, "base64").length} bytes)`];
+  });
+}
+
+/** The functions of a request. The gateway passes tools on unread: what is wrong with them is for the vendor to say. */
+function readTools(body: JsonRecord): readonly JsonRecord[] {
+  const tools = body["tools"] ?? [];
+  const isRight = (tool: unknown): boolean => {
+    if (!isRecord(tool) || typeof tool["type"] !== "string") return false;
+    const { function: described } = tool;
+    if (described === undefined) return true;
+    if (!isRecord(described) || typeof described["name"] !== "string") return false;
+    const { parameters } = described;
+    return (
+      parameters == null || (isRecord(parameters) && Array.isArray(parameters["required"] ?? []))
+    );
+  };
+  if (!Array.isArray(tools) || !tools.every(isRight)) {
+    throw refuse("tools", "expected a list of functions with a name and parameters");
+  }
+  return (tools as readonly JsonRecord[]).flatMap(({ function: described }) =>
+    isRecord(described) ? [described] : [],
+  );
+}
+
+/**
+ * Calls the named function, or the one whose name and description share most words with the question, then talks about
+ * its answer.
+ */
+function toolCall({ body, messages, tools }: Asked): ToolCall | undefined {
+  const { tool_choice: choice } = body;
+  const named =
+    isRecord(choice) && isRecord(choice["function"]) ? choice["function"]["name"] : undefined;
+  const isRequired = choice === "required" || named !== undefined;
+  if (isRequired && !tools.some(({ name }) => named === undefined || name === named)) {
+    throw refuse("tool_choice", "names a function that is not among the tools");
+  }
+  const isAnswered = messages.at(-1)?.["role"] === "tool";
+  if (choice === "none" || (isAnswered && !isRequired)) return undefined;
+  const text = questionOf(messages);
+  const words = new Set(wordsOf(text));
+  const fit = ({ name, description }: JsonRecord): number =>
+    wordsOf(`${String(name)} ${typeof description === "string" ? description : ""}`).filter(
+      (word) => words.has(word),
+    ).length;
+  const tool =
+    tools.find(({ name }) => name === named) ?? tools.toSorted((a, b) => fit(b) - fit(a))[0];
+  if (tool === undefined) return undefined;
+  const { name, parameters } = tool;
+  const value = valueOf(parameters ?? { type: "object" }, { text, param: "tools" });
+  return {
+    id: `call_demo_${randomUUID().replaceAll("-", "").slice(0, 20)}`,
+    name: String(name),
+    arguments: JSON.stringify(value),
+  };
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+}
+
+/** Tokens of an image. */
+const imageTokens = 85;
+
+/** A token is four bytes of what it reads and a word of what it says. */
+function usageOf(messages: readonly JsonRecord[], choices: readonly DemoChoice[]): JsonRecord {
+  let prompt = 3 * messages.length;
+  let bytes = 0;
+  for (const message of messages) {
+    bytes += Buffer.byteLength(textOf(message));
+    prompt += imageTokens * attachmentsOf(message).length;
+  }
+  prompt += Math.ceil(bytes / 4);
+  const made = choices.reduce((sum, { words, call }) => sum + (call ? 1 : words.length), 0);
+  return { prompt_tokens: prompt, completion_tokens: made, total_tokens: prompt + made };
+}
+
+// Only demo: it writes chat completions itself. Replies as one object, and as the chunks of a stream.
+
+/** One of the replies that a request asks for. */
+interface DemoChoice {
+  /** Its tokens: words with the space behind them. Empty where a tool is called. */
+  readonly words: readonly string[];
+  readonly call: ToolCall | undefined;
+  readonly finish: "stop" | "length" | "tool_calls";
+}
+
+/** A call of a function. */
+interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
-/** Calls the named or first function once, then talks about its answer. */
-function toolCall(body: ChatBody): Call | undefined {
-  const isAnswered = body.messages.at(-1)?.role === "tool";
-  if (isAnswered || body.tool_choice === "none") return undefined;
-  const wanted =
-    typeof body.tool_choice === "object" ? body.tool_choice?.function?.name : undefined;
-  const tool = body.tools?.find(
-    (each) => each.function && (wanted === undefined || each.function.name === wanted),
-  )?.function;
-  if (tool === undefined) return undefined;
-  const question = body.messages.findLast((message) => message.role === "user");
-  const text = question ? textOf(question) : "";
-  const required = tool.parameters?.required ?? [];
-  const values = required.map((name) => [
-    name,
-    argument(tool.parameters?.properties?.[name]?.type ?? "string", text),
-  ]);
-  return {
-    id: "call_demo_1",
-    name: tool.name,
-    arguments: JSON.stringify(Object.fromEntries(values)),
-  };
-}
-
-/** A value of a JSON Schema type. */
-function argument(type: string, text: string): unknown {
-  switch (type) {
-    case "number":
-    case "integer":
-      return Number(/-?\d+/.exec(text)?.[0] ?? 1);
-    case "boolean":
-      return true;
-    case "array":
-      return [];
-    case "object":
-      return {};
-    default:
-      return text;
-  }
-}
-
-interface Usage {
-  readonly prompt_tokens: number;
-  readonly completion_tokens: number;
-  readonly total_tokens: number;
-}
-
-/** A token is four bytes of what it reads and a word of what it says. */
-function countUsage(body: ChatBody, said: readonly string[]): Usage {
-  const bytes = body.messages.reduce((sum, each) => sum + Buffer.byteLength(textOf(each)), 0);
-  const prompt = Math.ceil(bytes / 4) + 3 * body.messages.length;
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: said.length,
-    total_tokens: prompt + said.length,
-  };
-}
-
-interface Parts {
+/** Everything of a reply. */
+interface ChatParts {
   readonly head: { readonly id: string; readonly created: number; readonly model: string };
-  readonly said: readonly string[];
-  readonly call: Call | undefined;
-  readonly finish: string;
-  readonly usage: Usage;
+  readonly choices: readonly DemoChoice[];
+  readonly usage: JsonRecord;
+  /** How many likely tokens to name for each; `undefined`: no log probabilities are wanted. */
+  readonly topLogprobs: number | undefined;
+  readonly wantsUsage: boolean;
 }
 
-function wholeReply({ head, said, call, finish, usage }: Parts): unknown {
+/** A reply as one object. */
+function wholeOf({ head, choices, usage, topLogprobs }: ChatParts): JsonRecord {
+  return {
+    ...head,
+    object: "chat.completion",
+    choices: choices.map((choice, index) => ({
+      index,
+      message: messageOf(choice),
+      logprobs: logprobsOf(choice.words, topLogprobs),
+      finish_reason: choice.finish,
+    })),
+    usage,
+  };
+}
+
+function messageOf({ words, call }: DemoChoice): JsonRecord {
   const tools = call && [
     { id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } },
   ];
-  const message = {
+  return {
     role: "assistant",
-    content: call ? null : said.join(""),
+    content: call ? null : words.join(""),
     refusal: null,
     ...(tools && { tool_calls: tools }),
   };
-  const choice = { index: 0, message, logprobs: null, finish_reason: finish };
-  return { ...head, object: "chat.completion", choices: [choice], usage };
 }
 
-function* streamChunks(parts: Parts, body: ChatBody): Iterable<unknown> {
-  const { head, said, call, finish, usage } = parts;
-  const wantsUsage = body.stream_options?.include_usage === true;
-  const chunk = (choices: unknown[], counted: Usage | null = null): unknown => ({
+/** A reply as chunks: of several choices one after another. */
+function* chunksOf(parts: ChatParts): Iterable<JsonRecord> {
+  const { head, choices, usage, topLogprobs, wantsUsage } = parts;
+  const object = "chat.completion.chunk";
+  const chunk = (made: readonly JsonRecord[], counted: JsonRecord | null = null): JsonRecord => ({
     ...head,
-    object: "chat.completion.chunk",
-    choices,
+    object,
+    choices: made,
     ...(wantsUsage && { usage: counted }),
   });
-  const delta = (content: unknown, reason: string | null = null): unknown =>
-    chunk([{ index: 0, delta: content, logprobs: null, finish_reason: reason }]);
-  yield delta({ role: "assistant", content: call ? null : "", refusal: null });
-  for (const word of said) yield delta({ content: word });
+  for (const [index, choice] of choices.entries()) {
+    for (const { delta, word, finish = null } of deltasOf(choice)) {
+      const logprobs = word === undefined ? null : logprobsOf([word], topLogprobs);
+      yield chunk([{ index, delta, logprobs, finish_reason: finish }]);
+    }
+  }
+  if (wantsUsage) yield chunk([], usage);
+}
+
+interface Delta {
+  readonly delta: JsonRecord;
+  /** The token that it brings. */
+  readonly word?: string;
+  readonly finish?: string;
+}
+
+function* deltasOf({ words, call, finish }: DemoChoice): Iterable<Delta> {
+  yield { delta: { role: "assistant", content: call ? null : "", refusal: null } };
+  for (const word of words) yield { delta: { content: word }, word };
   if (call !== undefined) {
     const { id, name } = call;
-    yield delta({
-      tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: "" } }],
-    });
-    yield delta({ tool_calls: [{ index: 0, function: { arguments: call.arguments } }] });
+    const begin = { index: 0, id, type: "function", function: { name, arguments: "" } };
+    yield { delta: { tool_calls: [begin] } };
+    const rest = { index: 0, function: { arguments: call.arguments } };
+    yield { delta: { tool_calls: [rest] } };
   }
-  yield delta({}, finish);
-  if (wantsUsage) yield chunk([], usage);
+  yield { delta: {}, finish };
+}
+
+/** The log probabilities of tokens: certain, with less likely ones behind. `null`: none are wanted. */
+function logprobsOf(words: readonly string[], top: number | undefined): JsonRecord | null {
+  if (top === undefined) return null;
+  const content = words.map((token) => {
+    const others = Array.from({ length: top }, (_none, at) =>
+      at === 0 ? entryOf(token, 0) : entryOf(`other ${at}`, -10 - at),
+    );
+    return { ...entryOf(token, 0), top_logprobs: others };
+  });
+  return { content, refusal: null };
+}
+
+function entryOf(token: string, logprob: number): JsonRecord {
+  return { token, logprob, bytes: [...Buffer.from(token)] };
 }

@@ -1,4 +1,4 @@
-/** fal: pictures, films and sound, by a queue and by direct calls. It speaks no style of text generation. */
+/** fal: images, videos, audio and texts in its own form, by a queue and by direct calls. It speaks no style of text generation. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { falFault } from "./faults.ts";
@@ -9,7 +9,7 @@ import type { Vendor, VendorKind } from "../vendor.ts";
 
 export const fal: VendorKind = {
   dialects: [],
-  modelTypes: [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: true,
   // What it has begun it goes on with, and bills.
@@ -29,6 +29,7 @@ function create(config: VendorConfig): Vendor {
     bases: [
       { name: "queue", url: queue, below: "/queue" },
       { name: "run", url: config.runBaseUrl ?? runUrl(queue), below: "/run" },
+      { name: "rest", url: restUrl(queue, config.runBaseUrl), below: "/rest" },
     ],
   });
   return {
@@ -42,6 +43,12 @@ function create(config: VendorConfig): Vendor {
       await Promise.all([tasks.close(), native.close()]);
     },
   };
+}
+
+/** fal's file storage is at an address of its own; elsewhere it is with the direct calls. */
+function restUrl(queueUrl: string, run: string | undefined): string {
+  const isFal = new URL(queueUrl).hostname === "queue.fal.run";
+  return isFal ? "https://rest.fal.ai" : (run ?? runUrl(queueUrl));
 }
 
 /** `https://queue.fal.run` has its direct calls at `https://fal.run`. */

@@ -1,7 +1,9 @@
 /** Meters replies of fal: from a header, or from the JSON of the result. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { parseRecord } from "../../dialect/json/value.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { countAt, type JsonRecord, parseRecord, recordAt } from "../../dialect/json/value.ts";
+import { reportedUsage } from "../../dialect/usage.ts";
 import type { NativeMeter } from "../native.ts";
 import type { TaskUnits } from "../task.ts";
 
@@ -40,6 +42,50 @@ export class FalMeter implements NativeMeter {
   stop(): string {
     return "{}";
   }
+}
+
+/**
+ * Meters the reply of a TEXT model. Events repeat the text so far, or continue it; the last usage counts.
+ */
+export class FalTextMeter implements NativeMeter {
+  readonly images = 0;
+  usage: Usage | undefined;
+  isDone = false;
+  #text = "";
+
+  get textBytes(): number {
+    return Buffer.byteLength(this.#text);
+  }
+
+  read(bytes: Buffer, start: number, end: number): void {
+    const reply = parseRecord(bytes.toString("utf8", start, end));
+    if (reply === undefined) return;
+    const text = falText(reply as JsonObject);
+    this.#text = text.startsWith(this.#text) ? text : this.#text + text;
+    this.usage = falUsage(reply) ?? this.usage;
+    this.isDone ||= reply["partial"] === false;
+  }
+
+  stop(): string {
+    return JSON.stringify({ output: this.#text, partial: false });
+  }
+}
+
+/** The text of a result, or of an event. */
+export function falText({ output, text, results }: JsonObject): string {
+  return [output, text, results].find((each) => typeof each === "string") ?? "";
+}
+
+/** The tokens that a result reports; `undefined`: none. */
+export function falUsage(result: JsonRecord): Usage | undefined {
+  const usage = recordAt(result, "usage") ?? {};
+  const input = countAt(usage, "prompt_tokens");
+  const output = countAt(usage, "completion_tokens");
+  if (input === undefined || output === undefined) return undefined;
+  const cached = countAt(recordAt(usage, "prompt_tokens_details") ?? {}, "cached_tokens") ?? 0;
+  const details = recordAt(usage, "completion_tokens_details") ?? {};
+  const reasoning = countAt(details, "reasoning_tokens") ?? 0;
+  return reportedUsage({ input, cached, written: 0, output, reasoning });
 }
 
 /**

@@ -4,13 +4,14 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { isRecord } from "../../dialect/json/value.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import { FalMeter } from "./meter.ts";
+import { FalMeter, FalTextMeter } from "./meter.ts";
 import { falApp, falJobId, falUpdate, falResult, falStatus } from "./tasks.ts";
 import { falCountNames, falMegapixels, falSecondsNames, assumedSeconds } from "./params.ts";
 import type {
   NativeApi,
   NativeCallbackRequest,
   NativeLimits,
+  NativeMeter,
   NativeMeterContext,
   NativeRequest,
   NativeRoute,
@@ -23,8 +24,8 @@ import { atLeast, minChargedSeconds } from "../task-params.ts";
 /** `owner/app`, and often a path that is part of the model's name. */
 const segment = "[\\w-][\\w.-]{0,127}";
 const modelName = `(?<model>${segment}(?:/${segment}){0,7})`;
-const inModel = { in: "path", group: "model" } as const;
-const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
+const inModel = { in: "path", group: "model", selector: "model" } as const;
+const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
 
 const appName = `${segment}(?:/${segment}){0,2}`;
 const idForm = "(?<id>[\\w-]{1,200})";
@@ -51,7 +52,16 @@ function ofJob(method: "GET" | "PUT", rest: string) {
   return { method, path, target: toQueue, id: idOf, task: jobs } as const;
 }
 
+/** File storage: the reply is an address to upload to, and one that the file will have. Both are unguessable. */
+const uploads: NativeRoute = {
+  kind: "pass",
+  method: "POST",
+  path: /^\/rest(?<path>\/storage\/upload\/initiate(?:-multipart)?)$/,
+  target: ({ groups }) => ({ base: "rest", path: groups["path"] ?? "" }),
+};
+
 const routes: readonly NativeRoute[] = [
+  uploads,
   { kind: "poll", ...ofJob("GET", "/status") },
   {
     kind: "poll",
@@ -112,11 +122,13 @@ function target({ groups }: NativeRequest): { readonly base: string; readonly pa
 }
 
 function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
+  if (model.type === ModelType.TEXT) return { maxOutputTokens: outputTokens(request, model) };
   const most = atLeast(falRequestUnits(request, model), model.minSeconds ?? assumedSeconds);
   return { maxOutputTokens: 0, ...most };
 }
 
-function meter({ request, model, headers }: NativeMeterContext): FalMeter {
+function meter({ request, model, headers }: NativeMeterContext): NativeMeter {
+  if (model.type === ModelType.TEXT) return new FalTextMeter();
   const requested = atLeast(falRequestUnits(request, model), model.minSeconds ?? minChargedSeconds);
   return new FalMeter({ type: model.type, requested, headers });
 }
@@ -124,11 +136,23 @@ function meter({ request, model, headers }: NativeMeterContext): FalMeter {
 /** What a request asks for: the most that it can be charged by. */
 export function falRequestUnits(
   request: NativeRequest,
-  { type }: Pick<ModelConfig, "type">,
+  model: Pick<ModelConfig, "type" | "maxOutputTokens">,
 ): TaskUnits {
+  const { type } = model;
+  if (type === ModelType.TEXT) {
+    return { inputTokens: request.inputTokens, outputTokens: outputTokens(request, model) };
+  }
   if (type !== ModelType.IMAGE) return { seconds: secondsIn(request) };
   const counts = falCountNames.map((name) => readNumber(request.member(name), name) ?? 1);
   return { images: Math.ceil(Math.max(1, ...counts)) * megapixelsIn(request) };
+}
+
+/** A model may ignore the limit of its request, so the limit of its configuration counts as well. */
+function outputTokens(
+  request: NativeRequest,
+  { maxOutputTokens }: Pick<ModelConfig, "maxOutputTokens">,
+): number {
+  return Math.max(maxOutputTokens, readNumber(request.member("max_tokens"), "max_tokens") ?? 0);
 }
 
 /** Sizes that go by a name have at most one. */
@@ -180,6 +204,7 @@ export const falNative: NativeApi = {
     "x-fal-queue-priority",
     "x-fal-request-timeout",
     "x-fal-runner-hint",
+    "x-fal-object-lifecycle",
     "x-fal-object-lifecycle-preference",
     "x-fal-store-io",
   ],

@@ -27,11 +27,13 @@ import {
   type Submitted,
   type TaskUpdate,
   type TaskSubmission,
+  type TaskTokens,
   type TaskUnits,
   type VendorFile,
 } from "../task.ts";
 import { falDetail, falFault, isFalContent } from "./faults.ts";
-import { falBilledUnits, secondsIn, falUnits } from "./meter.ts";
+import { falBilledUnits, falText, falUsage, secondsIn, falUnits } from "./meter.ts";
+import { estimatedTokens } from "../task-params.ts";
 import { falInput, falSchema, falParamsUnits, assumedSeconds } from "./params.ts";
 
 /** Creates the adapter. @param credential the headers that carry it */
@@ -98,9 +100,9 @@ function resultUpdate(reply: TaskReply, type: ModelType | undefined): TaskUpdate
   const { status, headers, body } = reply;
   if (isOk(reply)) return completedUpdate(jsonIn(reply), reply, type);
   if (isGatewayOrVendorFailure(status)) throw readReplyError(reply, words);
-  // A cancelled job ends like a failed one.
-  const isStopped = /\bcancell?ed\b/i.test(falDetail(body) ?? "");
-  return isStopped ? falCancelled(headers, type === ModelType.IMAGE) : falFailure(status, body);
+  return isStopped(body)
+    ? falCancelled(headers, type === ModelType.IMAGE)
+    : falFailure(status, body);
 }
 
 function completedUpdate(result: JsonObject, { headers }: TaskReply, type?: ModelType): TaskUpdate {
@@ -180,15 +182,33 @@ export function falUpdate({ status }: JsonObject): TaskUpdate {
 export function falResult({ status, headers, body, requested, before }: NativeResult): TaskUpdate {
   const json = parseJsonReply({ body });
   if (status >= 200 && status < 300 && json !== undefined) {
+    if (requested.outputTokens !== undefined) return textUpdate(json, requested);
     const type = requested.images === undefined ? ModelType.VIDEO : ModelType.IMAGE;
     const units = falUnits(json, { type, requested, headers });
     return { status: "completed", outcome: { files: falFiles(json), units } };
   }
   if (isGatewayOrVendorFailure(status))
     throw new VendorReplyError(status, `answered a result with status ${status}`);
-  return before === cancelling
+  // The end may be seen before the answer to the request that caused it.
+  return before === cancelling || isStopped(body)
     ? falCancelled(headers, requested.images !== undefined)
     : falFailure(status, body);
+}
+
+/** The end of a TEXT job. */
+function textUpdate(result: JsonObject, { inputTokens: held = 0 }: TaskUnits): TaskUpdate {
+  const text = falText(result);
+  // A result does not repeat its input. The hold has about two tokens for each one of natural text.
+  const inputTokens = Math.ceil(held / 2);
+  const usage = reportedTokens(result) ?? { ...estimatedTokens("", text), inputTokens };
+  return { status: "completed", outcome: { files: [], text, usage } };
+}
+
+function reportedTokens(result: JsonObject): TaskTokens | undefined {
+  const usage = falUsage(result);
+  if (usage === undefined) return undefined;
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
+  return { inputTokens, cachedInputTokens, outputTokens, reasoningTokens };
 }
 
 /** Reads the failure of a job from an error reply. */
@@ -197,6 +217,11 @@ function falFailure(status: number, body: Buffer): TaskUpdate {
   if (isFalContent(body)) return failed("content_rejected", said);
   const isInput = status === 400 || status === 422;
   return failed(isInput ? "invalid_parameters" : "upstream_error", isInput ? said : undefined);
+}
+
+/** Whether a failure is the end of a cancelled job, which has the status of a failed one. */
+function isStopped(body: Buffer): boolean {
+  return /\bcancell?ed\b/i.test(falDetail(body) ?? "");
 }
 
 /** fal reports its billed units for cancelled jobs too. */

@@ -2,7 +2,7 @@
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { GeminiToolCount, readUsage } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../dialect/json/value.ts";
-import { ObjectScan, openBrace, quote } from "../../dialect/json/object-scan.ts";
+import { ObjectScan, openBrace, quote } from "../../dialect/json/scan.ts";
 import { EventTemplate } from "../../dialect/json/event-template.ts";
 import type { NativeMeter } from "../native.ts";
 

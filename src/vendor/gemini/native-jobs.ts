@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { FeatureUse } from "../../dialect/billed-features.ts";
 import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
-import { ObjectScan, openBrace } from "../../dialect/json/object-scan.ts";
+import { ObjectScan, openBrace } from "../../dialect/json/scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { reportedUsage } from "../../dialect/usage.ts";
 import { numberMax, invalidNumber } from "../native-http.ts";

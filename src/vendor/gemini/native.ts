@@ -14,6 +14,7 @@ import type {
   NativeApi,
   NativeCallbackRequest,
   NativeLimits,
+  NativeListedModel,
   NativeRequest,
   NativeRoute,
 } from "../native.ts";
@@ -57,14 +58,39 @@ const routes: readonly NativeRoute[] = [
     method: "POST",
     path: new RegExp(`^${modelPath}:(?:embedContent|batchEmbedContents)$`),
     model: inModel,
-    types: [ModelType.TEXT],
+    types: [ModelType.TEXT, ModelType.EMBEDDING],
     limits: embedLimits,
     reply: () => "whole",
   },
 ];
 
-/** The tables of what goes on after its answer, and of files. */
-const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFiles];
+/** Behind those of jobs, whose names begin with a model's. */
+const models: readonly NativeRoute[] = [
+  { kind: "models", method: "GET", path: /^\/v1(?:beta)?\/models$/, body: modelList },
+  { kind: "pass", method: "GET", path: new RegExp(`^${modelPath}$`), model: inModel },
+];
+
+/** The tables of what goes on after its answer, of files, and of models. */
+const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFiles, ...models];
+
+/** All models in one page, as Google describes them. */
+function modelList(listed: readonly NativeListedModel[]): string {
+  const described = listed.map(({ name, model }) => ({
+    name: `models/${name}`,
+    displayName: model.name,
+    ...(model.maxOutputTokens > 0 && { outputTokenLimit: model.maxOutputTokens }),
+    supportedGenerationMethods: methods.get(model.type) ?? [],
+  }));
+  return JSON.stringify({ models: described });
+}
+
+/** The methods of a model, by its type. */
+const methods: ReadonlyMap<ModelType, readonly string[]> = new Map([
+  [ModelType.TEXT, ["generateContent", "countTokens"]],
+  [ModelType.IMAGE, ["generateContent", "countTokens"]],
+  [ModelType.VIDEO, ["predictLongRunning"]],
+  [ModelType.EMBEDDING, ["embedContent", "batchEmbedContents"]],
+]);
 
 /** `generationConfig` in either spelling: Google takes both. */
 function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {

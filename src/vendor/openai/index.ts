@@ -11,7 +11,13 @@ import type { Vendor, VendorKind } from "../vendor.ts";
 export const openai: VendorKind = {
   dialects: [Dialect.RESPONSES, Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_completion_tokens",
-  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.AUDIO, ModelType.EMBEDDING],
+  modelTypes: [
+    ModelType.TEXT,
+    ModelType.IMAGE,
+    ModelType.AUDIO,
+    ModelType.EMBEDDING,
+    ModelType.MODERATION,
+  ],
   needsBaseUrl: true,
   needsApiKey: true,
   create,
@@ -28,7 +34,12 @@ function create(config: VendorConfig): Vendor {
     credential: bearerHeader(config.apiKey),
     target: ({ dialect, query }) => ({ path: pathOf(paths, dialect), query }),
     countTokens: new Map([[Dialect.RESPONSES, "/responses/input_tokens"]]),
-    embed: "/embeddings",
+    compact: new Map([[Dialect.RESPONSES, "/responses/compact"]]),
+    operations: {
+      embed: "/embeddings",
+      moderate: "/moderations",
+      complete: "/completions",
+    },
     media: openaiMedia,
     keepsResponses: true,
     faultOf: openaiFault,

@@ -1,4 +1,4 @@
-/** Replicate: predictions of pictures, films and sound. It speaks no style of text generation. */
+/** Replicate: predictions of images, videos and audio, and of texts in its own form. It speaks no style of text generation. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { VendorConfig } from "../../config/config.ts";
 import { bearerHeader } from "../http-vendor.ts";
@@ -9,7 +9,7 @@ import type { Vendor, VendorKind } from "../vendor.ts";
 
 export const replicate: VendorKind = {
   dialects: [],
-  modelTypes: [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
+  modelTypes: [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO],
   needsBaseUrl: true,
   needsApiKey: true,
   native: replicateNative,

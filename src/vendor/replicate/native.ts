@@ -8,6 +8,7 @@ import { readNumber } from "../native-http.ts";
 import type {
   NativeApi,
   NativeCallbackRequest,
+  NativeListedModel,
   NativeModelAt,
   NativeRequest,
   NativeRoute,
@@ -25,7 +26,7 @@ const inModel = { in: "path", group: "model" } as const;
 
 const inVersion: NativeModelAt = { in: "body", members: ["version"] };
 
-const types = [ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
+const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 
 const idOf = ({ groups }: NativeRequest): string => groups["id"] ?? "";
 
@@ -87,7 +88,13 @@ const routes: readonly NativeRoute[] = [
     id: idOf,
     task: predictions,
   },
-  { kind: "pass", method: "GET", path: new RegExp(`^${modelPath}$`), model: inModel },
+  { kind: "models", method: "GET", path: /^\/v1\/models$/, body: modelList },
+  {
+    kind: "pass",
+    method: "GET",
+    path: new RegExp(`^${modelPath}(?:/versions(?:/[0-9a-f]{64})?)?$`),
+    model: inModel,
+  },
   {
     kind: "pass",
     method: "POST",
@@ -121,25 +128,50 @@ const countNames = [
 const lengthNames = ["duration", "seconds", "length", "video_length", "audio_length"];
 
 /** Every model has an input of its own: what is known to make more of something is held for. */
-function units(request: NativeRequest, { type, prices }: ModelConfig): TaskUnits {
+function units(request: NativeRequest, model: ModelConfig): TaskUnits {
+  const { type, prices, maxOutputTokens } = model;
   const input = request.member("input");
   if (!isObject(input)) throw invalid("input", '"input" must be an object');
   if (type === ModelType.IMAGE) {
     const counts = countNames.map((name) => numberIn(input, name) ?? 1);
     return { images: Math.ceil(counts.reduce((all, count) => all * Math.max(1, count), 1)) };
   }
-  const isTimed = prices.some(({ price }) => price.second !== undefined);
-  if (!isTimed) return { inputTokens: request.inputTokens };
-  const said = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
-  const seconds = Math.max(said, framesIn(input));
-  if (seconds === 0) {
-    throw invalid(
-      "input",
-      '"input.duration" is missing: this model is charged by the second, so say how many',
-    );
+  const { inputTokens } = request;
+  if (type === ModelType.TEXT) {
+    const said = limitNames.map((name) => numberIn(input, name) ?? 0);
+    return { inputTokens, outputTokens: Math.ceil(Math.max(maxOutputTokens, ...said)) };
   }
-  return { seconds, inputTokens: request.inputTokens };
+  const isTimed = prices.some(({ price }) => price.second !== undefined);
+  if (!isTimed) return { inputTokens };
+  const said = Math.max(...lengthNames.map((name) => numberIn(input, name) ?? 0));
+  return { seconds: Math.max(said, framesIn(input)) || assumedSeconds, inputTokens };
 }
+
+/** Names by which models are asked for a number of output tokens. A model takes one name and ignores the others. */
+const limitNames = ["max_tokens", "max_new_tokens", "max_completion_tokens", "max_output_tokens"];
+
+/** A page of models, in the form of Replicate's own list. */
+function modelList(models: readonly NativeListedModel[]): string {
+  const results = models.flatMap(({ name, model }) => {
+    const [, owner, short] = /^([\w.-]+)\/([\w.-]+)(?::|$)/.exec(name) ?? [];
+    if (owner === undefined) return [];
+    const url = `https://replicate.com/${owner}/${short}`;
+    const described = { url, owner, name: short, description: model.name, visibility: "public" };
+    return [{ ...described, ...unknownMembers }];
+  });
+  return JSON.stringify({ previous: null, next: null, results });
+}
+
+/** Members of a listed model that only Replicate knows: `GET` of the model has them. */
+const unknownMembers = {
+  github_url: null,
+  paper_url: null,
+  license_url: null,
+  run_count: 0,
+  cover_image_url: null,
+  default_example: null,
+  latest_version: null,
+};
 
 /** How many pictures a second has at the least where a request counts them and does not say. */
 const minFramesPerSecond = 8;

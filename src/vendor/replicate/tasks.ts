@@ -25,13 +25,15 @@ import {
   type TaskReply,
   readReplyError,
 } from "../task-http.ts";
-import { stringParam } from "../task-params.ts";
+import type { NativeHeadersFor } from "../native.ts";
+import { estimatedTokens, stringParam } from "../task-params.ts";
 import {
   VendorReplyError,
   type CancelAnswer,
   type OpenTasks,
   type Submitted,
   type TaskFault,
+  type TaskUnits,
   type TaskUpdate,
   type TaskSubmission,
   type VendorFile,
@@ -190,8 +192,13 @@ function updateOf(prediction: JsonObject): TaskUpdate {
  * Reads the state of a prediction with any kind of output: strings are its text, and anything else without files is
  * still a result. @throws VendorReplyError
  */
-export function predictionUpdate(prediction: JsonObject): TaskUpdate {
+export function predictionUpdate(
+  prediction: JsonObject,
+  _headersFor: NativeHeadersFor,
+  { outputTokens }: TaskUnits = {},
+): TaskUpdate {
   if (prediction["status"] !== "succeeded") return updateOf(prediction);
+  if (outputTokens !== undefined) return textUpdate(prediction);
   const { output = null } = prediction;
   const files = filesIn(output, 0);
   const update = files.length > 0 ? succeeded(prediction) : undefined;
@@ -208,6 +215,25 @@ export function predictionUpdate(prediction: JsonObject): TaskUpdate {
     status: "completed",
     outcome: { files: [], ...(isText && { text: pieces.join("") }) },
   };
+}
+
+/** The end of a TEXT model. An address in its text is no file. */
+function textUpdate({ output = null, metrics = null, input = null }: JsonObject): TaskUpdate {
+  const text = stringsIn(output, 0).join("");
+  const reported = isObject(metrics) ? metrics : {};
+  const inputTokens = numberAt(reported, "input_token_count");
+  const outputTokens = numberAt(reported, "output_token_count");
+  const usage =
+    inputTokens + outputTokens > 0
+      ? { inputTokens, outputTokens }
+      : estimatedTokens(stringsIn(input, 0).join(""), text);
+  return { status: "completed", outcome: { files: [], text, usage } };
+}
+
+function stringsIn(value: JsonValue, depth: number): readonly string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null || depth === depthMax) return [];
+  return Object.values(value).flatMap((each) => stringsIn(each, depth + 1));
 }
 
 function succeeded({ output = null, metrics = null }: JsonObject): TaskUpdate {

@@ -3,7 +3,7 @@ import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { CallRow } from "../../../src/billing/calls/call-row.ts";
-import { callsJson } from "../../../src/billing/calls/call-columns.ts";
+import { callsJson } from "../../../src/billing/calls/call-record.ts";
 import { firstId } from "../../../src/db/partition.ts";
 import { callRow } from "./call-row.ts";
 import type { Billing } from "../harness.ts";
@@ -91,9 +91,8 @@ export async function makeCalls(
       .filter(({ way }) => way !== "lost")
       .map((call) => [call.id, call.cost, { ...rowOf(call), held: "400" }] as const),
   });
-  await billing.pool.query(
-    "insert into call select * from json_populate_recordset(null::call, $1::json)",
-    [callsJson(refused.map((call) => ({ ...rowOf(call), cost: "0", vendor_cost: null })))],
-  );
+  await billing.pool.query("select call_write($1::json)", [
+    callsJson(refused.map((call) => ({ ...rowOf(call), cost: "0", vendor_cost: null }))),
+  ]);
   return made.map(({ id }) => id);
 }

@@ -8,7 +8,7 @@ import {
   canonicalPrice,
   parsePrice,
 } from "../../../src/billing/prices/price-form.ts";
-import { callCost, type CallUsage } from "../../../src/billing/prices/price.ts";
+import { callCost, type CallUsage } from "../../../src/billing/prices/pricing.ts";
 import { receiptMessage } from "../../../src/billing/calls/receipt-rpcs.ts";
 import type { PriceConfig } from "../../../src/config/config.ts";
 import { rareUnits } from "../../../src/config/price-units.ts";
@@ -139,4 +139,26 @@ describe("a receipt", () => {
     const unknown = receiptOf(old);
     expect([unknown.charged, unknown.lines, unknown.recomputed]).toEqual([true, [], undefined]);
   });
+});
+
+test("operators see the credential and the possible cost of a failed attempt, customers do not", () => {
+  const attempt = { vendor: "a", model: "x", error_code: "upstream_error", duration_ms: 7 };
+  const call = stored({
+    attempts: [{ ...attempt, credential: "KEY_B", vendor_cost: "1500" }, attempt],
+  });
+  const rows = { call, price: undefined, hold: undefined, steps: [], entries: [] };
+  const seen = (isOperator: boolean) =>
+    receiptMessage(rows, isOperator).call?.attempts.map((each) => [
+      each.vendorModel,
+      each.credential,
+      each.vendorCost?.amountNanos,
+    ]);
+  expect(seen(true)).toEqual([
+    ["x", "KEY_B", 1_500n],
+    ["x", "", undefined],
+  ]);
+  expect(seen(false)).toEqual([
+    ["x", "", undefined],
+    ["x", "", undefined],
+  ]);
 });

@@ -5,7 +5,7 @@ import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { HoldEventKind, PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { createLedger } from "../../../src/billing/ledger/ledger-writer.ts";
-import { createPriceBook } from "../../../src/billing/prices/price-book.ts";
+import { createPriceBook } from "../../../src/billing/prices/pricing.ts";
 import { parsePrice } from "../../../src/billing/prices/price-form.ts";
 import { createBillingService } from "../../../src/billing/service.ts";
 import { operator } from "../../../src/core/caller.ts";

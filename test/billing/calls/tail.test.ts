@@ -108,10 +108,7 @@ describe("a live view", () => {
     const accountId = await billing.account(10_000n);
     const view = await open({ accountId });
     const rows = Array.from({ length: 450 }, () => callRow(idAt(from), accountId));
-    await billing.pool.query(
-      "insert into call select * from json_populate_recordset(null::call, $1::json)",
-      [JSON.stringify(rows)],
-    );
+    await billing.pool.query("select call_write($1::json)", [JSON.stringify(rows)]);
     const message = await view.next();
     expect([message?.calls.length, message?.skippedCount]).toEqual([200, 250]);
     await view.close();

@@ -98,10 +98,9 @@ describe("the usage of an account", () => {
     await billing.apply({ accountId: account, holds });
     const refuse = async (models: readonly string[]): Promise<void> => {
       for (let start = 0; start < 120; start += 20) {
-        await billing.pool.query(
-          "insert into call select * from json_populate_recordset(null::call, $1::json)",
-          [JSON.stringify(rows(models).slice(start, start + 20))],
-        );
+        await billing.pool.query("select call_write($1::json)", [
+          JSON.stringify(rows(models).slice(start, start + 20)),
+        ]);
       }
     };
     const settle = async (): Promise<void> => {

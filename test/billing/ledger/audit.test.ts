@@ -74,6 +74,11 @@ describe("R-MON-6: the audit", () => {
       "I12",
       "delete from usage_hour u using hold h where h.id = $1 and u.account_id = h.account_id",
     ],
+    [
+      "I15",
+      "insert into budget (owner_id, period, account_id, amount, time_zone, start_time, end_time, spent) " +
+        "select account_id, 1, account_id, 100, 'UTC', now() - interval '1 h', now() + interval '1 h', 1 from hold where id = $1",
+    ],
     ["I11", "insert into hold_step (hold_id, n, amount) select id, 1, 61 from hold where id = $1"],
   ];
 

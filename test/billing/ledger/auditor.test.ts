@@ -49,7 +49,8 @@ async function tamper(sql: string, values: unknown[] = []): Promise<void> {
   client.release();
 }
 
-const twoHoursMs = 2 * 60 * 60 * 1_000;
+const hourMs = 60 * 60 * 1_000;
+const twoHoursMs = 2 * hourMs;
 
 describe("the hourly audit (R-MON-14)", () => {
   test("covers each entry once, in checkpoints that are chained by their hashes", async () => {
@@ -116,6 +117,25 @@ describe("the hourly audit (R-MON-14)", () => {
     expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { sums: { 2: "40" } } });
   });
 
+  test("adds up what a budget spends, from audit to audit, and names one that says otherwise (I15)", async () => {
+    const { auditor } = openAuditor();
+    const account = await billing.account(1_000n);
+    await call(account);
+    await billing.pool.query("select ledger_budget_set($1, $1, '{3}', '{500}', '{UTC}')", [
+      account,
+    ]);
+    for (let round = 0; round < 3; round++) {
+      await call(account);
+      expect(await auditor.run()).toMatchObject({ breaches: [] });
+    }
+    await call(account);
+    await billing.pool.query("update budget set spent = spent - 1");
+    const report = await auditor.run();
+    expect(report?.breaches).toMatchObject([
+      { rule: "I15", detail: expect.stringContaining(`of ${account} has spent 124`) as string },
+    ]);
+  });
+
   const broken: [rule: string, sql: string][] = [
     ["I1", "update ledger_entry set amount = amount - 1 where txn_id = $1 and account = 1"],
     ["I2", "update balance set available = available + 1"],
@@ -131,6 +151,11 @@ describe("the hourly audit (R-MON-14)", () => {
     ["I11", "insert into hold_checkpoint (hold_id, cost) select $1, 1"],
     ["I11", "update hold set steps = 1 where id = $1"],
     ["I12", "update usage_hour set calls = 2"],
+    [
+      "I15",
+      "insert into budget (owner_id, period, account_id, amount, time_zone, start_time, end_time, held) " +
+        "select account_id, 1, account_id, 100, 'UTC', now() - interval '1 h', now() + interval '1 h', 1 from hold where id = $1",
+    ],
   ];
 
   test.each(broken)(
@@ -146,6 +171,27 @@ describe("the hourly audit (R-MON-14)", () => {
       }
     },
   );
+
+  test("finds wrong sums of an hour after hours without calls, and sums of an hour that has no calls", async () => {
+    const { auditor } = openAuditor();
+    const account = await billing.account(1_000n);
+    await call(account, { ageMs: 30 * hourMs });
+    await call(account, { ageMs: 3 * hourMs });
+    await tamper("update usage_hour set calls = 2 where hour > now() - interval '5 h'");
+    await tamper(
+      "insert into usage_hour (account_id, hour, key_id, model, vendor, calls) " +
+        "select account_id, hour - interval '10 h', key_id, model, vendor, 1 from usage_hour " +
+        "where hour > now() - interval '5 h'",
+    );
+    const hours = (await auditor.run())?.breaches.map(
+      ({ rule, detail }) => `${rule} ${/in the hour (\S+ \S+) /.exec(detail)?.[1]}`,
+    );
+    const { rows } = await billing.pool.query<{ hour: string }>(
+      "select 'I12 ' || hour as hour from usage_hour where hour > now() - interval '20 h' order by hour",
+    );
+    expect(hours).toEqual(rows.map(({ hour }) => hour));
+    expect(hours).toHaveLength(2);
+  });
 
   test("leaves a rest to the next run, and audits in steps of bounded size", async () => {
     const { auditor } = openAuditor();
@@ -164,6 +210,7 @@ describe("a database that was taken back (R-MON-14)", () => {
   const tables = [
     ...["balance", "booking", "hold", "hold_step", "key_spend", "ledger_entry", "call"],
     ...["usage_hour", "ledger_checkpoint", "audited_account", "audited_key"],
+    ...["budget", "audited_budget"],
   ];
 
   /** Makes a backup of all that matters here. Returns what restores it. */

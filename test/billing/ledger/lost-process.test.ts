@@ -79,6 +79,28 @@ describe("processes that are lost", () => {
     expect(rows[0]?.start_time.getTime()).toBe(made);
   });
 
+  test("R-MON-7: the holds of a process that died before the database's clock was set back by a day are freed", async () => {
+    const accountId = await billing.account(100n);
+    const judge = await steady();
+    const id = newId();
+    const dead = newId();
+    await billing.send({ accountId, holds: [{ id, amountNanos: 20n, keyId: "" }] }, dead);
+    await billing.pool.query(
+      "update node set seen_time = seen_time + interval '1 day', steady_time = steady_time + interval '1 day'",
+    );
+    // Its silence begins: who lives has time to be in touch. The judge has been in touch for no time by this clock.
+    await beat(judge);
+    expect(await sweep(judge)).toBe(0);
+    await billing.pool.query(
+      "update node set steady_time = steady_time - interval '21 s' where id = $1",
+      [judge],
+    );
+    expect(await sweep(judge)).toBe(0);
+    await billing.silence(dead, 21);
+    expect(await sweep(judge)).toBe(1);
+    expect(await billing.balance(accountId)).toEqual({ available: 100n, held: 0n });
+  });
+
   test("R-MON-7: a checkpoint above the hold takes the available balance, and the rest is the platform's loss", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 70n);
@@ -202,6 +224,27 @@ describe("processes that are lost", () => {
     await expect(ofCorrection).rejects.toThrow("has no charge");
     const whole = { ...refund, amountNanos: 20n, callId: id, reference: "whole" };
     expect(await book(billing.pool, whole)).toMatchObject({ replayed: false });
+  });
+
+  test("R-MON-12: what an account cannot pay of a recovered hold, or of its late settlement, is reported as the platform's loss", async () => {
+    const accountId = await billing.account(30n);
+    const id = await lost(accountId, 30n, 40n);
+    const other = await lost(await billing.account(30n), 30n, 12n);
+    const losses: [string, bigint][] = [];
+    const onLoss = (...loss: [string, bigint]): unknown => losses.push(loss);
+    const nodeId = await steady();
+    await createBillingJobs({ pool: billing.pool, nodeId, onLoss }).recoverHolds();
+    expect(losses).toEqual([[accountId, 10n]]);
+    const late = async (holdId: string, cost: bigint, holder: string): Promise<unknown> =>
+      (await billing.send({ accountId: holder, settles: [[holdId, cost]] })).loss;
+    expect(await late(id, 55n, accountId)).toBe(15n);
+    const { rows } = await billing.pool.query<{ account_id: string }>(
+      "select account_id from hold where id = $1",
+      [other],
+    );
+    expect(await late(other, 20n, rows[0]?.account_id ?? "")).toBeUndefined();
+    expect(await billing.entries(id)).toEqual({ 1: "-30", 2: "40", 6: "-10" });
+    expect(await billing.corrections(id)).toEqual([{ 2: "15", 6: "-15" }]);
   });
 
   test("R-MON-9: the refunded part of a checkpoint's charge is not returned again", async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLedger, type LedgerWriter } from "../../../src/billing/ledger/ledger-writer.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { digestBytes, digestSecret } from "../../../src/key/secret.ts";
-import { lookUpKey } from "../../../src/key/look-up.ts";
+import { lookUpKey } from "../../../src/key/authenticate.ts";
 import { callRow } from "../calls/call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "../harness.ts";
 

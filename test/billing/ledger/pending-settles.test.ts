@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Journal } from "../../../src/billing/ledger/journal.ts";
-import type { PendingSettle } from "../../../src/billing/ledger/queue-items.ts";
-import { PendingSettles } from "../../../src/billing/ledger/pending.ts";
+import type { PendingSettle } from "../../../src/billing/ledger/account-queue.ts";
+import { PendingSettles } from "../../../src/billing/ledger/ledger-writer.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
 

@@ -94,12 +94,12 @@ describe.runIf(browser !== undefined)("the billing page", () => {
 
   test("the alert of low balance is set, told once the balance is below it, and shown until it is not", async () => {
     await page.goto(`${rig.url}/console/billing`);
-    const field = page.getByRole("textbox", { name: "Amount in USD" });
+    const field = page.getByRole("textbox", { name: "Low-balance alert in USD" });
     await field.fill("-3");
     await page.getByText("Enter an amount above zero").waitFor();
     await field.fill("10.5");
-    await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Alert saved").waitFor();
+    await page.getByRole("button", { name: "Save alerts" }).click();
+    await page.getByText("Alerts saved").waitFor();
     const told = () =>
       rig.log.filter((line) => line.includes("fallen below its low-balance threshold"));
     const notice = page.getByRole("main").getByText("Your balance is below your alert of $10.50");
@@ -144,8 +144,8 @@ describe.runIf(browser !== undefined)("the billing page", () => {
     await page.goto(`${rig.url}/console/billing`);
     const notice = page.getByText("Your balance is below your alert of $10.50");
     await notice.waitFor();
-    await page.getByRole("textbox", { name: "Amount in USD" }).fill("");
-    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("textbox", { name: "Low-balance alert in USD" }).fill("");
+    await page.getByRole("button", { name: "Save alerts" }).click();
     await notice.waitFor({ state: "detached" });
   });
 

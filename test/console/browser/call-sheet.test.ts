@@ -90,7 +90,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
     const tried = dialog().locator("section").filter({ hasText: "Failed attempts" });
     await tried.getByText("upstream_error").waitFor();
     expect(await tried.getByRole("listitem").allTextContents()).toEqual([
-      expect.stringMatching(/^awayupstream_error\d+ ms$/),
+      expect.stringMatching(/^away xupstream_error\d+ ms$/),
     ]);
   });
 

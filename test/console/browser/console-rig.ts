@@ -10,8 +10,7 @@ import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.t
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type App, buildApp } from "../../../src/app.ts";
-import { demoYaml } from "../../../src/config/demo.ts";
-import { loadConfig } from "../../../src/config/load.ts";
+import { demoYaml, loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { buildPages, readPages } from "../../../src/console/built.ts";
 import { servedKinds } from "../../../src/vendor/index.ts";

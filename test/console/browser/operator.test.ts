@@ -10,6 +10,28 @@ import { findBrowser } from "./find-browser.ts";
 
 const browser = findBrowser();
 
+/** Models with costs: one earns money, and the other loses some. */
+const dearModels = `
+  earning:
+    type: TEXT
+    routes: [{ vendor: demo, model: chat, cost: { input: "1000", output: "3000" } }]
+    max_output_tokens: 256
+    price: { input: "2000", output: "5000" }
+  losing-with-a-rather-long-name-of-its-own:
+    type: TEXT
+    routes: [{ vendor: demo, model: chat, cost: { input: "1000", output: "3000" } }]
+    max_output_tokens: 256
+    price: { input: "500", output: "1000" }
+  drawing:
+    type: IMAGE
+    routes: [{ vendor: demo, model: image }]
+    price:
+      image:
+        - { size: 256x256, quality: low, price: "0.01" }
+        - { quality: high, price: "0.25" }
+        - { price: "0.1" }
+`;
+
 describe.runIf(browser !== undefined)("the operator's pages", () => {
   let rig: ConsoleRig;
   let page: Page;
@@ -18,7 +40,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
   const secrets: string[] = [];
 
   beforeAll(async () => {
-    rig = await startConsole(browser ?? "");
+    rig = await startConsole(browser ?? "", dearModels);
     page = await rig.open();
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -247,6 +269,52 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
       await seen.goto(`${rig.url}/console/accounts/${accountId}`);
       await seen.getByRole("heading", { name: "Nordwind GmbH" }).waitFor();
       expect(await faultsOf(seen, { theme: view.theme, path: "/accounts/one" })).toEqual([]);
+      await seen.context().close();
+    },
+  );
+
+  test.for([
+    { theme: "light", language: "en" },
+    { theme: "dark", language: "zh" },
+  ] as const)(
+    "finances show what calls earned and lost, for everybody and in 360 pixels: $theme, $language",
+    async (view) => {
+      const { secret } = await createClient(KeyService, rig.app.transport).createKey({
+        accountId: rig.accountId,
+        name: view.theme,
+      });
+      for (const model of ["earning", "losing-with-a-rather-long-name-of-its-own"]) {
+        const response = await fetch(`${rig.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+          body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
+        });
+        expect(response.status).toBe(200);
+        await response.text();
+      }
+      const seen = await rig.open(view);
+      await seen.goto(`${rig.url}/console/finance`);
+      const rows = seen.getByRole("row");
+      await rows.filter({ hasText: "losing-with-a-rather-long-name" }).waitFor();
+      await expect.poll(() => rows.filter({ hasText: "earning" }).innerText()).toMatch(/\d %/);
+      expect(await faultsOf(seen, { theme: view.theme, path: "/finance/full" })).toEqual([]);
+      await seen.goto(`${rig.url}/console/finance?group=account&figure=revenue&range=24h`);
+      await rows.filter({ hasText: "dev" }).waitFor();
+      expect(await faultsOf(seen, { theme: view.theme, path: "/finance/accounts" })).toEqual([]);
+      await seen.context().close();
+    },
+  );
+
+  test.for(["en", "zh"] as const)(
+    "prices of images by size and quality are shown: %s",
+    async (language) => {
+      const seen = await rig.open({ language, theme: language === "en" ? "light" : "dark" });
+      await seen.goto(`${rig.url}/console/models`);
+      await seen.getByRole("button", { name: "drawing" }).click();
+      const sheet = seen.getByRole("dialog");
+      await sheet.getByText("256x256 · low").waitFor();
+      await sheet.getByText("$0.01–$0.25").waitFor();
+      expect(await faultsOf(seen, { theme: language, path: "/models/drawing" })).toEqual([]);
       await seen.context().close();
     },
   );

@@ -142,7 +142,6 @@ describe("R-TXT-2: what would change the request is refused by its name", () => 
   const speak = (...parts: PartInit[]): Init => ({ conversation: { turns: [user(...parts)] } });
 
   it.each<[string, Init, RegExp]>([
-    ["more than four stop texts", { stop: ["1", "2", "3", "4", "5"] }, /takes 4 at most/],
     [
       "a document by its address",
       speak(media({ type: MediaType.DOCUMENT, source: { case: "url", value: "https://x.test" } })),

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { scanObject } from "../../../src/dialect/json/outline.ts";
-import { JsonScanError } from "../../../src/dialect/json/string-scan.ts";
+import { JsonScanError } from "../../../src/dialect/json/scan.ts";
 import { textWeight } from "../../../src/dialect/json/text-weight.ts";
 
 const depthMax = 64;

@@ -47,7 +47,6 @@ describe("R-TXT-2: sampling", () => {
         "cache_key",
         "verbosity",
         "logit_bias",
-        "stop",
       ]),
     });
   });

@@ -146,3 +146,32 @@ describe("a whole reply is read by clients", () => {
     expect(dropped).toEqual(["server_tool_use"]);
   });
 });
+
+it("a citation of a document, as messages have them, is a file citation", () => {
+  const cited = {
+    type: "char_location",
+    cited_text: "two",
+    document_index: 1,
+    document_title: "notes.txt",
+    start_char_index: 4,
+    end_char_index: 7,
+  };
+  const citations = [
+    { dialect: Dialect.MESSAGES, json: JSON.stringify(cited), title: "notes.txt" },
+    { dialect: Dialect.GEMINI, json: "{}" },
+  ];
+  const parts = [{ kind: { case: "text" as const, value: { text: "two", citations } } }];
+  const lost: string[] = [];
+  const reply = create(ReplySchema, { id: "resp_1", parts, stopReason: StopReason.END });
+  const body = encodeResponsesReply(
+    reply,
+    options((name) => lost.push(name)),
+  );
+  const { output } = JSON.parse(body.toString()) as {
+    output: { content: { annotations: object[] }[] }[];
+  };
+  expect(output[0]?.content[0]?.annotations).toEqual([
+    { type: "file_citation", file_id: "", filename: "notes.txt", index: 1 },
+  ]);
+  expect(lost).toEqual(["citations"]);
+});

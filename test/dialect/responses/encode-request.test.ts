@@ -247,7 +247,6 @@ describe("a request of another style is written for a responses vendor", () => {
     },
   });
   const refused: Array<[string, object]> = [
-    ["stop texts", { stop: ["x"] }],
     ["two choices", extra("n", "2")],
     ["speech", extra("modalities", '["text","audio"]')],
     [

@@ -69,3 +69,37 @@ it("errors of a vendor's codec about the messages name the input of a caller of 
     expect(refusal({ from: "responses", to }, { input }).param).toBe("input");
   }
 });
+
+describe("reasoning that a client of chat completions kept with its signature", () => {
+  const messages = [
+    { role: "user", content: "hi" },
+    {
+      role: "assistant",
+      content: "Hello",
+      reasoning_content: "A greeting.",
+      reasoning_signature: "c2lnbmF0dXJl",
+    },
+    { role: "user", content: "and now?" },
+  ];
+
+  it("returns to messages as the block that it was", () => {
+    const { body, dropped } = send({ from: "chat", to: "messages" }, { messages });
+    const block = { type: "thinking", thinking: "A greeting.", signature: "c2lnbmF0dXJl" };
+    expect(body.messages[1].content[0]).toEqual(block);
+    expect(dropped).toEqual([]);
+  });
+
+  it.each(["responses", "gemini"] as const)("stays out of %s, which did not seal it", (to) => {
+    const { body, dropped } = send({ from: "chat", to }, { messages });
+    expect(JSON.stringify(body)).not.toMatch(/A greeting|c2lnbmF0dXJl/);
+    expect(dropped).toEqual(["messages.reasoning_content"]);
+  });
+});
+
+it("a text document sent as an octet stream reaches gemini with the type of its name", () => {
+  const file_data = `data:application/octet-stream;base64,${Buffer.from("# a").toString("base64")}`;
+  const content = [{ type: "file", file: { filename: "notes.md", file_data } }];
+  const request = { messages: [{ role: "user", content }] };
+  const { body } = send({ from: "chat", to: "gemini" }, request);
+  expect(body.contents[0].parts[0].inlineData.mimeType).toBe("text/markdown");
+});

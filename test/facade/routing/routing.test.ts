@@ -11,7 +11,7 @@ import {
   type RoutingVendor,
   startVendor,
   type VendorAnswer,
-} from "./vendor.ts";
+} from "../../support/routing-vendor.ts";
 
 const vendors: { a?: RoutingVendor; b?: RoutingVendor } = {};
 const [a, b] = [() => vendors.a as RoutingVendor, () => vendors.b as RoutingVendor];
@@ -64,6 +64,10 @@ const fixture = useGateway(() => {
       again: { baseUrl, apiKey: "sk-again" },
       wait: { baseUrl, apiKey: "sk-wait" },
       small: { baseUrl, apiKey: "sk-small" },
+      last: {
+        baseUrl,
+        credentials: [credential("l1"), { ...credential("l2"), priority: 1 }],
+      },
       first: { baseUrl, apiKey: "sk-first" },
       b: { baseUrl: other, apiKey: "sk-b" },
     },
@@ -72,7 +76,7 @@ const fixture = useGateway(() => {
       pool: { routes: [{ vendor: "pool", model: "x" }], retry: retryDefault },
       revoked: { routes: [{ vendor: "revoked", model: "x" }], retry: retryDefault },
       ...Object.fromEntries(
-        ["silent", "prelude", "cut", "dead", "again", "wait", "first"].map((name) => [
+        ["silent", "prelude", "cut", "dead", "again", "wait", "first", "last"].map((name) => [
           name,
           two(name),
         ]),
@@ -88,6 +92,12 @@ const fixture = useGateway(() => {
         ...{ routes: [{ vendor: "alone", model: "gone" }], fallbackModels: ["cheaper"] },
         retry: { attempts: 1, withinMs: 1 },
       },
+      ...Object.fromEntries(
+        ["doomed", "short", "begun"].map((model) => [
+          model,
+          { routes: [{ vendor: "alone", model }], fallbackModels: ["cheaper"] },
+        ]),
+      ),
       cheaper: {
         routes: [{ vendor: "b", model: "y" }],
         price: { ...price, ...noUnits, input: 2n * usd, output: 2n * usd },
@@ -204,6 +214,13 @@ describe("failover before the first content (R-RTE-2)", () => {
         return (await chat(ask("wait"))).headers["x-uas-route"];
       })
       .toBe(route);
+  });
+
+  it("a backup is asked although a refused credential and a failure have used all attempts but one", async () => {
+    a().answer = (request) => refuses(request.key === "sk-l1" ? 401 : 503)(request);
+    const reply = await chat(ask("last"));
+    expect([reply.status, reply.headers["x-uas-route"]]).toEqual([200, "b/y"]);
+    expect(a().requests.map(({ key }) => key)).toEqual(["sk-l1", "sk-l2"]);
   });
 
   it("a dead vendor is asked five times, then by one probe for each cooldown", async () => {
@@ -324,6 +341,8 @@ describe("routing preferences", () => {
     [{ max_price: { prompt: -1 } }, "provider.max_price.prompt must be US dollars"],
     [{ only: ["nobody"] }, "No route of the model fits"],
     [{ max_price: { prompt: 0.01 } }, "the cheapest is `first`"],
+    [{ max_price: { image: 1 } }, "provider.max_price.image is not known"],
+    [{ order: ["nobody"], allow_fallbacks: false }, "No route of the model fits"],
     ["fast", "provider must be a JSON object"],
   ])("%j is refused, and nothing is sent or held", async (provider, message) => {
     const before = await fixture.gateway.money(fixture.customer.accountId);
@@ -333,6 +352,17 @@ describe("routing preferences", () => {
     expect([...a().requests, ...b().requests]).toHaveLength(0);
     expect((await fixture.gateway.money(fixture.customer.accountId)).held).toBe(before.held);
   });
+});
+
+it.each([
+  ["{", "x-uas-route must be a JSON object"],
+  ["[]", "x-uas-route must be a JSON object"],
+  ['{"weight":1}', "x-uas-route.weight is not known"],
+])("the header %s is refused, and nothing is sent", async (header, message) => {
+  const reply = await chat(ask("first"), { "x-uas-route": header });
+  expect(reply.status).toBe(400);
+  expect(reply.body.toString()).toContain(message);
+  expect([...a().requests, ...b().requests]).toHaveLength(0);
 });
 
 describe("fallback models", () => {
@@ -349,6 +379,30 @@ describe("fallback models", () => {
     expect(call.model).toBe("cheaper");
     // 15 tokens at 2 USD for a million.
     expect(call.cost?.amountNanos).toBe(30_000n);
+  });
+
+  it("take the calls of a model whose only route has an open breaker, without asking it", async () => {
+    a().answer = refuses(500);
+    for (let at = 0; at < 10; at++) expect((await chat(ask("doomed"))).status).toBe(200);
+    expect(a().requests).toHaveLength(5);
+    expect(b().requests).toHaveLength(10);
+  });
+
+  it("take a request that is too long for the model's only route", async () => {
+    a().answer = refuses(400, {}, "context_length_exceeded");
+    const reply = await chat(ask("short"));
+    expect([reply.status, reply.headers["x-uas-route"]]).toEqual([200, "b/y"]);
+    expect([a().requests.length, b().requests.length]).toEqual([1, 1]);
+  });
+
+  it("take a stream that breaks before its first content, as another route would", async () => {
+    a().answer = (request) => {
+      beginsStream(request);
+      setImmediate(() => request.response.destroy());
+    };
+    const reply = await chat(ask("begun", { stream: true }));
+    expect(reply.headers["x-uas-route"]).toBe("b/y");
+    expect(reply.body.toString()).toContain("[DONE]");
   });
 
   it("of the request that do not exist are refused", async () => {

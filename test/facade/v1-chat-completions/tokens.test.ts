@@ -113,6 +113,7 @@ describe("the charge where the vendor reports nothing (R-MON-8)", () => {
 
 it("count_tokens: counts exactly for a model whose vendor cannot, if its tokenizer is public", async () => {
   const body = JSON.stringify({ model: "known", messages: [{ role: "user", content: text }] });
-  const reply = await fixture.send("/v1/messages/count_tokens", { body });
-  expect(json(reply)).toEqual({ input_tokens: Number(exact) });
+  const count = async () => json(await fixture.send("/v1/messages/count_tokens", { body }));
+  // An estimate, while the tokenizer is being loaded on a busy machine.
+  await expect.poll(count, { timeout: 30_000 }).toEqual({ input_tokens: Number(exact) });
 });

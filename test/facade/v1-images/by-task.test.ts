@@ -25,6 +25,14 @@ const none = {
 };
 /** 0.04 USD an image. */
 const price = { ...none, image: 40_000_000n };
+/** 0.01 USD for small images, 0.04 for others but the largest, which have no price. */
+const bySize = {
+  ...price,
+  images: [
+    { size: "256x256", image: 10_000_000n },
+    { size: "512x512", image: 40_000_000n },
+  ],
+};
 const type = ModelType.IMAGE;
 const taskTimings = { pollMs: 10, pollMsMax: 10 };
 
@@ -40,7 +48,12 @@ describe("the demo vendor", () => {
     const demo = (model: string) => ({ type, price, routes: [{ vendor: "demo", model }] });
     ({ gateway, customer } = await openGateway({
       vendors: { demo: { kind: "demo", baseUrl: "" } },
-      models: { draw: demo("image"), slow: demo("slow"), broken: demo("none") },
+      models: {
+        draw: demo("image"),
+        slow: demo("slow"),
+        broken: demo("none"),
+        sized: { ...demo("image"), price: bySize },
+      },
     }));
   });
   afterAll(() => gateway?.close());
@@ -88,6 +101,18 @@ describe("the demo vendor", () => {
     expect(got.headers).toMatchObject({ "x-uas-cost": "0.04", "x-request-id": "mine" });
     const [image] = json(got)["data"] as readonly { readonly b64_json: string }[];
     expect(Buffer.from(image?.b64_json ?? "", "base64").toString("latin1", 1, 4)).toBe("PNG");
+  });
+
+  it("charges the price of the requested size, and refuses one without a price", async () => {
+    const [small, any] = [newRequestId(), newRequestId()];
+    const sized = { model: "sized", prompt: "A lighthouse" };
+    await generate({ ...sized, size: "256x256" }, { "x-request-id": small });
+    await generate(sized, { "x-request-id": any });
+    expect((await gateway.call(small)).cost?.amountNanos).toBe(10_000_000n);
+    expect((await gateway.call(any)).cost?.amountNanos).toBe(40_000_000n);
+    const refused = await generate({ ...sized, size: "1024x1024" });
+    expect(refused.status).toBe(400);
+    expect(json(refused)).toMatchObject({ error: { param: "size" } });
   });
 
   it("streams a completed event for each image to the official SDK", async () => {

@@ -4,7 +4,7 @@ import OpenAIV6 from "openai-v6";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
-import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
@@ -48,6 +48,17 @@ const none = { ...free, image: undefined, second: undefined, request: undefined 
 /** 5 USD and 40 USD per million tokens. */
 const byTokens = { ...none, input: 5_000_000_000n, output: 40_000_000_000n };
 const byImage = { ...none, image: 40_000_000n };
+/** 0.01 to 0.25 USD by quality, at 1024x1024; 0.30 for other sizes, which only `high` has. */
+const byForm = {
+  ...none,
+  image: 300_000_000n,
+  images: [
+    { size: "1024x1024", quality: "low", image: 10_000_000n },
+    { size: "1024x1024", quality: "medium", image: 40_000_000n },
+    { size: "1024x1024", quality: "high", image: 250_000_000n },
+    { quality: "high", image: 300_000_000n },
+  ],
+};
 const route = (name: string) => [{ vendor: name, model: "vendor-image" }];
 const type = ModelType.IMAGE;
 const fixture = useGateway(() => ({
@@ -59,6 +70,7 @@ const fixture = useGateway(() => ({
   models: {
     image: { type, routes: route("compatible"), price: byImage, maxOutputTokens: 0 },
     "token-image": { type, routes: route("openai"), price: byTokens, maxOutputTokens: 0 },
+    "priced-by-form": { type, routes: route("compatible"), price: byForm, maxOutputTokens: 0 },
     text: { routes: route("compatible") },
     "no-images": { type, routes: route("anthropic"), price: byImage },
   },
@@ -265,5 +277,90 @@ describe("refused, free of charge", () => {
     expect(got.headers["x-should-retry"]).toBe("false");
     expect(errorOf(got)["code"]).toBe("upstream_submit_unknown");
     expect(vendor().requests).toHaveLength(1);
+  });
+});
+
+describe("a price by size and quality", () => {
+  const model = "priced-by-form";
+  const usd = (cents: number) => BigInt(cents) * 10_000_000n;
+  /** The reply's form as the vendor chose it. */
+  const madeAs = (form: object) => {
+    const { size: _size, quality: _quality, ...rest } = reply;
+    vendor().answer = () => ({
+      body: JSON.stringify({ ...rest, data: [{ b64_json: png }], ...form }),
+    });
+  };
+
+  it.each([
+    ["as requested", { size: "1024x1024", quality: "medium" }, {}, 4, 4],
+    ["as requested, in any spelling", { size: "1024*1024", quality: "LOW" }, {}, 1, 1],
+    [
+      "as the vendor chose the quality",
+      { size: "1024x1024" },
+      { size: "1024x1024", quality: "medium" },
+      25,
+      4,
+    ],
+    ["as the vendor chose both", { size: "auto" }, { size: "1024x1024", quality: "low" }, 30, 1],
+    ["at the highest where the vendor does not say", {}, {}, 30, 30],
+    ["at the highest where the vendor made what has no price", {}, { quality: "ultra" }, 30, 30],
+    [
+      "at most at the price that was held",
+      { size: "1024x1024", quality: "low" },
+      { size: "1024x1024", quality: "high" },
+      1,
+      1,
+    ],
+  ])("charges %s, and holds the highest that it can be", async (_, asked, made, held, charged) => {
+    madeAs(made);
+    const id = newRequestId();
+    const got = await generate({ model, prompt: "A boat", ...asked }, { "x-request-id": id });
+    expect(got.status).toBe(200);
+    const call = await fixture.gateway.call(id);
+    expect(call.held?.amountNanos).toBe(usd(held));
+    expect(call.cost?.amountNanos).toBe(usd(charged));
+    const { receipt } = await fixture.gateway.callLog.getCall({
+      call: { case: "callId", value: call.callId },
+    });
+    expect(receipt?.recomputed?.amountNanos).toBe(usd(charged));
+    expect(receipt?.lines).toMatchObject([{ unit: PriceUnit.IMAGE }]);
+    expect(receipt?.lines).toHaveLength(1);
+  });
+
+  it("charges a stream by what its last event says", async () => {
+    const completed = {
+      type: "image_generation.completed",
+      b64_json: png,
+      quality: "medium",
+      usage,
+    };
+    vendor().answer = () => ({
+      headers: { "content-type": "text/event-stream" },
+      body: `event: ${completed.type}\ndata: ${JSON.stringify(completed)}\n\n`,
+    });
+    const id = newRequestId();
+    const asked = { model, prompt: "A boat", size: "1024x1024", stream: true };
+    expect((await generate(asked, { "x-request-id": id })).status).toBe(200);
+    expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(usd(4));
+  });
+
+  it.each([
+    ["quality", { size: "1024x1024", quality: "ultra" }],
+    ["size", { size: "512x512", quality: "low" }],
+  ])("400, naming %s, where there is none for what is requested", async (param, asked) => {
+    const got = await generate({ model, prompt: "A boat", ...asked });
+    expect(got.status).toBe(400);
+    expect(errorOf(got)).toMatchObject({ param });
+    expect(errorOf(got).message).toContain("1024x1024 in medium");
+    expect(vendor().requests).toHaveLength(0);
+  });
+
+  it("is listed with the model, the highest as its price", async () => {
+    const listed = await fixture.send("/api/ai/models", { method: "GET" });
+    const { models } = JSON.parse(listed.body.toString()) as { models: readonly Model[] };
+    const price = models.find(({ modelKey }) => modelKey === model)?.price;
+    expect(price).toMatchObject({ image: "0.3" });
+    expect(price?.images).toHaveLength(4);
+    expect(price?.images[3]).toEqual({ quality: "high", price: "0.3" });
   });
 });

@@ -118,6 +118,33 @@ it("a request that one limit refuses counts for none, and the one with the least
   expect(await admit(b)).toMatchObject({ subject: { name: account.name } });
 });
 
+it("limits are far while less than half of each was used lately, and never after a refusal", async () => {
+  const limited = subject({ rpm: 5, tpm: 1_000, concurrency: 3 });
+  const { limiter } = await process();
+  const request = (tokens: number) => ({ subjects: [limited], tokens });
+  expect(limiter.isFar(request(0))).toBe(false);
+  const first = await limiter.admit(request(100));
+  expect(limiter.isFar(request(399))).toBe(true);
+  expect(limiter.isFar(request(400))).toBe(false);
+  await limiter.admit(request(100));
+  expect(limiter.isFar(request(0))).toBe(false);
+  if (isTicket(first)) limiter.end(first, 0);
+  expect(limiter.isFar(request(0))).toBe(true);
+  expect((await limiter.admit(request(1_001))).isAdmitted).toBe(false);
+  expect(limiter.isFar(request(0))).toBe(false);
+});
+
+it("a process that stops tells the others which calls have ended", async () => {
+  const limited = subject({ tpm: 100, concurrency: 1 });
+  const [{ limiter }, other] = [await process(), await process()];
+  const first = await limiter.admit({ subjects: [limited], tokens: 100 });
+  if (isTicket(first)) limiter.end(first, 0);
+  await limiter.stop();
+  expect(await other.limiter.admit({ subjects: [limited], tokens: 100 })).toMatchObject({
+    isAdmitted: true,
+  });
+});
+
 it("without the database a limit refuses, and never admits", async () => {
   const away = new Pool({ host: "127.0.0.1", port: 1, connectionTimeoutMillis: 500 });
   onTestFinished(() => away.end());

@@ -77,3 +77,16 @@ it("a form means the same to its vendor, whatever its parts and however it is cu
   );
   expect(readdirSync(folder)).toEqual([]);
 });
+
+it.each([
+  ["field", 'form-data; title="x"'],
+  ["file", 'form-data; filename="a.png"'],
+])("a %s without a name is refused, and says so", async (_what, disposition) => {
+  const body = Buffer.from(
+    `--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n--b\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--b--\r\n`,
+  );
+  const contentType = "multipart/form-data; boundary=b";
+  const upload = await readUpload({ pieces: cut(body, [7]), contentType, folder });
+  expect(upload.problem?.message).toContain("has no name");
+  await upload.close();
+});

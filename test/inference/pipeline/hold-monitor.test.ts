@@ -1,23 +1,23 @@
 /** The money of a running stream, with a ledger that answers late or never. */
 import { create } from "@bufbuild/protobuf";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
-import { unfinishedEventBytesMax } from "../../../src/config/limits.ts";
+import { extendWaitMs, unfinishedEventBytesMax } from "../../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../../src/core/errors.ts";
 import { Call } from "../../../src/inference/pipeline/call.ts";
-import { planHold } from "../../../src/inference/pipeline/hold-plan.ts";
-import { HoldMonitor, MonitoredStreams } from "../../../src/inference/pipeline/hold-monitor.ts";
+import {
+  HoldMonitor,
+  MonitoredStreams,
+  planHold,
+} from "../../../src/inference/pipeline/hold-monitor.ts";
 
 /** A nano-USD a token, of input and of output. */
 const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);
 const inputTokens = 10;
-const plan = planHold({
-  maxTokens: 1_000,
-  firstTokens: 100,
-  priceOf: (output) => BigInt(inputTokens + output),
-});
+const limits = { inputTokens, priceOf: (output: number) => BigInt(inputTokens + output) };
+const plan = planHold({ ...limits, maxTokens: 1_000, firstTokens: 100 });
 
 class Scene {
   readonly call = new Call({
@@ -41,13 +41,13 @@ class Scene {
   };
   readonly hold: HoldMonitor;
 
-  constructor() {
-    this.call.heldNanos = plan.firstNanos;
+  constructor(held = plan) {
+    this.call.heldNanos = held.firstNanos;
     this.call.status = 200;
     this.hold = new HoldMonitor({
       call: this.call,
       reply: this.reply,
-      plan,
+      plan: held,
       ledger: {
         extend: (operation) => {
           this.asked.push(operation);
@@ -62,8 +62,13 @@ class Scene {
 
   /** So many tokens have come in all. */
   come(tokens: number): void {
+    void this.wait(tokens);
+  }
+
+  /** As {@link come}. @returns until when nothing more is to be read; `undefined`: read on */
+  wait(tokens: number): Promise<void> | undefined {
     this.reply.textBytes = tokens * 4;
-    this.hold.onRead();
+    return this.hold.onRead();
   }
 
   /** The ledger answers what it was asked last. */
@@ -114,6 +119,35 @@ describe("the hold of a stream (R-MON-5)", () => {
     // What came beyond what could be had is not charged.
     expect(scene.stopped).toMatchObject({ inputTokens, outputTokens: 100 });
     expect(scene.hold.isUsedUp).toBe(true);
+  });
+
+  it("is not read on once it is used up, until the ledger has answered (R-MON-12)", async () => {
+    expect(scene.wait(50)).toBeUndefined();
+    expect(scene.wait(99)).toBeUndefined();
+    const isAnswered = scene.wait(100);
+    expect(isAnswered).toBeInstanceOf(Promise);
+    expect(scene.wait(101)).toBe(isAnswered);
+    await scene.answer(210n);
+    await isAnswered;
+    expect(scene.wait(102)).toBeUndefined();
+  });
+
+  it("is read on in an outage after a short wait, which comes once", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    scene.come(50);
+    const isOver = scene.wait(100);
+    vi.advanceTimersByTime(extendWaitMs);
+    await isOver;
+    expect(scene.wait(200)).toBeUndefined();
+    expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
+  });
+
+  it("bounds how much is read at once by what it covers, and by 4 kB where that is less", () => {
+    // 50 of its 100 tokens are left when it is to be extended.
+    expect(scene.hold.bytesAhead).toBe(4_096);
+    const long = new Scene(planHold({ ...limits, maxTokens: 100_000, firstTokens: 50_000 }));
+    expect(long.hold.bytesAhead).toBe(25_000 * 4);
   });
 
   it("counts a late grant for all text that came meanwhile", async () => {

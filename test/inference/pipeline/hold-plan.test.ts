@@ -1,7 +1,11 @@
 /** R-MON-5: when a hold grows and when a reply stops, against an account that is played out token by token. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HoldGrowth, type HoldPlan, planHold } from "../../../src/inference/pipeline/hold-plan.ts";
+import {
+  HoldGrowth,
+  type HoldPlan,
+  planHold,
+} from "../../../src/inference/pipeline/hold-monitor.ts";
 
 const plans = fc
   .record({
@@ -16,7 +20,7 @@ const plans = fc
       priceOf,
       tokenNanos,
       maxTokens: tokens.maxTokens,
-      plan: planHold({ ...tokens, priceOf }),
+      plan: planHold({ ...tokens, inputTokens: 10, priceOf }),
     };
   });
 
@@ -108,7 +112,11 @@ describe("the growth of a hold", () => {
           const cost = priceOf(tokens);
           if (growth.step(cost) === "extend") {
             const nanos = growth.requestExtension(cost);
-            expect(growth.tokensAhead(cost)).toBe(Infinity);
+            const ahead = growth.tokensAhead(cost);
+            // While an answer is pending, the next thing to happen is that the hold is used up.
+            expect(growth.isUsedUp(priceOf(tokens + Math.max(ahead - 1, 0)))).toBe(
+              growth.isUsedUp(cost),
+            );
             const held = plan.firstNanos + granted;
             growth.extended(nanos, held < nanos ? held : nanos, cost);
           }
@@ -124,19 +132,19 @@ describe("the growth of a hold", () => {
 
   it("begins with the whole maximum where the first hold covers it, or output costs nothing", () => {
     const priceOf = (output: number): bigint => 7n + BigInt(output) * 3n;
-    const short = planHold({ maxTokens: 10, firstTokens: 10, priceOf });
+    const short = planHold({ inputTokens: 10, maxTokens: 10, firstTokens: 10, priceOf });
     expect(short.firstNanos).toBe(37n);
     expect([new HoldGrowth(short).step(37n), new HoldGrowth(short).step(38n)]).toEqual([
       "go",
       "extend",
     ]);
-    const free = planHold({ maxTokens: 100, firstTokens: 10, priceOf: () => 7n });
+    const free = planHold({ inputTokens: 10, maxTokens: 100, firstTokens: 10, priceOf: () => 7n });
     expect(new HoldGrowth(free).canRunOut).toBe(false);
     expect(new HoldGrowth(free).tokensAhead(7n)).toBe(Infinity);
   });
 
   it("requests more while a part was granted, until hardly anything is left", () => {
-    const plan = planHold({ maxTokens: 1_000, firstTokens: 160, priceOf: BigInt });
+    const plan = planHold({ inputTokens: 10, maxTokens: 1_000, firstTokens: 160, priceOf: BigInt });
     const growth = new HoldGrowth(plan);
     expect([growth.step(79n), growth.step(80n)]).toEqual(["go", "extend"]);
     expect(growth.requestExtension(80n)).toBe(320n);

@@ -3,7 +3,7 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { VendorConfig } from "../../../src/config/config.ts";
 import { createMetrics } from "../../../src/core/metrics.ts";
-import { latencyPercentile } from "../../../src/inference/routing/health.ts";
+import { latencyPercentile } from "../../../src/inference/routing/breaker.ts";
 import { HealthStore, readHealth } from "../../../src/inference/routing/health-store.ts";
 import { Targets } from "../../../src/inference/routing/targets.ts";
 import { vendorKinds } from "../../../src/vendor/index.ts";

@@ -1,8 +1,7 @@
 /** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
 import { afterEach, describe, expect, it } from "vitest";
 import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/config/limits.ts";
-import { runInAccountContext } from "../../../src/core/account-context.ts";
-import type { Caller } from "../../../src/core/caller.ts";
+import { type Caller, runInAccountContext } from "../../../src/core/caller.ts";
 import {
   type CountQuestion,
   createTokenCounter,

@@ -13,7 +13,7 @@ export const foreignPrefixes = ["anthropic-", "x-goog-"] as const;
 export const headers = vendorHeaders;
 
 /** Refuses unknown paths, methods, media types and credentials. */
-export function doorRefusalAt(path: string) {
+export function doorRefusalAt(path: string, ...more: readonly string[]) {
   return (
     { method, url, headers: sent }: RecordedRequest,
     rules: Rules,
@@ -22,7 +22,8 @@ export function doorRefusalAt(path: string) {
       return { status: 401, message: "Incorrect API key provided.", code: "invalid_api_key" };
     }
     const asked = url.split("?")[0];
-    if (asked !== path) return { status: 404, message: `Invalid URL (${method} ${asked})` };
+    if (![path, ...more].includes(asked ?? ""))
+      return { status: 404, message: `Invalid URL (${method} ${asked})` };
     if (method !== "POST") return { status: 405, message: `Not allowed to ${method} on ${path}` };
     if (!/^application\/json\b/.test(sent["content-type"] ?? "")) {
       return { status: 400, message: "you must set the content-type header to application/json" };

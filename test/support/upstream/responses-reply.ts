@@ -1,5 +1,6 @@
 /** Replies of the responses style: the object, and the events that build it. */
-import { type Json, object } from "./read.ts";
+import { type Json, object, objects } from "./read.ts";
+import { isCompact } from "./responses-rules.ts";
 import type { ResponsesStore } from "./responses-store.ts";
 import { inPieces, type Play, tokens, type Turn } from "./scenario.ts";
 import { seal } from "./seal.ts";
@@ -12,10 +13,32 @@ export function writeResponse(
   { request, id, store }: WriteContext & { readonly store: ResponsesStore },
 ): Written {
   const json = request.json ?? {};
-  const items = itemsOf(play, json, id);
+  const isTriggered = objects(json["input"]).at(-1)?.["type"] === "compaction_trigger";
+  if (isCompact(request.url)) return compacted(play, json, id);
+  const items = isTriggered ? [compaction(id)] : itemsOf(play, json, id);
   const response = { ...envelope(json, id), ...endOf(play), output: items.map(({ item }) => item) };
   store.keep(json, response);
   return { whole: response, frames: turn.stream ? framesOf(response, items, json) : [] };
+}
+
+/** The reply of the endpoint that compacts: the user's messages, and the item in place of all others. */
+function compacted(play: Play, { input }: Json, id: string): Written {
+  const messages = objects(input).filter(({ role }) => role === "user");
+  const users = messages.map((message, at) => ({
+    type: "message",
+    status: "completed",
+    ...message,
+    id: `msg_${id}${at}`,
+  }));
+  const { usage } = endOf(play);
+  const output = [...users, compaction(id).item];
+  const whole = { id: `resp_${id}`, object: "response.compaction", created_at: 1, output, usage };
+  return { whole, frames: [] };
+}
+
+function compaction(id: string): Item {
+  const encrypted_content = seal({ issuer: "compaction", id, text: "what was said" });
+  return { item: { id: `cmp_${id}`, type: "compaction", encrypted_content }, pieces: [] };
 }
 
 /** An item, and the pieces of it that a stream sends. */
@@ -167,6 +190,8 @@ function eventsOf({ item, pieces }: Item, at: number, padding: Json): Json[] {
         ...(pieces.length > 0 ? summaryEvents(pieces, place, padding) : []),
         done,
       ];
+    case "compaction":
+      return [{ ...added, item }, done];
     default:
       return [
         { ...added, item: { ...item, status: "in_progress", content: [] } },

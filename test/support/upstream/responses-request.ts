@@ -139,6 +139,8 @@ const items: Readonly<Record<string, Shape>> = {
     status,
   }),
   item_reference: record({ type: text(), "id!": text() }),
+  compaction: record({ type: text(), "encrypted_content!": text(), id: nullable(text()) }),
+  compaction_trigger: record({ type: text(), id: text() }),
 };
 
 /** Items without a type are messages. */
@@ -249,6 +251,23 @@ function minimum16(value: unknown, path: Path): void {
       "integer_below_min_value",
     );
   }
+}
+
+const compactBody = record({
+  image: anything,
+  input: nullable(either({ string: text({ min: 1 }), array: list(item) })),
+  instructions: nullable(text()),
+  "model!": text(),
+  previous_response_id: nullable(text({ pattern: /^resp_/ })),
+  prompt_cache_key: nullable(text()),
+  prompt_cache_options: anything,
+  prompt_cache_retention: nullable(words("in_memory", "24h")),
+  service_tier: nullable(words("auto", "default", "flex", "priority", "fast")),
+});
+
+/** The same for a request to compact a conversation. */
+export function checkCompactShape(json: unknown): void {
+  compactBody(json, []);
 }
 
 /** Throws ShapeError where a member is unknown, missing or of the wrong kind. */

@@ -2,7 +2,7 @@
 import type { RecordedRequest } from "./exchange.ts";
 import { checkStrict, modelRefusal } from "./openai.ts";
 import { type Json, object, objects, string } from "./read.ts";
-import { checkShape } from "./responses-request.ts";
+import { checkCompactShape, checkShape } from "./responses-request.ts";
 import type { ResponsesStore } from "./responses-store.ts";
 import { unseal } from "./seal.ts";
 import { invalid } from "./shape.ts";
@@ -10,10 +10,11 @@ import type { StyleError } from "./strict.ts";
 
 /** Throws ShapeError, or returns an error, for what OpenAI does not accept. */
 export function check(
-  { json = {} }: RecordedRequest,
+  { json = {}, url }: RecordedRequest,
   store: ResponsesStore,
 ): StyleError | undefined {
-  checkShape(json);
+  if (isCompact(url)) checkCompactShape(json);
+  else checkShape(json);
   const refusal = modelRefusal(json.model);
   if (refusal) return refusal;
   if (json["input"] === undefined && json["previous_response_id"] === undefined) {
@@ -23,6 +24,11 @@ export function check(
   checkSchemas(json);
   checkItems(store.conversationOf(json), store);
   return undefined;
+}
+
+/** Whether a request is for the endpoint that compacts. */
+export function isCompact(url: string): boolean {
+  return url.split("?")[0] === "/v1/responses/compact";
 }
 
 function checkTogether(json: Json): void {
@@ -91,6 +97,16 @@ function checkItems(items: readonly Json[], store: ResponsesStore): void {
       case "reasoning":
         checkReasoning(items, at, store);
         break;
+      case "compaction":
+        if (unseal(string(item["encrypted_content"]), "compaction") !== undefined) break;
+        return invalid(
+          [...path, "encrypted_content"],
+          "The encrypted content could not be verified.",
+          "invalid_encrypted_content",
+        );
+      case "compaction_trigger":
+        if (at === items.length - 1 || items[at + 1]?.["type"] === "compaction") break;
+        return invalid(path, "Item 'compaction_trigger' must be the last item of 'input'.");
       default:
         break;
     }

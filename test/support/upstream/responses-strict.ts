@@ -14,7 +14,7 @@ export function strictResponses(): StrictStyle {
   return strictStyle({
     foreignPrefixes,
     headers,
-    doorRefusal: doorRefusalAt("/v1/responses"),
+    doorRefusal: doorRefusalAt("/v1/responses", "/v1/responses/compact"),
     check: (request) => check(request, store),
     messageOf,
     errorBody: (error) => ({ error: errorOf(error) }),
@@ -32,7 +32,9 @@ function turnOf({ json = {} }: RecordedRequest, store: ResponsesStore): Turn {
   const items = store.conversationOf(json);
   const atUser = items.findLastIndex((item) => item["role"] === "user");
   const after = items.slice(atUser + 1);
-  const user = items[atUser]?.["content"];
+  const isCompacted = items.findLastIndex(({ type }) => type === "compaction") > atUser;
+  // What it asked for is done: the item after it says so.
+  const user = isCompacted ? "" : items[atUser]?.["content"];
   const system = items.filter(({ role }) => role === "system" || role === "developer");
   return {
     model: string(json.model),

@@ -6,8 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Budget } from "../../type/v1/budget_pb.ts";
 import { file_uas_type_v1_budget } from "../../type/v1/budget_pb.ts";
 import type { Money } from "../../type/v1/money_pb.ts";
@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/account/v1/account.proto.
  */
 export const file_uas_account_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSLrAwoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoSLAoLcmF0ZV9saW1pdHMYDCABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzKmQKDEFjY291bnRTdGF0ZRIdChlBQ0NPVU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQUNDT1VOVF9TVEFURV9BQ1RJVkUQARIbChdBQ0NPVU5UX1NUQVRFX1NVU1BFTkRFRBACYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
+  fileDesc("Chx1YXMvYWNjb3VudC92MS9hY2NvdW50LnByb3RvEg51YXMuYWNjb3VudC52MSKaBAoHQWNjb3VudBISCgphY2NvdW50X2lkGAEgASgJEhsKBG5hbWUYAiABKAlCDcrBGAkIARoFEMgBGAMSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBXN0YXRlGAQgASgOMhwudWFzLmFjY291bnQudjEuQWNjb3VudFN0YXRlEhYKDnN1c3BlbmRfcmVhc29uGAUgASgJEjAKDHN1c3BlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQwoLZGlzY291bnRfYnAYByABKAVCLsrBGCoSIW9mIHRoZXNlIGJhc2lzIHBvaW50cyAxMDAgYXJlIDEgJSIFCAAQkE4SOwoVbG93X2JhbGFuY2VfdGhyZXNob2xkGAggASgLMhIudWFzLnR5cGUudjEuTW9uZXlCCMrBGAQ6AggBEiQKB2J1ZGdldHMYCSADKAsyEy51YXMudHlwZS52MS5CdWRnZXQSEQoJYWxlcnRfdXJsGAogASgJEh4KDGFsZXJ0X2VtYWlscxgLIAMoCUIIysEYBDICCAoSLAoLcmF0ZV9saW1pdHMYDCABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzEi0KCmxpbWl0X3dhaXQYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24qZAoMQWNjb3VudFN0YXRlEh0KGUFDQ09VTlRfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRBQ0NPVU5UX1NUQVRFX0FDVElWRRABEhsKF0FDQ09VTlRfU1RBVEVfU1VTUEVOREVEEAJiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_budget, file_uas_type_v1_money, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * An account: the owner of API keys and of one prepaid balance.
@@ -114,6 +114,14 @@ export type Account = Message<"uas.account.v1.Account"> & {
    * @generated from field: uas.type.v1.RateLimits rate_limits = 12;
    */
   rateLimits?: RateLimits | undefined;
+
+  /**
+   * How long a call may wait for room where a limit of rate or concurrency would refuse it, 0 to 30 seconds; set by
+   * operators. 0: it is refused at once. Unset: the default of the installation.
+   *
+   * @generated from field: google.protobuf.Duration limit_wait = 13;
+   */
+  limitWait?: Duration | undefined;
 };
 
 /**

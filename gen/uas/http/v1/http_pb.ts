@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/http/v1/http.proto.
  */
 export const file_uas_http_v1_http: GenFile = /*@__PURE__*/
-  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSL1AQoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJEjQKD21lZGlhX29wZXJhdGlvbhgJIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uKvIBCg5NZWRpYU9wZXJhdGlvbhIfChtNRURJQV9PUEVSQVRJT05fVU5TUEVDSUZJRUQQABIjCh9NRURJQV9PUEVSQVRJT05fR0VORVJBVEVfSU1BR0VTEAESGQoVTUVESUFfT1BFUkFUSU9OX1NQRUFLEAISHwobTUVESUFfT1BFUkFUSU9OX0VESVRfSU1BR0VTEAMSHwobTUVESUFfT1BFUkFUSU9OX1ZBUllfSU1BR0VTEAQSHgoaTUVESUFfT1BFUkFUSU9OX1RSQU5TQ1JJQkUQBRIdChlNRURJQV9PUEVSQVRJT05fVFJBTlNMQVRFEAYqlwEKB0RpYWxlY3QSFwoTRElBTEVDVF9VTlNQRUNJRklFRBAAEhwKGERJQUxFQ1RfQ0hBVF9DT01QTEVUSU9OUxABEhQKEERJQUxFQ1RfUExBVEZPUk0QAhIVChFESUFMRUNUX1JFU1BPTlNFUxADEhQKEERJQUxFQ1RfTUVTU0FHRVMQBBISCg5ESUFMRUNUX0dFTUlOSRAFKoEBCgZBY2Nlc3MSFgoSQUNDRVNTX1VOU1BFQ0lGSUVEEAASEQoNQUNDRVNTX1BVQkxJQxABEg4KCkFDQ0VTU19LRVkQAhISCg5BQ0NFU1NfU0VTU0lPThADEhMKD0FDQ0VTU19PUEVSQVRPUhAEEhMKD0FDQ0VTU19DVVNUT01FUhAFOkoKBXJvdXRlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYtYcDIAMoCzISLnVhcy5odHRwLnYxLlJvdXRlUgVyb3V0ZTpNCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi2hwMgASgOMhMudWFzLmh0dHAudjEuQWNjZXNzUgZhY2Nlc3NiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChZ1YXMvaHR0cC92MS9odHRwLnByb3RvEgt1YXMuaHR0cC52MSKaAgoFUm91dGUSDgoGbWV0aG9kGAEgASgJEgwKBHBhdGgYAiABKAkSJQoHZGlhbGVjdBgDIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSFwoPb21pdF9yZXF1ZXN0X2lkGAQgASgIEhUKDWFsd2F5c19zdHJlYW0YBSABKAgSGAoQcGxhdGZvcm1fYWxpYXNlcxgGIAEoCBITCgt3aGVuX2hlYWRlchgHIAEoCRISCgp3aGVuX3F1ZXJ5GAggASgJEjQKD21lZGlhX29wZXJhdGlvbhgJIAEoDjIbLnVhcy5odHRwLnYxLk1lZGlhT3BlcmF0aW9uEg8KB2NvbXBhY3QYCiABKAgSEgoKd2ViX3NvY2tldBgLIAEoCCryAQoOTWVkaWFPcGVyYXRpb24SHwobTUVESUFfT1BFUkFUSU9OX1VOU1BFQ0lGSUVEEAASIwofTUVESUFfT1BFUkFUSU9OX0dFTkVSQVRFX0lNQUdFUxABEhkKFU1FRElBX09QRVJBVElPTl9TUEVBSxACEh8KG01FRElBX09QRVJBVElPTl9FRElUX0lNQUdFUxADEh8KG01FRElBX09QRVJBVElPTl9WQVJZX0lNQUdFUxAEEh4KGk1FRElBX09QRVJBVElPTl9UUkFOU0NSSUJFEAUSHQoZTUVESUFfT1BFUkFUSU9OX1RSQU5TTEFURRAGKsIBCgdEaWFsZWN0EhcKE0RJQUxFQ1RfVU5TUEVDSUZJRUQQABIcChhESUFMRUNUX0NIQVRfQ09NUExFVElPTlMQARIUChBESUFMRUNUX1BMQVRGT1JNEAISFQoRRElBTEVDVF9SRVNQT05TRVMQAxIUChBESUFMRUNUX01FU1NBR0VTEAQSEgoORElBTEVDVF9HRU1JTkkQBRISCg5ESUFMRUNUX1JFUkFOSxAGEhUKEURJQUxFQ1RfUkVSQU5LX1YyEAcqgQEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESDgoKQUNDRVNTX0tFWRACEhIKDkFDQ0VTU19TRVNTSU9OEAMSEwoPQUNDRVNTX09QRVJBVE9SEAQSEwoPQUNDRVNTX0NVU1RPTUVSEAU6SgoFcm91dGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxi1hwMgAygLMhIudWFzLmh0dHAudjEuUm91dGVSBXJvdXRlOk0KBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLaHAyABKA4yEy51YXMuaHR0cC52MS5BY2Nlc3NSBmFjY2Vzc2IGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * One documented REST route.
@@ -90,6 +90,22 @@ export type Route = Message<"uas.http.v1.Route"> & {
    * @generated from field: uas.http.v1.MediaOperation media_operation = 9;
    */
   mediaOperation: MediaOperation;
+
+  /**
+   * Whether the conversation is compacted instead of continued: the reply is its user messages and one item in place
+   * of all others. Default: not.
+   *
+   * @generated from field: bool compact = 10;
+   */
+  compact: boolean;
+
+  /**
+   * Whether the route is reached by a WebSocket: each message is a request, and its reply is streamed as messages.
+   * Only with the method GET. Default: not.
+   *
+   * @generated from field: bool web_socket = 11;
+   */
+  webSocket: boolean;
 };
 
 /**
@@ -215,6 +231,21 @@ export const Dialect = {
    * @generated from enum value: DIALECT_GEMINI = 5;
    */
   GEMINI: 5,
+
+  /**
+   * Rerank: `{query, documents}` in, `{results}` out, as in Jina's API, vLLM and the first version of Cohere's API.
+   * Errors as in chat completions, with the message at the top, too.
+   *
+   * @generated from enum value: DIALECT_RERANK = 6;
+   */
+  RERANK: 6,
+
+  /**
+   * Rerank as in the second version of Cohere's API: documents are texts, and the reply does not repeat them.
+   *
+   * @generated from enum value: DIALECT_RERANK_V2 = 7;
+   */
+  RERANK_V2: 7,
 } as const;
 
 /**

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/inference_service.proto.
  */
 export const file_uas_inference_v1_inference_service: GenFile = /*@__PURE__*/
-  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIqoCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIEg4KBnN0cmljdBgIIAEoCBITCgtyZXBvcnRfY29zdBgJIAEoCBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBFeGNoYW5nZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCKMAQoMRXhjaGFuZ2VIZWFkEg4KBnN0YXR1cxgBIAEoBRI8CgdoZWFkZXJzGAIgAygLMisudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkMKD0dlbmVyYXRlUmVxdWVzdBIwCgpnZW5lcmF0aW9uGAEgASgLMhwudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0aW9uIksKEEdlbmVyYXRlUmVzcG9uc2USJgoFcmVwbHkYASABKAsyFy51YXMuaW5mZXJlbmNlLnYxLlJlcGx5Eg8KB2Ryb3BwZWQYAiADKAkiSQoVU3RyZWFtR2VuZXJhdGVSZXF1ZXN0EjAKCmdlbmVyYXRpb24YASABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRpb24iWQoWU3RyZWFtR2VuZXJhdGVSZXNwb25zZRIuCgVldmVudBgBIAEoCzIfLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVFdmVudBIPCgdkcm9wcGVkGAIgAygJIswBChJDb3VudFRva2Vuc1JlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDQoFcXVlcnkYAiABKAkSQgoHaGVhZGVycxgDIAMoCzIxLnVhcy5pbmZlcmVuY2UudjEuQ291bnRUb2tlbnNSZXF1ZXN0LkhlYWRlcnNFbnRyeRIMCgRib2R5GAQgASgMGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBInwKE0NvdW50VG9rZW5zUmVzcG9uc2USFAoMaW5wdXRfdG9rZW5zGAEgASgFEhMKC2lzX2VzdGltYXRlGAIgASgIEiwKBGhlYWQYAyABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZBIMCgRib2R5GAQgASgMIqcBCgxFbWJlZFJlcXVlc3QSDAoEcGF0aBgBIAEoCRINCgVxdWVyeRgCIAEoCRI8CgdoZWFkZXJzGAMgAygLMisudWFzLmluZmVyZW5jZS52MS5FbWJlZFJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBCABKAwaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoNRW1iZWRSZXNwb25zZRIsCgRoZWFkGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQSDAoEYm9keRgCIAEoDCJrChFMaXN0TW9kZWxzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEQoJYWZ0ZXJfa2V5GAMgASgJEhIKCmJlZm9yZV9rZXkYBCABKAkiaAoSTGlzdE1vZGVsc1Jlc3BvbnNlEicKBm1vZGVscxgBIAMoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCGhhc19tb3JlGAMgASgIIiQKD0dldE1vZGVsUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiOgoQR2V0TW9kZWxSZXNwb25zZRImCgVtb2RlbBgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwyowkKEEluZmVyZW5jZVNlcnZpY2USogIKCEV4Y2hhbmdlEiEudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlUmVzcG9uc2UizAGquxgeCgRQT1NUEhQvdjEvY2hhdC9jb21wbGV0aW9ucxgBqrsYJAoEUE9TVBIYL2FwaS9haS9jaGF0L2NvbXBsZXRpb25zGAEwAaq7GBwKBFBPU1QSEC9hcGkvYWkvZ2VuZXJhdGUYATABqrsYJQoEUE9TVBIXL2FwaS9haS9zdHJlYW0tZ2VuZXJhdGUYASgBMAGquxgXCgRQT1NUEg0vdjEvcmVzcG9uc2VzGAOquxgWCgRQT1NUEgwvdjEvbWVzc2FnZXMYBLC7GAIwARJXCghHZW5lcmF0ZRIhLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGVSZXF1ZXN0GiIudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0ZVJlc3BvbnNlIgSwuxgCEmsKDlN0cmVhbUdlbmVyYXRlEicudWFzLmluZmVyZW5jZS52MS5TdHJlYW1HZW5lcmF0ZVJlcXVlc3QaKC51YXMuaW5mZXJlbmNlLnYxLlN0cmVhbUdlbmVyYXRlUmVzcG9uc2UiBLC7GAIwARKyAQoLQ291bnRUb2tlbnMSJC51YXMuaW5mZXJlbmNlLnYxLkNvdW50VG9rZW5zUmVxdWVzdBolLnVhcy5pbmZlcmVuY2UudjEuQ291bnRUb2tlbnNSZXNwb25zZSJWkAIBqrsYIwoEUE9TVBIZL3YxL21lc3NhZ2VzL2NvdW50X3Rva2VucxgEqrsYJAoEUE9TVBIaL3YxL3Jlc3BvbnNlcy9pbnB1dF90b2tlbnMYA7C7GAISagoFRW1iZWQSHi51YXMuaW5mZXJlbmNlLnYxLkVtYmVkUmVxdWVzdBofLnVhcy5pbmZlcmVuY2UudjEuRW1iZWRSZXNwb25zZSIgqrsYGAoEUE9TVBIOL3YxL2VtYmVkZGluZ3MYAbC7GAISwgEKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UiaZACAaq7GBUKA0dFVBIKL3YxL21vZGVscxgBIAGquxgZCgNHRVQSDi9hcGkvYWkvbW9kZWxzGAIgAaq7GCgKA0dFVBIKL3YxL21vZGVscxgEIAE6EWFudGhyb3BpYy12ZXJzaW9usLsYBRK9AQoIR2V0TW9kZWwSIS51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuR2V0TW9kZWxSZXNwb25zZSJqkAIBqrsYJAoDR0VUEhkvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAEgAaq7GDcKA0dFVBIZL3YxL21vZGVscy97bW9kZWxfa2V5PSoqfRgEIAE6EWFudGhyb3BpYy12ZXJzaW9usLsYBWIGcHJvdG8z", [file_uas_http_v1_http, file_uas_inference_v1_generate, file_uas_inference_v1_model, file_uas_validate_v1_validate]);
+  fileDesc("Cih1YXMvaW5mZXJlbmNlL3YxL2luZmVyZW5jZV9zZXJ2aWNlLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIrsCCg9FeGNoYW5nZVJlcXVlc3QSJQoHZGlhbGVjdBgBIAEoDjIULnVhcy5odHRwLnYxLkRpYWxlY3QSDAoEcGF0aBgCIAEoCRINCgVxdWVyeRgDIAEoCRI/CgdoZWFkZXJzGAQgAygLMi4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBSABKAwSFQoNYWx3YXlzX3N0cmVhbRgGIAEoCBIYChBwbGF0Zm9ybV9hbGlhc2VzGAcgASgIEg4KBnN0cmljdBgIIAEoCBITCgtyZXBvcnRfY29zdBgJIAEoCBIPCgdjb21wYWN0GAogASgIGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlsKEEV4Y2hhbmdlUmVzcG9uc2USLgoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkSAASDwoFY2h1bmsYAiABKAxIAEIGCgRwYXJ0IowBCgxFeGNoYW5nZUhlYWQSDgoGc3RhdHVzGAEgASgFEjwKB2hlYWRlcnMYAiADKAsyKy51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZC5IZWFkZXJzRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQwoPR2VuZXJhdGVSZXF1ZXN0EjAKCmdlbmVyYXRpb24YASABKAsyHC51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRpb24iSwoQR2VuZXJhdGVSZXNwb25zZRImCgVyZXBseRgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuUmVwbHkSDwoHZHJvcHBlZBgCIAMoCSJJChVTdHJlYW1HZW5lcmF0ZVJlcXVlc3QSMAoKZ2VuZXJhdGlvbhgBIAEoCzIcLnVhcy5pbmZlcmVuY2UudjEuR2VuZXJhdGlvbiJZChZTdHJlYW1HZW5lcmF0ZVJlc3BvbnNlEi4KBWV2ZW50GAEgASgLMh8udWFzLmluZmVyZW5jZS52MS5HZW5lcmF0ZUV2ZW50Eg8KB2Ryb3BwZWQYAiADKAkizAEKEkNvdW50VG9rZW5zUmVxdWVzdBIlCgdkaWFsZWN0GAEgASgOMhQudWFzLmh0dHAudjEuRGlhbGVjdBINCgVxdWVyeRgCIAEoCRJCCgdoZWFkZXJzGAMgAygLMjEudWFzLmluZmVyZW5jZS52MS5Db3VudFRva2Vuc1JlcXVlc3QuSGVhZGVyc0VudHJ5EgwKBGJvZHkYBCABKAwaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEifAoTQ291bnRUb2tlbnNSZXNwb25zZRIUCgxpbnB1dF90b2tlbnMYASABKAUSEwoLaXNfZXN0aW1hdGUYAiABKAgSLAoEaGVhZBgDIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkEgwKBGJvZHkYBCABKAwipwEKDEVtYmVkUmVxdWVzdBIMCgRwYXRoGAEgASgJEg0KBXF1ZXJ5GAIgASgJEjwKB2hlYWRlcnMYAyADKAsyKy51YXMuaW5mZXJlbmNlLnYxLkVtYmVkUmVxdWVzdC5IZWFkZXJzRW50cnkSDAoEYm9keRgEIAEoDBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1FbWJlZFJlc3BvbnNlEiwKBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZBIMCgRib2R5GAIgASgMItABCg1SZXJhbmtSZXF1ZXN0EgwKBHBhdGgYASABKAkSDQoFcXVlcnkYAiABKAkSPQoHaGVhZGVycxgDIAMoCzIsLnVhcy5pbmZlcmVuY2UudjEuUmVyYW5rUmVxdWVzdC5IZWFkZXJzRW50cnkSDAoEYm9keRgEIAEoDBIlCgdkaWFsZWN0GAUgASgOMhQudWFzLmh0dHAudjEuRGlhbGVjdBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJMCg5SZXJhbmtSZXNwb25zZRIsCgRoZWFkGAEgASgLMh4udWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZUhlYWQSDAoEYm9keRgCIAEoDCKtAQoPTW9kZXJhdGVSZXF1ZXN0EgwKBHBhdGgYASABKAkSDQoFcXVlcnkYAiABKAkSPwoHaGVhZGVycxgDIAMoCzIuLnVhcy5pbmZlcmVuY2UudjEuTW9kZXJhdGVSZXF1ZXN0LkhlYWRlcnNFbnRyeRIMCgRib2R5GAQgASgMGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIk4KEE1vZGVyYXRlUmVzcG9uc2USLAoEaGVhZBgBIAEoCzIeLnVhcy5pbmZlcmVuY2UudjEuRXhjaGFuZ2VIZWFkEgwKBGJvZHkYAiABKAwirQEKD0NvbXBsZXRlUmVxdWVzdBIMCgRwYXRoGAEgASgJEg0KBXF1ZXJ5GAIgASgJEj8KB2hlYWRlcnMYAyADKAsyLi51YXMuaW5mZXJlbmNlLnYxLkNvbXBsZXRlUmVxdWVzdC5IZWFkZXJzRW50cnkSDAoEYm9keRgEIAEoDBouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJbChBDb21wbGV0ZVJlc3BvbnNlEi4KBGhlYWQYASABKAsyHi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlSGVhZEgAEg8KBWNodW5rGAIgASgMSABCBgoEcGFydCJrChFMaXN0TW9kZWxzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEQoJYWZ0ZXJfa2V5GAMgASgJEhIKCmJlZm9yZV9rZXkYBCABKAkiaAoSTGlzdE1vZGVsc1Jlc3BvbnNlEicKBm1vZGVscxgBIAMoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCGhhc19tb3JlGAMgASgIIiQKD0dldE1vZGVsUmVxdWVzdBIRCgltb2RlbF9rZXkYASABKAkiOgoQR2V0TW9kZWxSZXNwb25zZRImCgVtb2RlbBgBIAEoCzIXLnVhcy5pbmZlcmVuY2UudjEuTW9kZWwy1gwKEEluZmVyZW5jZVNlcnZpY2US4wIKCEV4Y2hhbmdlEiEudWFzLmluZmVyZW5jZS52MS5FeGNoYW5nZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkV4Y2hhbmdlUmVzcG9uc2UijQKquxgeCgRQT1NUEhQvdjEvY2hhdC9jb21wbGV0aW9ucxgBqrsYJAoEUE9TVBIYL2FwaS9haS9jaGF0L2NvbXBsZXRpb25zGAEwAaq7GBwKBFBPU1QSEC9hcGkvYWkvZ2VuZXJhdGUYATABqrsYJQoEUE9TVBIXL2FwaS9haS9zdHJlYW0tZ2VuZXJhdGUYASgBMAGquxgXCgRQT1NUEg0vdjEvcmVzcG9uc2VzGAOquxghCgRQT1NUEhUvdjEvcmVzcG9uc2VzL2NvbXBhY3QYA1ABqrsYGAoDR0VUEg0vdjEvcmVzcG9uc2VzGANYAaq7GBYKBFBPU1QSDC92MS9tZXNzYWdlcxgEsLsYAjABElcKCEdlbmVyYXRlEiEudWFzLmluZmVyZW5jZS52MS5HZW5lcmF0ZVJlcXVlc3QaIi51YXMuaW5mZXJlbmNlLnYxLkdlbmVyYXRlUmVzcG9uc2UiBLC7GAISawoOU3RyZWFtR2VuZXJhdGUSJy51YXMuaW5mZXJlbmNlLnYxLlN0cmVhbUdlbmVyYXRlUmVxdWVzdBooLnVhcy5pbmZlcmVuY2UudjEuU3RyZWFtR2VuZXJhdGVSZXNwb25zZSIEsLsYAjABErIBCgtDb3VudFRva2VucxIkLnVhcy5pbmZlcmVuY2UudjEuQ291bnRUb2tlbnNSZXF1ZXN0GiUudWFzLmluZmVyZW5jZS52MS5Db3VudFRva2Vuc1Jlc3BvbnNlIlaQAgGquxgjCgRQT1NUEhkvdjEvbWVzc2FnZXMvY291bnRfdG9rZW5zGASquxgkCgRQT1NUEhovdjEvcmVzcG9uc2VzL2lucHV0X3Rva2VucxgDsLsYAhJqCgVFbWJlZBIeLnVhcy5pbmZlcmVuY2UudjEuRW1iZWRSZXF1ZXN0Gh8udWFzLmluZmVyZW5jZS52MS5FbWJlZFJlc3BvbnNlIiCquxgYCgRQT1NUEg4vdjEvZW1iZWRkaW5ncxgBsLsYAhKBAQoGUmVyYW5rEh8udWFzLmluZmVyZW5jZS52MS5SZXJhbmtSZXF1ZXN0GiAudWFzLmluZmVyZW5jZS52MS5SZXJhbmtSZXNwb25zZSI0qrsYFAoEUE9TVBIKL3YxL3JlcmFuaxgGqrsYFAoEUE9TVBIKL3YyL3JlcmFuaxgHsLsYAhJ0CghNb2RlcmF0ZRIhLnVhcy5pbmZlcmVuY2UudjEuTW9kZXJhdGVSZXF1ZXN0GiIudWFzLmluZmVyZW5jZS52MS5Nb2RlcmF0ZVJlc3BvbnNlIiGquxgZCgRQT1NUEg8vdjEvbW9kZXJhdGlvbnMYAbC7GAISdgoIQ29tcGxldGUSIS51YXMuaW5mZXJlbmNlLnYxLkNvbXBsZXRlUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuQ29tcGxldGVSZXNwb25zZSIhqrsYGQoEUE9TVBIPL3YxL2NvbXBsZXRpb25zGAGwuxgCMAESwgEKCkxpc3RNb2RlbHMSIy51YXMuaW5mZXJlbmNlLnYxLkxpc3RNb2RlbHNSZXF1ZXN0GiQudWFzLmluZmVyZW5jZS52MS5MaXN0TW9kZWxzUmVzcG9uc2UiaZACAaq7GBUKA0dFVBIKL3YxL21vZGVscxgBIAGquxgZCgNHRVQSDi9hcGkvYWkvbW9kZWxzGAIgAaq7GCgKA0dFVBIKL3YxL21vZGVscxgEIAE6EWFudGhyb3BpYy12ZXJzaW9usLsYBRK9AQoIR2V0TW9kZWwSIS51YXMuaW5mZXJlbmNlLnYxLkdldE1vZGVsUmVxdWVzdBoiLnVhcy5pbmZlcmVuY2UudjEuR2V0TW9kZWxSZXNwb25zZSJqkAIBqrsYJAoDR0VUEhkvdjEvbW9kZWxzL3ttb2RlbF9rZXk9Kip9GAEgAaq7GDcKA0dFVBIZL3YxL21vZGVscy97bW9kZWxfa2V5PSoqfRgEIAE6EWFudGhyb3BpYy12ZXJzaW9usLsYBWIGcHJvdG8z", [file_uas_http_v1_http, file_uas_inference_v1_generate, file_uas_inference_v1_model, file_uas_validate_v1_validate]);
 
 /**
  * Request of [InferenceService.Exchange][].
@@ -90,6 +90,14 @@ export type ExchangeRequest = Message<"uas.inference.v1.ExchangeRequest"> & {
    * @generated from field: bool report_cost = 9;
    */
   reportCost: boolean;
+
+  /**
+   * Whether to compact the conversation of the body instead of continuing it, in the dialect of responses. The reply is
+   * never streamed.
+   *
+   * @generated from field: bool compact = 10;
+   */
+  compact: boolean;
 };
 
 /**
@@ -421,6 +429,232 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
   messageDesc(file_uas_inference_v1_inference_service, 10);
 
 /**
+ * Request of [InferenceService.Rerank][].
+ *
+ * @generated from message uas.inference.v1.RerankRequest
+ */
+export type RerankRequest = Message<"uas.inference.v1.RerankRequest"> & {
+  /**
+   * The public path that was called, for the call log, at most 256 characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The query to pass on, without its question mark and without any key. Usually empty.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+
+  /**
+   * The dialect of the body and of the reply: one of the two of rerank.
+   *
+   * @generated from field: uas.http.v1.Dialect dialect = 5;
+   */
+  dialect: Dialect;
+};
+
+/**
+ * Describes the message uas.inference.v1.RerankRequest.
+ * Use `create(RerankRequestSchema)` to create a new message.
+ */
+export const RerankRequestSchema: GenMessage<RerankRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 11);
+
+/**
+ * Response of [InferenceService.Rerank][].
+ *
+ * @generated from message uas.inference.v1.RerankResponse
+ */
+export type RerankResponse = Message<"uas.inference.v1.RerankResponse"> & {
+  /**
+   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   *
+   * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+   */
+  head?: ExchangeHead | undefined;
+
+  /**
+   * The reply: the vendor's, with the public name of the model.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.RerankResponse.
+ * Use `create(RerankResponseSchema)` to create a new message.
+ */
+export const RerankResponseSchema: GenMessage<RerankResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 12);
+
+/**
+ * Request of [InferenceService.Moderate][].
+ *
+ * @generated from message uas.inference.v1.ModerateRequest
+ */
+export type ModerateRequest = Message<"uas.inference.v1.ModerateRequest"> & {
+  /**
+   * The public path that was called, for the call log, at most 256 characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The query to pass on, without its question mark and without any key. Usually empty.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.ModerateRequest.
+ * Use `create(ModerateRequestSchema)` to create a new message.
+ */
+export const ModerateRequestSchema: GenMessage<ModerateRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 13);
+
+/**
+ * Response of [InferenceService.Moderate][].
+ *
+ * @generated from message uas.inference.v1.ModerateResponse
+ */
+export type ModerateResponse = Message<"uas.inference.v1.ModerateResponse"> & {
+  /**
+   * Status and headers. Not 200 where the vendor refused the request as invalid.
+   *
+   * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+   */
+  head?: ExchangeHead | undefined;
+
+  /**
+   * The reply: the vendor's, with the public name of the model.
+   *
+   * @generated from field: bytes body = 2;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.ModerateResponse.
+ * Use `create(ModerateResponseSchema)` to create a new message.
+ */
+export const ModerateResponseSchema: GenMessage<ModerateResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 14);
+
+/**
+ * Request of [InferenceService.Complete][].
+ *
+ * @generated from message uas.inference.v1.CompleteRequest
+ */
+export type CompleteRequest = Message<"uas.inference.v1.CompleteRequest"> & {
+  /**
+   * The public path that was called, for the call log, at most 256 characters.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * The query to pass on, without its question mark and without any key. Usually empty.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+
+  /**
+   * The headers to pass on, by lower-case name. Names that chat completions do not list are dropped.
+   *
+   * @generated from field: map<string, string> headers = 3;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * The request body: one JSON object in UTF-8, at most 20 MiB.
+   *
+   * @generated from field: bytes body = 4;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message uas.inference.v1.CompleteRequest.
+ * Use `create(CompleteRequestSchema)` to create a new message.
+ */
+export const CompleteRequestSchema: GenMessage<CompleteRequest> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 15);
+
+/**
+ * Response of [InferenceService.Complete][].
+ *
+ * @generated from message uas.inference.v1.CompleteResponse
+ */
+export type CompleteResponse = Message<"uas.inference.v1.CompleteResponse"> & {
+  /**
+   * The head first, then chunks.
+   *
+   * @generated from oneof uas.inference.v1.CompleteResponse.part
+   */
+  part: {
+    /**
+     * Status and headers. Exactly once, first.
+     *
+     * @generated from field: uas.inference.v1.ExchangeHead head = 1;
+     */
+    value: ExchangeHead;
+    case: "head";
+  } | {
+    /**
+     * The next bytes of the body. Never empty.
+     *
+     * @generated from field: bytes chunk = 2;
+     */
+    value: Uint8Array;
+    case: "chunk";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message uas.inference.v1.CompleteResponse.
+ * Use `create(CompleteResponseSchema)` to create a new message.
+ */
+export const CompleteResponseSchema: GenMessage<CompleteResponse> = /*@__PURE__*/
+  messageDesc(file_uas_inference_v1_inference_service, 16);
+
+/**
  * Request of [InferenceService.ListModels][].
  *
  * @generated from message uas.inference.v1.ListModelsRequest
@@ -462,7 +696,7 @@ export type ListModelsRequest = Message<"uas.inference.v1.ListModelsRequest"> & 
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 11);
+  messageDesc(file_uas_inference_v1_inference_service, 17);
 
 /**
  * Response of [InferenceService.ListModels][].
@@ -498,7 +732,7 @@ export type ListModelsResponse = Message<"uas.inference.v1.ListModelsResponse"> 
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 12);
+  messageDesc(file_uas_inference_v1_inference_service, 18);
 
 /**
  * Request of [InferenceService.GetModel][].
@@ -519,7 +753,7 @@ export type GetModelRequest = Message<"uas.inference.v1.GetModelRequest"> & {
  * Use `create(GetModelRequestSchema)` to create a new message.
  */
 export const GetModelRequestSchema: GenMessage<GetModelRequest> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 13);
+  messageDesc(file_uas_inference_v1_inference_service, 19);
 
 /**
  * Response of [InferenceService.GetModel][].
@@ -540,7 +774,7 @@ export type GetModelResponse = Message<"uas.inference.v1.GetModelResponse"> & {
  * Use `create(GetModelResponseSchema)` to create a new message.
  */
 export const GetModelResponseSchema: GenMessage<GetModelResponse> = /*@__PURE__*/
-  messageDesc(file_uas_inference_v1_inference_service, 14);
+  messageDesc(file_uas_inference_v1_inference_service, 20);
 
 /**
  * Calls hosted models, charged to the balance of the caller's account.
@@ -602,6 +836,40 @@ export const InferenceService: GenService<{
     methodKind: "unary";
     input: typeof EmbedRequestSchema;
     output: typeof EmbedResponseSchema;
+  },
+  /**
+   * Orders documents by their relevance to a query, bytes in and bytes out. Charged by searches or by what was read, and
+   * logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.Rerank
+   */
+  rerank: {
+    methodKind: "unary";
+    input: typeof RerankRequestSchema;
+    output: typeof RerankResponseSchema;
+  },
+  /**
+   * Classifies texts and images by categories of harm, in OpenAI's form, bytes in and bytes out. Charged by what was
+   * read, and logged as a call.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.Moderate
+   */
+  moderate: {
+    methodKind: "unary";
+    input: typeof ModerateRequestSchema;
+    output: typeof ModerateResponseSchema;
+  },
+  /**
+   * Continues a text in the form of OpenAI's legacy completions, bytes in and bytes out. The first response is the head;
+   * all others are chunks of the body, in order. A failure before the head fails the RPC; one after it ends the body with
+   * an error event. Every call is charged and logged exactly once, however it ends.
+   *
+   * @generated from rpc uas.inference.v1.InferenceService.Complete
+   */
+  complete: {
+    methodKind: "server_streaming";
+    input: typeof CompleteRequestSchema;
+    output: typeof CompleteResponseSchema;
   },
   /**
    * Lists the models that the caller may use, by model key; all of them for callers without a key.

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/inference/v1/model.proto.
  */
 export const file_uas_inference_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIqcCCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZxIuCgpvZmZlcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCplCg1DYW5jZWxCaWxsaW5nEh4KGkNBTkNFTF9CSUxMSU5HX1VOU1BFQ0lGSUVEEAASFwoTQ0FOQ0VMX0JJTExJTkdfTk9ORRABEhsKF0NBTkNFTF9CSUxMSU5HX1VQU1RSRUFNEAIqrwEKCU1vZGVsVHlwZRIaChZNT0RFTF9UWVBFX1VOU1BFQ0lGSUVEEAASEwoPTU9ERUxfVFlQRV9URVhUEAESFAoQTU9ERUxfVFlQRV9JTUFHRRACEhQKEE1PREVMX1RZUEVfVklERU8QAxIUChBNT0RFTF9UWVBFX0FVRElPEAQSGAoUTU9ERUxfVFlQRV9FTUJFRERJTkcQBRIVChFNT0RFTF9UWVBFX1JFUkFOSxAGYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_price]);
+  fileDesc("Chx1YXMvaW5mZXJlbmNlL3YxL21vZGVsLnByb3RvEhB1YXMuaW5mZXJlbmNlLnYxIugCCgVNb2RlbBIRCgltb2RlbF9rZXkYASABKAkSDAoEbmFtZRgCIAEoCRIpCgR0eXBlGAMgASgOMhsudWFzLmluZmVyZW5jZS52MS5Nb2RlbFR5cGUSIQoFcHJpY2UYBCABKAsyEi51YXMudHlwZS52MS5QcmljZRIZChFtYXhfb3V0cHV0X3Rva2VucxgFIAEoBRIrCghkZWFkbGluZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3Cg5jYW5jZWxfYmlsbGluZxgHIAEoDjIfLnVhcy5pbmZlcmVuY2UudjEuQ2FuY2VsQmlsbGluZxIuCgpvZmZlcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgllbmRwb2ludHMYCSADKAkSGgoSbWF4X2NvbnRleHRfdG9rZW5zGAogASgFEhAKCGZlYXR1cmVzGAsgAygJKmUKDUNhbmNlbEJpbGxpbmcSHgoaQ0FOQ0VMX0JJTExJTkdfVU5TUEVDSUZJRUQQABIXChNDQU5DRUxfQklMTElOR19OT05FEAESGwoXQ0FOQ0VMX0JJTExJTkdfVVBTVFJFQU0QAirKAQoJTW9kZWxUeXBlEhoKFk1PREVMX1RZUEVfVU5TUEVDSUZJRUQQABITCg9NT0RFTF9UWVBFX1RFWFQQARIUChBNT0RFTF9UWVBFX0lNQUdFEAISFAoQTU9ERUxfVFlQRV9WSURFTxADEhQKEE1PREVMX1RZUEVfQVVESU8QBBIYChRNT0RFTF9UWVBFX0VNQkVERElORxAFEhUKEU1PREVMX1RZUEVfUkVSQU5LEAYSGQoVTU9ERUxfVFlQRV9NT0RFUkFUSU9OEAdiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_type_v1_price]);
 
 /**
  * A model that customers can call.
@@ -80,6 +80,28 @@ export type Model = Message<"uas.inference.v1.Model"> & {
    * @generated from field: google.protobuf.Timestamp offer_time = 8;
    */
   offerTime?: Timestamp | undefined;
+
+  /**
+   * The paths that it answers, such as `/v1/chat/completions`.
+   *
+   * @generated from field: repeated string endpoints = 9;
+   */
+  endpoints: string[];
+
+  /**
+   * The most tokens of a request with its reply, at the route that takes most. 0: not known.
+   *
+   * @generated from field: int32 max_context_tokens = 10;
+   */
+  maxContextTokens: number;
+
+  /**
+   * What it does beside its type, where the configuration says so: `reasoning`, and the tools and media that have a
+   * price: `web_search`, `web_fetch`, `code_execution`, `file_search`, `audio_input`, `audio_output`.
+   *
+   * @generated from field: repeated string features = 11;
+   */
+  features: string[];
 };
 
 /**
@@ -185,6 +207,13 @@ export const ModelType = {
    * @generated from enum value: MODEL_TYPE_RERANK = 6;
    */
   RERANK: 6,
+
+  /**
+   * Moderation: which categories of harm a text or an image falls into.
+   *
+   * @generated from enum value: MODEL_TYPE_MODERATION = 7;
+   */
+  MODERATION: 7,
 } as const;
 
 /**

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/operator_service.proto.
  */
 export const file_uas_operator_v1_operator_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZ1YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3Jfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIoMCChdMaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIbCgZhY3Rpb24YBCABKAlCC8rBGAcaBRDIARgDEhoKBWFjdG9yGAUgASgJQgvKwRgHGgUQyAEYAxI1Cglmcm9tX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgASMwoHdG9fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCACJhChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5vcGVyYXRvci52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJFChJMaXN0VmVuZG9yc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIl0KE0xpc3RWZW5kb3JzUmVzcG9uc2USLQoHdmVuZG9ycxgBIAMoCzIcLnVhcy5vcGVyYXRvci52MS5WZW5kb3JTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoRVGVzdFZlbmRvclJlcXVlc3QSDgoGdmVuZG9yGAEgASgJEhEKCW1vZGVsX2tleRgCIAEoCSJ9ChJUZXN0VmVuZG9yUmVzcG9uc2USCgoCb2sYASABKAgSEQoJbW9kZWxfa2V5GAIgASgJEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHRleHQYBCABKAkSDQoFZXJyb3IYBSABKAkiTgobTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSKLAQocTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXNwb25zZRIwCgZtb2RlbHMYASADKAsyIC51YXMub3BlcmF0b3IudjEuQ29uZmlndXJlZE1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIOCgZzb3VyY2UYAyABKAkSEAoId2FybmluZ3MYBCADKAkiFgoUR2V0U3lzdGVtSW5mb1JlcXVlc3QirgIKFUdldFN5c3RlbUluZm9SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhQKDG5vZGVfdmVyc2lvbhgCIAEoCRIYChBkYXRhYmFzZV92ZXJzaW9uGAMgASgJEhYKDmRhdGFiYXNlX2J5dGVzGAQgASgDEi4KCnN0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCm1pZ3JhdGlvbnMYBiADKAsyGi51YXMub3BlcmF0b3IudjEuTWlncmF0aW9uEisKBnF1ZXVlcxgHIAMoCzIbLnVhcy5vcGVyYXRvci52MS5RdWV1ZURlcHRoEi8KCXByb2Nlc3NlcxgIIAMoCzIcLnVhcy5vcGVyYXRvci52MS5Qcm9jZXNzSW5mbzKqBAoPT3BlcmF0b3JTZXJ2aWNlEnAKEExpc3RBdWRpdEVudHJpZXMSKC51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaKS51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgeQAgGwuxgEEmEKC0xpc3RWZW5kb3JzEiMudWFzLm9wZXJhdG9yLnYxLkxpc3RWZW5kb3JzUmVxdWVzdBokLnVhcy5vcGVyYXRvci52MS5MaXN0VmVuZG9yc1Jlc3BvbnNlIgeQAgGwuxgEElsKClRlc3RWZW5kb3ISIi51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlcXVlc3QaIy51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlc3BvbnNlIgSwuxgEEnwKFExpc3RDb25maWd1cmVkTW9kZWxzEiwudWFzLm9wZXJhdG9yLnYxLkxpc3RDb25maWd1cmVkTW9kZWxzUmVxdWVzdBotLnVhcy5vcGVyYXRvci52MS5MaXN0Q29uZmlndXJlZE1vZGVsc1Jlc3BvbnNlIgeQAgGwuxgEEmcKDUdldFN5c3RlbUluZm8SJS51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1JlcXVlc3QaJi51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1Jlc3BvbnNlIgeQAgGwuxgEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_operator_v1_operator, file_uas_validate_v1_validate]);
+  fileDesc("CiZ1YXMvb3BlcmF0b3IvdjEvb3BlcmF0b3Jfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIoMCChdMaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIbCgZhY3Rpb24YBCABKAlCC8rBGAcaBRDIARgDEhoKBWFjdG9yGAUgASgJQgvKwRgHGgUQyAEYAxI1Cglmcm9tX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgbKwRgCQgASMwoHdG9fdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCACJhChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5vcGVyYXRvci52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJFChJMaXN0VmVuZG9yc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIl0KE0xpc3RWZW5kb3JzUmVzcG9uc2USLQoHdmVuZG9ycxgBIAMoCzIcLnVhcy5vcGVyYXRvci52MS5WZW5kb3JTdGF0ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiNgoRVGVzdFZlbmRvclJlcXVlc3QSDgoGdmVuZG9yGAEgASgJEhEKCW1vZGVsX2tleRgCIAEoCSJLChpDbGVhclVubGltaXRlZE1vZGVsUmVxdWVzdBIWCgZ2ZW5kb3IYASABKAlCBsrBGAIIARIVCgVtb2RlbBgCIAEoCUIGysEYAggBIh0KG0NsZWFyVW5saW1pdGVkTW9kZWxSZXNwb25zZSJ9ChJUZXN0VmVuZG9yUmVzcG9uc2USCgoCb2sYASABKAgSEQoJbW9kZWxfa2V5GAIgASgJEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBHRleHQYBCABKAkSDQoFZXJyb3IYBSABKAkiTgobTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoBUIIysEYBCICCAASEgoKcGFnZV90b2tlbhgCIAEoCSKLAQocTGlzdENvbmZpZ3VyZWRNb2RlbHNSZXNwb25zZRIwCgZtb2RlbHMYASADKAsyIC51YXMub3BlcmF0b3IudjEuQ29uZmlndXJlZE1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIOCgZzb3VyY2UYAyABKAkSEAoId2FybmluZ3MYBCADKAkiFgoUR2V0U3lzdGVtSW5mb1JlcXVlc3QirgIKFUdldFN5c3RlbUluZm9SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhQKDG5vZGVfdmVyc2lvbhgCIAEoCRIYChBkYXRhYmFzZV92ZXJzaW9uGAMgASgJEhYKDmRhdGFiYXNlX2J5dGVzGAQgASgDEi4KCnN0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCm1pZ3JhdGlvbnMYBiADKAsyGi51YXMub3BlcmF0b3IudjEuTWlncmF0aW9uEisKBnF1ZXVlcxgHIAMoCzIbLnVhcy5vcGVyYXRvci52MS5RdWV1ZURlcHRoEi8KCXByb2Nlc3NlcxgIIAMoCzIcLnVhcy5vcGVyYXRvci52MS5Qcm9jZXNzSW5mbzKiBQoPT3BlcmF0b3JTZXJ2aWNlEnAKEExpc3RBdWRpdEVudHJpZXMSKC51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaKS51YXMub3BlcmF0b3IudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgeQAgGwuxgEEmEKC0xpc3RWZW5kb3JzEiMudWFzLm9wZXJhdG9yLnYxLkxpc3RWZW5kb3JzUmVxdWVzdBokLnVhcy5vcGVyYXRvci52MS5MaXN0VmVuZG9yc1Jlc3BvbnNlIgeQAgGwuxgEElsKClRlc3RWZW5kb3ISIi51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlcXVlc3QaIy51YXMub3BlcmF0b3IudjEuVGVzdFZlbmRvclJlc3BvbnNlIgSwuxgEEnYKE0NsZWFyVW5saW1pdGVkTW9kZWwSKy51YXMub3BlcmF0b3IudjEuQ2xlYXJVbmxpbWl0ZWRNb2RlbFJlcXVlc3QaLC51YXMub3BlcmF0b3IudjEuQ2xlYXJVbmxpbWl0ZWRNb2RlbFJlc3BvbnNlIgSwuxgEEnwKFExpc3RDb25maWd1cmVkTW9kZWxzEiwudWFzLm9wZXJhdG9yLnYxLkxpc3RDb25maWd1cmVkTW9kZWxzUmVxdWVzdBotLnVhcy5vcGVyYXRvci52MS5MaXN0Q29uZmlndXJlZE1vZGVsc1Jlc3BvbnNlIgeQAgGwuxgEEmcKDUdldFN5c3RlbUluZm8SJS51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1JlcXVlc3QaJi51YXMub3BlcmF0b3IudjEuR2V0U3lzdGVtSW5mb1Jlc3BvbnNlIgeQAgGwuxgEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_operator_v1_operator, file_uas_validate_v1_validate]);
 
 /**
  * Request of [OperatorService.ListAuditEntries][].
@@ -194,6 +194,49 @@ export const TestVendorRequestSchema: GenMessage<TestVendorRequest> = /*@__PURE_
   messageDesc(file_uas_operator_v1_operator_service, 4);
 
 /**
+ * Request of [OperatorService.ClearUnlimitedModel][].
+ *
+ * @generated from message uas.operator.v1.ClearUnlimitedModelRequest
+ */
+export type ClearUnlimitedModelRequest = Message<"uas.operator.v1.ClearUnlimitedModelRequest"> & {
+  /**
+   * The vendor, by its name in the configuration.
+   *
+   * @generated from field: string vendor = 1;
+   */
+  vendor: string;
+
+  /**
+   * The vendor's name of the model.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message uas.operator.v1.ClearUnlimitedModelRequest.
+ * Use `create(ClearUnlimitedModelRequestSchema)` to create a new message.
+ */
+export const ClearUnlimitedModelRequestSchema: GenMessage<ClearUnlimitedModelRequest> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 5);
+
+/**
+ * Response of [OperatorService.ClearUnlimitedModel][].
+ *
+ * @generated from message uas.operator.v1.ClearUnlimitedModelResponse
+ */
+export type ClearUnlimitedModelResponse = Message<"uas.operator.v1.ClearUnlimitedModelResponse"> & {
+};
+
+/**
+ * Describes the message uas.operator.v1.ClearUnlimitedModelResponse.
+ * Use `create(ClearUnlimitedModelResponseSchema)` to create a new message.
+ */
+export const ClearUnlimitedModelResponseSchema: GenMessage<ClearUnlimitedModelResponse> = /*@__PURE__*/
+  messageDesc(file_uas_operator_v1_operator_service, 6);
+
+/**
  * Response of [OperatorService.TestVendor][].
  *
  * @generated from message uas.operator.v1.TestVendorResponse
@@ -240,7 +283,7 @@ export type TestVendorResponse = Message<"uas.operator.v1.TestVendorResponse"> &
  * Use `create(TestVendorResponseSchema)` to create a new message.
  */
 export const TestVendorResponseSchema: GenMessage<TestVendorResponse> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 5);
+  messageDesc(file_uas_operator_v1_operator_service, 7);
 
 /**
  * Request of [OperatorService.ListConfiguredModels][].
@@ -268,7 +311,7 @@ export type ListConfiguredModelsRequest = Message<"uas.operator.v1.ListConfigure
  * Use `create(ListConfiguredModelsRequestSchema)` to create a new message.
  */
 export const ListConfiguredModelsRequestSchema: GenMessage<ListConfiguredModelsRequest> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 6);
+  messageDesc(file_uas_operator_v1_operator_service, 8);
 
 /**
  * Response of [OperatorService.ListConfiguredModels][].
@@ -310,7 +353,7 @@ export type ListConfiguredModelsResponse = Message<"uas.operator.v1.ListConfigur
  * Use `create(ListConfiguredModelsResponseSchema)` to create a new message.
  */
 export const ListConfiguredModelsResponseSchema: GenMessage<ListConfiguredModelsResponse> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 7);
+  messageDesc(file_uas_operator_v1_operator_service, 9);
 
 /**
  * Request of [OperatorService.GetSystemInfo][].
@@ -325,7 +368,7 @@ export type GetSystemInfoRequest = Message<"uas.operator.v1.GetSystemInfoRequest
  * Use `create(GetSystemInfoRequestSchema)` to create a new message.
  */
 export const GetSystemInfoRequestSchema: GenMessage<GetSystemInfoRequest> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 8);
+  messageDesc(file_uas_operator_v1_operator_service, 10);
 
 /**
  * Response of [OperatorService.GetSystemInfo][].
@@ -395,7 +438,7 @@ export type GetSystemInfoResponse = Message<"uas.operator.v1.GetSystemInfoRespon
  * Use `create(GetSystemInfoResponseSchema)` to create a new message.
  */
 export const GetSystemInfoResponseSchema: GenMessage<GetSystemInfoResponse> = /*@__PURE__*/
-  messageDesc(file_uas_operator_v1_operator_service, 9);
+  messageDesc(file_uas_operator_v1_operator_service, 11);
 
 /**
  * Shows operators how the installation is set up and how it does. Accounts, money and codes are changed by the services of
@@ -434,6 +477,17 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof TestVendorRequestSchema;
     output: typeof TestVendorResponseSchema;
+  },
+  /**
+   * Clears the mark of a vendor's model that ignored the output limit of a request, once it honours limits: in all processes
+   * its calls hold for their own limit again. NOT_FOUND: it is not marked. The next reply that exceeds its limit marks it again.
+   *
+   * @generated from rpc uas.operator.v1.OperatorService.ClearUnlimitedModel
+   */
+  clearUnlimitedModel: {
+    methodKind: "unary";
+    input: typeof ClearUnlimitedModelRequestSchema;
+    output: typeof ClearUnlimitedModelResponseSchema;
   },
   /**
    * Lists the models that are served, by key, as they are configured.

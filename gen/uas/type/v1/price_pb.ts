@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi9QIKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJIroBCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAkSEwoLYXVkaW9faW5wdXQYCCABKAkSFAoMYXVkaW9fb3V0cHV0GAkgASgJYgZwcm90bzM");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEingMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2UiOgoKSW1hZ2VQcmljZRIMCgRzaXplGAEgASgJEg8KB3F1YWxpdHkYAiABKAkSDQoFcHJpY2UYAyABKAkiugEKCVByaWNlVGllchINCgVhYm92ZRgBIAEoBRINCgVpbnB1dBgCIAEoCRIUCgxjYWNoZWRfaW5wdXQYAyABKAkSEwoLY2FjaGVfd3JpdGUYBCABKAkSDgoGb3V0cHV0GAUgASgJEhEKCXJlYXNvbmluZxgGIAEoCRIWCg5jYWNoZV93cml0ZV8xaBgHIAEoCRITCgthdWRpb19pbnB1dBgIIAEoCRIUCgxhdWRpb19vdXRwdXQYCSABKAliBnByb3RvMw");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -55,7 +55,7 @@ export type Price = Message<"uas.type.v1.Price"> & {
   reasoning: string;
 
   /**
-   * Per image.
+   * Per image. Where `images` has several prices: the highest of them.
    *
    * @generated from field: string image = 6;
    */
@@ -144,6 +144,13 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: string file_search = 18;
    */
   fileSearch: string;
+
+  /**
+   * Per image, by size and quality; the first that fits an image counts. Empty: `image` is the price of all.
+   *
+   * @generated from field: repeated uas.type.v1.ImagePrice images = 19;
+   */
+  images: ImagePrice[];
 };
 
 /**
@@ -152,6 +159,41 @@ export type Price = Message<"uas.type.v1.Price"> & {
  */
 export const PriceSchema: GenMessage<Price> = /*@__PURE__*/
   messageDesc(file_uas_type_v1_price, 0);
+
+/**
+ * The price of images of one size and quality.
+ *
+ * @generated from message uas.type.v1.ImagePrice
+ */
+export type ImagePrice = Message<"uas.type.v1.ImagePrice"> & {
+  /**
+   * The size in the vendor's word, in lower case, such as `1024x1024` or `2k`. Empty: any.
+   *
+   * @generated from field: string size = 1;
+   */
+  size: string;
+
+  /**
+   * The quality in the vendor's word, in lower case, such as `high`. Empty: any.
+   *
+   * @generated from field: string quality = 2;
+   */
+  quality: string;
+
+  /**
+   * In USD per image, as a decimal string.
+   *
+   * @generated from field: string price = 3;
+   */
+  price: string;
+};
+
+/**
+ * Describes the message uas.type.v1.ImagePrice.
+ * Use `create(ImagePriceSchema)` to create a new message.
+ */
+export const ImagePriceSchema: GenMessage<ImagePrice> = /*@__PURE__*/
+  messageDesc(file_uas_type_v1_price, 1);
 
 /**
  * The token prices of calls with more input tokens than `above`, in USD as decimal strings. They replace those of the
@@ -229,5 +271,5 @@ export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
  * Use `create(PriceTierSchema)` to create a new message.
  */
 export const PriceTierSchema: GenMessage<PriceTier> = /*@__PURE__*/
-  messageDesc(file_uas_type_v1_price, 1);
+  messageDesc(file_uas_type_v1_price, 2);
 

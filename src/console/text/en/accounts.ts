@@ -121,6 +121,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "ledger.accept": "Accepted the ledger after a restore",
   "redeem.create": "Created redeem codes",
   "redeem.revoke": "Revoked a redeem code",
+  "vendor.clear-unlimited": "Cleared the mark of a model that ignored output limits",
   "redeem.use": "Redeemed a code",
   "key.create": "Created an API key",
   "key.update": "Changed an API key",

@@ -17,6 +17,7 @@ export const billing = {
   alertUrlHint: "Where alerts are sent as signed webhooks. Leave empty for none.",
   alertEmails: "E-mail addresses",
   alertEmailsHint: "At most ten, separated by commas. Used if this gateway sends e-mails.",
+  alertSave: "Save alerts",
   alertSaved: "Alerts saved",
   low: (amount: string) => `Your balance is below your alert of ${amount}.`,
   lowBadge: "Low balance",
@@ -56,6 +57,7 @@ export const billing = {
 export const budgets = {
   title: "Budgets in USD",
   cardTitle: "Budgets",
+  save: "Save budgets",
   cardHint: "What all API keys of this account may spend together, beside the balance.",
   hint: "The most that calls may cost in each period. A call that could exceed it is refused. Empty: no budget.",
   periods: ["", "Per day", "Per week", "Per month"] as readonly string[],
@@ -65,6 +67,18 @@ export const budgets = {
   line: (spent: string, amount: string, period: string) => `${spent} of ${amount} ${period}`,
   resets: (when: string) => `Resets ${when}`,
   saved: "Budgets saved",
+};
+
+export const rates = {
+  title: "Rate limits",
+  hint: "A call over a limit is refused with 429 and the time to wait. Empty: the default of this installation.",
+  kinds: { rpm: "Requests/min", tpm: "Tokens/min", concurrency: "Calls at once" },
+  wrong: "Enter a whole number from 1 to 2147483647.",
+  lines: {
+    rpm: (limit: string) => `${limit} requests per minute`,
+    tpm: (limit: string) => `${limit} tokens per minute`,
+    concurrency: (limit: string) => `${limit} calls at once`,
+  },
 };
 
 export const codes = {

@@ -115,6 +115,7 @@ export const calls = {
   dropped: "Ignored parameters",
   support: "Copy for support",
   attempts: "Failed attempts",
+  attemptCost: (amount: string) => `vendor may charge ${amount}`,
   attemptsHint:
     "These vendors failed before another one answered. Failed attempts are not charged.",
   notAsked: "Not called: at its limit",

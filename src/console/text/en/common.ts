@@ -72,6 +72,7 @@ export const layout = {
   operator: "Operator",
   accounts: "Accounts",
   vendors: "Vendors",
+  finance: "Finances",
   prices: "Models & prices",
   allCalls: "All calls",
   allDeliveries: "All deliveries",

@@ -36,6 +36,7 @@ export const models = {
   history: "Price history",
   states: ["", "Past", "Current", "Scheduled"] as readonly string[],
   from: "From",
+  otherImages: "Other images",
   longPrompts: (above: string) => `More than ${above} input tokens`,
   required: "required",
 };
@@ -90,6 +91,8 @@ export const vendors = {
   ignoresLimits: "Ignores output limits",
   ignoredLimit: (limit: string, output: string) =>
     `${output} output tokens where ${limit} were allowed; calls now hold for the model's maximum`,
+  clearMark: "Clear",
+  clearMarkHint: "The model honours limits now: calls hold for their own limit again",
   routes: "Routes and credentials",
   route: "Route or credential",
   breaker: "Circuit breaker",

@@ -64,3 +64,29 @@ export const usage = {
   download: "Download CSV",
   seeCalls: "View calls",
 };
+
+export const finance = {
+  title: "Finances",
+  hint: "What calls of all accounts earned, and what they cost at their vendors.",
+  figure: "Figure",
+  figures: {
+    revenue: "Revenue",
+    vendorCost: "Vendor cost",
+    attempts: "Abandoned attempts",
+    loss: "Platform loss",
+    margin: "Margin",
+  },
+  notes: {
+    revenue: "Charged for calls",
+    vendorCost: "At the costs of the routes",
+    attempts: "At most, where another route answered",
+    loss: "Charges that accounts could not pay",
+    margin: (percent: string) => `${percent} of the revenue`,
+  },
+  group: "Group by",
+  groups: { model: "Model", vendor: "Vendor", account: "Account" },
+  share: "Margin in %",
+  table: "Revenue, cost and margin",
+  unknownCosts: "Without a configured cost of its route, a call counts as free for the operator.",
+  none: "No calls",
+};

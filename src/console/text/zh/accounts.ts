@@ -119,6 +119,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "ledger.accept": "接受恢复后的账本",
   "redeem.create": "生成兑换码",
   "redeem.revoke": "作废兑换码",
+  "vendor.clear-unlimited": "清除模型“未遵守输出上限”标记",
   "redeem.use": "兑换",
   "key.create": "创建 API Key",
   "key.update": "更改 API Key",

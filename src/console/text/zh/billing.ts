@@ -18,6 +18,7 @@ export const billing: Texts["billing"] = {
   alertUrlHint: "告警以签名 Webhook 推送到此地址。留空则不推送。",
   alertEmails: "邮箱地址",
   alertEmailsHint: "最多十个，用逗号分隔。仅当网关配置了邮件服务时发送。",
+  alertSave: "保存告警设置",
   alertSaved: "告警设置已保存",
   low: (amount) => `您的余额低于预警值 ${amount}。`,
   lowBadge: "余额不足",
@@ -49,6 +50,7 @@ export const billing: Texts["billing"] = {
 export const budgets: Texts["budgets"] = {
   title: "预算（美元）",
   cardTitle: "预算",
+  save: "保存预算",
   cardHint: "除余额外，该账号所有 API Key 合计可消费的上限。",
   hint: "每个周期内调用费用的上限，可能超出的调用会被拒绝。留空则不设预算。",
   periods: ["", "每日", "每周", "每月"],
@@ -58,6 +60,18 @@ export const budgets: Texts["budgets"] = {
   line: (spent, amount, period) => `${period} ${amount}，已用 ${spent}`,
   resets: (when) => `${when} 重置`,
   saved: "预算已保存",
+};
+
+export const rates: Texts["rates"] = {
+  title: "速率限制",
+  hint: "超出限制的调用返回 429，并告知需等待的时间。留空则使用系统默认值。",
+  kinds: { rpm: "每分钟请求数", tpm: "每分钟 Token 数", concurrency: "并发数" },
+  wrong: "请输入 1 至 2147483647 之间的整数。",
+  lines: {
+    rpm: (limit) => `每分钟 ${limit} 次请求`,
+    tpm: (limit) => `每分钟 ${limit} Token`,
+    concurrency: (limit) => `并发 ${limit}`,
+  },
 };
 
 export const codes: Texts["codes"] = {

@@ -112,6 +112,7 @@ export const calls: Texts["calls"] = {
   dropped: "忽略的参数",
   support: "复制给客服",
   attempts: "失败的尝试",
+  attemptCost: (amount: string) => `供应商可能收费 ${amount}`,
   attemptsHint: "这些供应商失败后，由其他供应商完成了调用。失败的尝试不扣费。",
   notAsked: "未调用：已达上限",
   reproduce: "复现此请求",

@@ -73,6 +73,7 @@ export const layout: Texts["layout"] = {
   operator: "管理",
   accounts: "账户管理",
   vendors: "供应商",
+  finance: "收支分析",
   prices: "模型与价格",
   allCalls: "全部调用日志",
   allDeliveries: "全部推送记录",

@@ -37,6 +37,7 @@ export const models: Texts["models"] = {
   history: "历史价格",
   states: ["", "历史", "当前", "待生效"],
   from: "生效时间",
+  otherImages: "其他图片",
   longPrompts: (above) => `输入超过 ${above} Token`,
   required: "必填",
 };
@@ -91,6 +92,8 @@ export const vendors: Texts["vendors"] = {
   ignoresLimits: "未遵守输出上限",
   ignoredLimit: (limit, output) =>
     `上限 ${limit}，实际输出 ${output} Token；现按模型最大输出量冻结余额`,
+  clearMark: "清除标记",
+  clearMarkHint: "模型已遵守上限：调用恢复按各自的上限冻结余额",
   routes: "路由与凭证",
   route: "路由或凭证",
   breaker: "熔断器",

@@ -63,3 +63,29 @@ export const usage: Texts["usage"] = {
   download: "下载 CSV",
   seeCalls: "查看调用日志",
 };
+
+export const finance: Texts["finance"] = {
+  title: "收支分析",
+  hint: "全部账户的调用收入，以及在供应商处产生的成本。",
+  figure: "指标",
+  figures: {
+    revenue: "收入",
+    vendorCost: "供应商成本",
+    attempts: "已放弃的尝试",
+    loss: "平台损失",
+    margin: "毛利",
+  },
+  notes: {
+    revenue: "调用收费",
+    vendorCost: "按路由成本计算",
+    attempts: "由其他路由应答时的成本上限",
+    loss: "账户余额不足以支付的费用",
+    margin: (percent) => `占收入的 ${percent}`,
+  },
+  group: "分组",
+  groups: { model: "模型", vendor: "供应商", account: "账户" },
+  share: "毛利率",
+  table: "收入、成本与毛利",
+  unknownCosts: "路由未配置成本的调用，其供应商成本计为 0。",
+  none: "暂无调用",
+};

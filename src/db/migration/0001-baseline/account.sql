@@ -1,7 +1,8 @@
 -- Accounts, and signing in to the console: users, sessions, codes, links, failures.
 
 -- state: uas.account.v1.AccountState. discount_bp: in hundredths of a percent. low_balance_threshold: in nano-USD.
--- rpm, tpm, concurrency: its own limits; all null: those of uas.yaml. alert_url, alert_emails: who is told of low balances and budgets.
+-- rpm, tpm, concurrency: its own limits; all null: those of uas.yaml. limit_wait_ms: how long a call waits
+-- for room in them; null: as in uas.yaml. alert_url, alert_emails: who is told of low balances and budgets.
 create table account (
   id uuid not null,
   name text not null,
@@ -16,12 +17,14 @@ create table account (
   rpm int null,
   tpm int null,
   concurrency int null,
+  limit_wait_ms int null,
   change_time timestamptz not null default now(),
   constraint account_pkey primary key (id),
   constraint account_state_check check (state >= 1 and state <= 2),
   constraint account_discount_bp_check check (discount_bp >= 0 and discount_bp <= 10000),
   constraint account_low_balance_threshold_check check (low_balance_threshold > 0),
-  constraint account_limits_check check (rpm > 0 and tpm > 0 and concurrency > 0)
+  constraint account_limits_check check (rpm > 0 and tpm > 0 and concurrency > 0),
+  constraint account_limit_wait_ms_check check (limit_wait_ms >= 0 and limit_wait_ms <= 30000)
 );
 create index account_change_time_index on account (change_time);
 

@@ -1,10 +1,12 @@
 -- Vendors' own interfaces: whose an object at a vendor is, and jobs that were submitted in a vendor's own form.
 
--- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never changes.
+-- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never changes. credential: the
+-- name of the vendor's credential that made it; empty: its only or first one.
 create table native_object (
   vendor text not null,
   name text not null,
   account_id uuid not null,
+  credential text not null default '',
   create_time timestamptz not null default now(),
   constraint native_object_pkey primary key (vendor, name)
 );

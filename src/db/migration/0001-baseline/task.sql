@@ -33,6 +33,7 @@ create table task (
   failure_count int not null default 0,
   vendor text not null default '',
   vendor_model text not null default '',
+  credential text not null default '',
   vendor_task_id text null,
   hold bigint not null,
   price_version text not null,

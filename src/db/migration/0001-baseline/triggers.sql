@@ -33,21 +33,13 @@ select ledger_guard_partitions();
 create trigger ledger_checkpoint_append_only before update or delete or truncate on ledger_checkpoint
   for each statement execute function ledger_entry_refuse();
 
--- ledger_apply counts and announces its records itself, and sets uas.call_counted meanwhile.
-create trigger call_insert_usage after insert on call
-  referencing new table as changed_calls for each statement
-  when (current_setting('uas.call_counted', true) is distinct from 'on')
-  execute function call_count_usage('1');
+-- Records are counted by those who write them: ledger_apply and call_write.
 create trigger call_delete_usage after delete on call
   referencing old table as changed_calls for each statement execute function call_count_usage('-1');
 create trigger call_update_usage_added after update on call
   referencing new table as changed_calls for each statement execute function call_count_usage('1');
 create trigger call_update_usage_removed after update on call
   referencing old table as changed_calls for each statement execute function call_count_usage('-1');
-create trigger call_insert_notice after insert on call
-  referencing new table as new_calls for each statement
-  when (current_setting('uas.call_counted', true) is distinct from 'on')
-  execute function call_notice();
 
 create trigger response_event_gone after delete on stored_response
   for each row when (old.task_id is not null) execute function response_event_gone();

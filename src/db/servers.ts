@@ -1,0 +1,363 @@
+/**
+ * The servers of one database, of which one is the primary. Every connection of a process is made here: it goes to the
+ * primary, and ends when the primary is found to be another one.
+ *
+ * The driver knows one host only. What libpq offers was not enough: it takes the first server that can be written to,
+ * which may be an old primary that came back, and it leaves connections to a frozen one as they are.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { Client, type ClientBase, type ClientConfig } from "pg";
+import { readDatabaseAddress } from "../core/database-address.ts";
+
+/** Where a database is: an address, which may name several hosts, or the servers that were made of one. */
+export type DatabaseAddress = string | Servers;
+
+/** The servers of an address. @throws where it is none; the message does not repeat it, for it may hold a password */
+export function toServers(address: DatabaseAddress): Servers {
+  return typeof address === "string" ? new Servers(address) : address;
+}
+
+/** How long a search for the primary may take, in milliseconds. Callers give up before; the next one joins or repeats it. */
+const searchMs = 2_000;
+
+/** How long between two questions to a standby, which may be promoted any moment, in milliseconds. */
+const askAgainMs = 250;
+
+/** How long the others may take to answer once one says that it is the primary, in milliseconds: after a failover an old
+ * one may say so, too. */
+const othersMs = 150;
+
+/** No primary is there now. */
+class NoPrimaryError extends Error {
+  readonly code = "NO_PRIMARY";
+}
+
+/** What a server says that does not take writes. */
+const readOnlyState = "25006";
+
+/** A client as the driver makes it, with what its types leave out. */
+interface Inside {
+  connection: {
+    stream: { destroy(error?: Error): void };
+    on(event: "errorMessage", listener: (message: { readonly code?: string }) => void): void;
+    on(
+      event: "parameterStatus",
+      listener: (message: {
+        readonly parameterName: string;
+        readonly parameterValue: string;
+      }) => void,
+    ): void;
+  };
+}
+
+/** The servers of one database. */
+export class Servers {
+  /** The driver's class, for pools; it goes to the primary, whatever address it is given. */
+  readonly Client: typeof Client;
+  /** An address of one host, for libraries that read no others. Contains the password. */
+  readonly url: string;
+  /** The hosts, for people. */
+  readonly names: string;
+  readonly #places: readonly Place[];
+  /** The primary, as far as is known. */
+  #primary: number | undefined;
+  /** Counts failovers; servers of an older one are no primaries any more. 0: not known. */
+  #timeline = 0;
+  #search: Promise<number> | undefined;
+  /** Open connections, and the server of each. */
+  readonly #open = new Map<Client, number>();
+
+  constructor(address: string) {
+    const read = readDatabaseAddress(address);
+    if ("problem" in read) {
+      throw new Error(
+        "DATABASE_URL is not an address. Write it as postgresql://user:password@host:5432/database, with special characters of the password percent-encoded.",
+      );
+    }
+    this.#places = read.urls.map(placeOf);
+    [this.url] = read.urls;
+    this.names = this.#places.map(({ name }) => name).join(", ");
+    if (!this.#isMany) this.#primary = 0;
+    this.Client = clientOf(this);
+  }
+
+  /** Makes a connection to the primary. */
+  createClient(config: Omit<ClientConfig, "connectionString"> = {}): Client {
+    return new this.Client({ ...config, connectionString: this.url });
+  }
+
+  /**
+   * Opens a connection to the primary.
+   *
+   * @param limitMs how long all of it may take where there are several servers
+   * @param open lets the driver connect, once the client has its host
+   * @throws NoPrimaryError where none is found; the driver's errors
+   */
+  async connect(client: Client, limitMs: number, open: () => Promise<unknown>): Promise<void> {
+    const startMs = performance.now();
+    const index = this.#primary ?? (await this.#findWithin(limitMs));
+    const { host, port, name } = this.#places[index] as Place;
+    if (this.#isMany) Object.assign(client, { host, port });
+    this.#open.set(client, index);
+    client.once("end", () => this.#open.delete(client));
+    // The driver's own limit begins after the search, and ends before the question whether the server takes writes.
+    const leftMs = Math.max(1, limitMs - (performance.now() - startMs));
+    const limit = this.#isMany
+      ? setTimeout(() => breakConnection(client, silent(name)), leftMs)
+      : undefined;
+    try {
+      await open();
+      if (this.#isMany && !(await isWritable(client))) {
+        throw new NoPrimaryError(`the server at ${name} takes no writes`);
+      }
+    } catch (error) {
+      this.#leave(index);
+      this.#open.delete(client);
+      breakConnection(client);
+      throw error;
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  /** A statement was refused because the server takes no writes: it is the wrong one, also where there is but one, whose
+   * name may lead elsewhere by now. */
+  refuseWrites(client: Client): void {
+    this.#leave(this.#open.get(client));
+    // Whoever waits for the statement is told first; no pool takes the connection back.
+    void client.end().catch(() => {});
+  }
+
+  get #isMany(): boolean {
+    return this.#places.length > 1;
+  }
+
+  #leave(index: number | undefined): void {
+    if (this.#isMany && this.#primary === index) this.#primary = undefined;
+  }
+
+  async #findWithin(limitMs: number): Promise<number> {
+    const late = new AbortController();
+    this.#search ??= this.#find().finally(() => (this.#search = undefined));
+    // Whoever gave up hears of no failure.
+    this.#search.catch(() => {});
+    try {
+      const timeout = delay(limitMs, undefined, { signal: late.signal }).then(() => {
+        throw new NoPrimaryError("timeout: no server of the database takes writes");
+      });
+      timeout.catch(() => {});
+      return await Promise.race([this.#search, timeout]);
+    } finally {
+      late.abort();
+    }
+  }
+
+  /** Asks all at once. Connections to other servers end when the primary is found. */
+  async #find(): Promise<number> {
+    const over = new AbortController();
+    const limit = setTimeout(() => over.abort(), searchMs);
+    const found: { readonly index: number; readonly timeline: number }[] = [];
+    const failures: Failure[] = [];
+    const first = Promise.withResolvers<void>();
+    const asked = this.#places.map(async ({ url, name }, index) => {
+      try {
+        found.push({ index, timeline: await askUntilPrimary(url, over.signal) });
+        first.resolve();
+      } catch (error) {
+        failures.push({ name, error });
+      }
+    });
+    const all = Promise.all(asked);
+    try {
+      await Promise.race([first.promise, all]);
+      const wait = delay(othersMs, undefined, { signal: over.signal }).catch(() => {});
+      await Promise.race([wait, all]);
+    } finally {
+      clearTimeout(limit);
+      over.abort();
+    }
+    const [best] = found.sort(
+      (one, other) => other.timeline - one.timeline || one.index - other.index,
+    );
+    if (best === undefined) throw noPrimary(failures);
+    return this.#moveTo(best);
+  }
+
+  #moveTo({ index, timeline }: { readonly index: number; readonly timeline: number }): number {
+    if (timeline < this.#timeline) {
+      throw new NoPrimaryError(
+        `the server at ${this.#places[index]?.name} was the primary before a failover, and the new one does not answer`,
+      );
+    }
+    this.#primary = index;
+    this.#timeline = timeline;
+    for (const [client, server] of this.#open)
+      if (server !== index) breakConnection(client, moved());
+    return index;
+  }
+}
+
+/** Why a server is not the primary. */
+interface Failure {
+  readonly name: string;
+  readonly error: unknown;
+}
+
+/** A wrong password or the like is told as it is: whoever configured it must know. */
+function noPrimary(failures: readonly Failure[]): unknown {
+  const refusal = failures.find(({ error }) => isRefusal(error));
+  if (refusal !== undefined) return refusal.error;
+  const reasons = failures.map(({ name, error }) => `${name} (${reasonOf(error)})`);
+  const text = `no server of the database takes writes: ${reasons.join(", ")}`;
+  return new NoPrimaryError(text, { cause: failures[0]?.error });
+}
+
+function reasonOf(error: unknown): string {
+  // A name with several addresses fails with one error for each.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  if (!(first instanceof Error)) return String(first);
+  return first.name === "AbortError" ? "read-only, or does not answer" : first.message;
+}
+
+/** The driver's class with the servers behind it: its pools know no other way to make a connection. */
+function clientOf(servers: Servers): typeof Client {
+  class Own extends PrimaryClient {
+    constructor(config?: ClientConfig) {
+      super(servers, config);
+    }
+  }
+  return Own;
+}
+
+class PrimaryClient extends Client {
+  readonly #servers: Servers;
+  readonly #limitMs: number;
+  #hasEnded = false;
+
+  constructor(servers: Servers, config: ClientConfig = {}) {
+    super({ ...config, connectionString: servers.url });
+    this.#servers = servers;
+    this.#limitMs = config.connectionTimeoutMillis ?? searchMs;
+    // Without a listener, one that breaks before its user can listen would end the process.
+    this.on("error", () => {});
+    (this as unknown as Inside).connection.on("errorMessage", ({ code }) => {
+      if (code === readOnlyState) servers.refuseWrites(this);
+    });
+  }
+
+  override connect(callback?: unknown): Promise<Client> {
+    const opening = this.#servers.connect(this, this.#limitMs, () => this.#open());
+    const connecting = opening.then((): Client => this);
+    // The driver's pool asks in this way.
+    if (isCallback(callback)) void tell(connecting, callback);
+    return connecting;
+  }
+
+  override end(callback?: unknown): Promise<void> {
+    this.#hasEnded = true;
+    if (!isCallback(callback)) return super.end();
+    super.end(callback);
+    return Promise.resolve();
+  }
+
+  async #open(): Promise<void> {
+    if (this.#hasEnded) throw new Error("the connection was ended before it was open");
+    await super.connect();
+  }
+}
+
+async function tell(work: Promise<unknown>, callback: (error?: Error) => void): Promise<void> {
+  let failure: Error | undefined;
+  try {
+    await work;
+  } catch (error) {
+    failure = error as Error;
+  }
+  callback(failure);
+}
+
+function isCallback(value: unknown): value is (error?: Error) => void {
+  return typeof value === "function";
+}
+
+/** Resolves to the timeline of a server once it is the primary. @throws where it cannot be reached, or at the end */
+async function askUntilPrimary(url: string, signal: AbortSignal): Promise<number> {
+  for (;;) {
+    const timeline = await askTimeline(url, signal);
+    if (timeline !== undefined) return timeline;
+    await delay(askAgainMs, undefined, { signal });
+  }
+}
+
+/** The digits of a name of a WAL file that count failovers. Managed services may keep them to themselves. */
+const timelineSql = `select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int as timeline`;
+
+/** `undefined`: it takes no writes. */
+async function askTimeline(url: string, signal: AbortSignal): Promise<number | undefined> {
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: searchMs,
+    query_timeout: searchMs,
+    application_name: "uas-search",
+  });
+  client.on("error", () => {});
+  const stop = (): void => breakConnection(client);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await client.connect();
+    if (!(await isWritable(client))) return undefined;
+    const asked = client.query<{ timeline: number }>(timelineSql);
+    return await asked.then(
+      ({ rows }) => rows[0]?.timeline ?? 0,
+      () => 0,
+    );
+  } finally {
+    signal.removeEventListener("abort", stop);
+    void client.end().catch(() => {});
+  }
+}
+
+async function isWritable(client: Client): Promise<boolean> {
+  const text =
+    "select pg_is_in_recovery() or current_setting('transaction_read_only')::bool as is_closed";
+  const { rows } = await client.query<{ is_closed: boolean }>(text);
+  return rows[0]?.is_closed === false;
+}
+
+/** Ends a connection at once, and the statements that wait for it with this error. The driver's own `end` waits for
+ * pipelined statements to be answered. */
+export function breakConnection(client: ClientBase, error?: Error): void {
+  (client as unknown as Inside).connection.stream.destroy(error);
+}
+
+function silent(name: string): Error {
+  return new Error(`timeout: the server at ${name} does not answer`);
+}
+
+function moved(): Error {
+  return new Error(
+    "the connection was terminated: another server of the database is the primary now",
+  );
+}
+
+/** Whether a server answered that it does not want us, as opposed to starting, stopping, or being full. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    "severity" in error &&
+    !/^(?:57P|53|08)/.test(String(Reflect.get(error, "code")))
+  );
+}
+
+/** One of the servers. */
+interface Place {
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly name: string;
+}
+
+function placeOf(url: string): Place {
+  const { host, port } = new Client({ connectionString: url });
+  return { url, host, port, name: host.startsWith("/") ? host : `${host}:${port}` };
+}

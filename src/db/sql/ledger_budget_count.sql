@@ -1,0 +1,35 @@
+-- Counts new and settled holds in the budgets of their account and keys: what a new one holds; what a settled
+-- one has cost, instead of what it held. Reports each threshold (50, 80, 95 percent) that a budget reaches
+-- thereby, once per period.
+--
+-- Called after ledger_budget_roll. A call counts in the period in which it was held. What was held in an
+-- earlier one is not counted any more: that period is over.
+--
+-- Locks: the budgets; the caller holds the account's balance row.
+create or replace function ledger_budget_count(p_ids uuid[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  with counted as (
+    update budget b set spent = b.spent + s.cost, held = b.held + s.held,
+        alerted = greatest(b.alerted, ledger_budget_reached(b.spent + s.cost, b.amount))
+      from (select b.owner_id, b.period, b.alerted, ledger_sum(coalesce(h.settled, 0)) as cost,
+          ledger_sum(case when h.state = 1 then h.amount else -h.amount end) as held
+        from hold h join budget b on b.owner_id = any(array[h.account_id, h.key_id])
+          and h.budget_time >= b.start_time
+        where h.id = any(p_ids) group by b.owner_id, b.period, b.alerted) s
+      where b.owner_id = s.owner_id and b.period = s.period
+      returning b.*, s.alerted as before
+  )
+  insert into alert (id, account_id, kind, facts)
+    select ledger_uuid(), c.account_id, 2, jsonb_build_object('threshold', t.percent,
+        'owner', c.owner_id, 'period', c.period, 'amount', c.amount::text, 'spent', c.spent::text,
+        'timeZone', c.time_zone, 'startTime', c.start_time, 'endTime', c.end_time)
+      from counted c cross join unnest(array[50, 80, 95]) as t(percent)
+      where t.percent > c.before and t.percent <= c.alerted order by t.percent;
+end $$;

@@ -1,0 +1,45 @@
+-- Adds the call records of a batch of ledger_apply to the hourly sums (usage_hour).
+--
+-- p_kinds: what records have in common. p_sums: for each kind nine numbers, which its records add up to: the
+-- hour (hours since 1970; all records of a kind are of the same one), how many they are, input, cached
+-- input, cache write, output and reasoning tokens, cost, vendor's cost. Adding up the written rows took
+-- twice as long.
+--
+-- Locks: the rows of usage_hour in the order of their keys; the caller holds the account's balance row.
+create or replace function ledger_usage(p_account uuid, p_kinds call[], p_sums bigint[]) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_kind call := p_kinds[1];
+begin
+  if cardinality(p_kinds) = 1 then
+    update usage_hour u set calls = u.calls + p_sums[2],
+        failed_calls = u.failed_calls + case when v_kind.ending in (1, 5, 10) then 0 else p_sums[2] end,
+        input_tokens = u.input_tokens + p_sums[3],
+        cached_input_tokens = u.cached_input_tokens + p_sums[4],
+        cache_write_tokens = u.cache_write_tokens + p_sums[5],
+        output_tokens = u.output_tokens + p_sums[6],
+        reasoning_tokens = u.reasoning_tokens + p_sums[7],
+        images = u.images + coalesce(v_kind.images, 0) * p_sums[2],
+        second_micros = u.second_micros + coalesce(v_kind.second_micros, 0) * p_sums[2],
+        cost = u.cost + p_sums[8], vendor_cost = u.vendor_cost + p_sums[9]
+      where u.account_id = p_account and u.hour = to_timestamp(p_sums[1] * 3600)
+        and u.key_id = v_kind.key_id and u.model = v_kind.model and u.vendor = v_kind.vendor;
+    if found then return; end if;
+  end if;
+  perform usage_add(array(
+    select row(p_account, to_timestamp(s.hour * 3600), k.key_id, k.model, k.vendor,
+        ledger_sum(s.calls), ledger_sum(case when k.ending in (1, 5, 10) then 0 else s.calls end),
+        ledger_sum(p_sums[s.at + 2]), ledger_sum(p_sums[s.at + 3]), ledger_sum(p_sums[s.at + 4]),
+        ledger_sum(p_sums[s.at + 5]), ledger_sum(p_sums[s.at + 6]),
+        ledger_sum(coalesce(k.images, 0) * s.calls),
+        ledger_sum(coalesce(k.second_micros, 0) * s.calls),
+        ledger_sum(p_sums[s.at + 7]), ledger_sum(p_sums[s.at + 8]))::usage_hour
+      from unnest(p_kinds) with ordinality k
+        cross join lateral (select k.ordinality * 9 - 8 as at, p_sums[k.ordinality * 9 - 8] as hour,
+          p_sums[k.ordinality * 9 - 7] as calls) s
+      group by s.hour, k.key_id, k.model, k.vendor));
+end $$;

@@ -1,0 +1,49 @@
+/** Relays complete replies in JSON: the public model name is restored in them, and every other byte stays. */
+import { jsonDepthMax } from "../config/limits.ts";
+import { type Member, scanObject, sliceText } from "./json/outline.ts";
+import { Splicer } from "./json/splice.ts";
+import { JsonScanError } from "./json/scan.ts";
+import { isRecord, type JsonRecord, UnreadableReplyError } from "./json/value.ts";
+
+/** A reply after relaying. */
+export interface JsonReply {
+  readonly body: Buffer;
+  /** An object member of the vendor's reply; `undefined` where it is none. */
+  record(name: string): JsonRecord | undefined;
+  /** Whether a member is an array. */
+  hasArray(name: string): boolean;
+}
+
+/**
+ * Restores the public model name in a reply.
+ *
+ * @param publicModel `undefined`: leave what the vendor wrote
+ * @throws UnreadableReplyError where the body is no JSON object
+ */
+export function relayJsonReply(body: Buffer, publicModel: string | undefined): JsonReply {
+  const members = membersOf(body);
+  const splicer = new Splicer();
+  for (const { key, valueStart, valueEnd } of members) {
+    if (key !== "model" || publicModel === undefined) continue;
+    splicer.replace(valueStart, valueEnd, Buffer.from(JSON.stringify(publicModel)));
+  }
+  const find = (name: string): Member | undefined => members.findLast(({ key }) => key === name);
+  return {
+    body: splicer.apply(body, body.length),
+    record(name) {
+      const member = find(name);
+      const value: unknown = member && JSON.parse(sliceText(body, member));
+      return isRecord(value) ? value : undefined;
+    },
+    hasArray: (name) => body[find(name)?.valueStart ?? body.length] === 0x5b,
+  };
+}
+
+function membersOf(body: Buffer): readonly Member[] {
+  try {
+    return scanObject(body, jsonDepthMax).members;
+  } catch (error) {
+    if (!(error instanceof JsonScanError)) throw error;
+    throw new UnreadableReplyError(`${error.message} at byte ${error.offset}`);
+  }
+}

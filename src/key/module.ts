@@ -1,0 +1,41 @@
+/**
+ * Puts the key room together: its service and the copies of keys, for any process with the database. A server checks the
+ * keys of its callers with authenticate.ts.
+ */
+import type { Logger } from "pino";
+import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import { type Service, serve } from "../core/service.ts";
+import type { Database } from "../db/database.ts";
+import { createKeyCopies } from "./copies.ts";
+import { createKeyService, type KeyServiceOptions } from "./service.ts";
+
+/** Options of {@link createKeyRoom}. */
+export interface KeyOptions {
+  readonly database: Database;
+  /** Whether the operator wants copies of keys, so that they can be shown again. */
+  readonly isCopied: boolean;
+  /** The master key, read at its first use. */
+  readonly masterKey: () => Uint8Array;
+  /** Whether this is certainly the gateway's master key: see copies.ts. */
+  readonly isKeySure: boolean;
+  readonly log: Logger;
+}
+
+/** The service, and what a server does with the copies when it starts. */
+export interface KeyRoom {
+  readonly service: Service;
+  /** Deletes the copies where none are kept. */
+  sweepCopies(): Promise<void>;
+}
+
+/** Creates the key room. @param others what accounts and billing answer */
+export function createKeyRoom(
+  { database: { orm, pool }, isCopied, masterKey, isKeySure, log }: KeyOptions,
+  others: Pick<KeyServiceOptions, "accountExists" | "spentOf" | "budgets" | "requireStepUp">,
+): KeyRoom {
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const copies = createKeyCopies({ pool, masterKey, isOn: isCopied, isKeySure, warn });
+  const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
+  const service = createKeyService({ orm, copies, onReveal, ...others });
+  return { service: serve(KeyService, service), sweepCopies: () => copies.sweep() };
+}

@@ -1,0 +1,237 @@
+/** Only demo: it does itself what vendors' models do. Embeddings, rerank, moderations and legacy completions. */
+import { randomUUID } from "node:crypto";
+import { GatewayError } from "../../core/errors.ts";
+import { embeddingsReply, readEmbeddings } from "../../dialect/embeddings.ts";
+import { isRecord, type JsonRecord, textAt } from "../../dialect/json/value.ts";
+import {
+  DemoRequestError,
+  flagMember,
+  numberMember,
+  recordMember,
+  requireKnown,
+  requireModel,
+} from "./request.ts";
+
+const dimensionsDefault = 256;
+const dimensionsMax = 3_072;
+
+/** Makes embeddings: texts that share words and beginnings of words are near each other. @throws DemoRequestError */
+export function embed(body: JsonRecord): JsonRecord {
+  requireModel(body, ["embedding"]);
+  requireKnown(body, new Set(["model", "input", "dimensions", "encoding_format", "user"]));
+  numberMember(body, "dimensions", { least: 1, most: dimensionsMax, isWhole: true });
+  const { texts, dimensions = dimensionsDefault, isBase64 } = readInputs(body);
+  const vectors = texts.map((text) => vectorOf(text, dimensions));
+  return embeddingsReply(body["model"], vectors, { isBase64, inputTokens: tokensOf(texts) });
+}
+
+function readInputs(body: JsonRecord): ReturnType<typeof readEmbeddings> {
+  try {
+    return readEmbeddings(body, decode);
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { message, param } = error;
+    throw new DemoRequestError(400, message, param === undefined ? {} : { param });
+  }
+}
+
+/** Tokens as words: the tables of real tokenizers are too large for this. */
+function decode(tokens: readonly number[]): string {
+  return tokens.map((token) => `token${token}`).join(" ");
+}
+
+/** A vector of length 1: each word and each of its beginnings adds to a dimension of its own. */
+function vectorOf(text: string, dimensions: number): number[] {
+  const vector = Array.from<number>({ length: dimensions }).fill(0);
+  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{N}]+/gu)) {
+    for (const part of [word, word.slice(0, 4), word.slice(0, 2)]) {
+      const hash = hashOf(part);
+      const at = hash % dimensions;
+      vector[at] = (vector[at] ?? 0) + (hash & 0x10000 ? 1 : -1) * part.length;
+    }
+  }
+  const length = Math.hypot(...vector);
+  // A text without words has a direction as well.
+  if (length === 0) return vector.with(0, 1);
+  return vector.map((value) => value / length);
+}
+
+/** A hash of a short text (FNV-1a). */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
+  }
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+/** A token is four bytes. */
+function tokensOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + Math.max(1, Math.ceil(Buffer.byteLength(text) / 4)), 0);
+}
+
+/** Orders documents by how near they are to the query. @throws DemoRequestError */
+export function rerank(body: JsonRecord): JsonRecord {
+  const model = requireModel(body, ["rerank"]);
+  const members =
+    "model query documents top_n return_documents max_chunks_per_doc max_tokens_per_doc";
+  requireKnown(body, new Set(members.split(" ")));
+  const top = numberMember(body, "top_n", { least: 1, most: 2 ** 31 - 1, isWhole: true });
+  const texts = (body["documents"] as readonly unknown[]).map((document) =>
+    isRecord(document) ? textAt(document, "text") : String(document),
+  );
+  const query = String(body["query"]);
+  const wanted = vectorOf(query, 1_024);
+  const isReturned = flagMember(body, "return_documents");
+  const results = texts
+    .map((text, index) => ({ index, relevance_score: nearness(wanted, vectorOf(text, 1_024)) }))
+    .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .slice(0, top)
+    .map((result) =>
+      isReturned ? { ...result, document: { text: texts[result.index] } } : result,
+    );
+  const total = tokensOf(texts) + tokensOf([query]) * texts.length;
+  return {
+    id: randomUUID(),
+    model,
+    results,
+    usage: { prompt_tokens: total, total_tokens: total },
+    meta: {
+      api_version: { version: "2" },
+      billed_units: { search_units: Math.ceil(texts.length / 100) },
+    },
+  };
+}
+
+/** The cosine of two vectors of length 1, from 0 to 1. */
+function nearness(a: readonly number[], b: readonly number[]): number {
+  const product = a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0);
+  return Math.max(0, Math.min(1, Number(product.toFixed(6))));
+}
+
+/** OpenAI's categories, and the words by which the demo vendor knows some. */
+const categories: ReadonlyMap<string, RegExp | undefined> = new Map([
+  ["harassment", /\b(idiot|stupid|moron)s?\b/i],
+  ["harassment/threatening", undefined],
+  ["hate", /\bI hate\b/i],
+  ["hate/threatening", undefined],
+  ["illicit", undefined],
+  ["illicit/violent", undefined],
+  ["self-harm", /\b(hurt|kill) myself\b/i],
+  ["self-harm/intent", undefined],
+  ["self-harm/instructions", undefined],
+  ["sexual", undefined],
+  ["sexual/minors", undefined],
+  ["violence", /\b(kill|murder|stab|shoot)\b/i],
+  ["violence/graphic", undefined],
+]);
+
+/** Classifies texts by a few words. @throws DemoRequestError */
+export function moderate(body: JsonRecord): JsonRecord {
+  const model = requireModel(body, ["moderation"]);
+  requireKnown(body, new Set(["model", "input"]));
+  const { input } = body;
+  // Parts of one message are one input; of them only texts are read.
+  const isMessage = Array.isArray(input) && input.length > 0 && input.every(isModerationPart);
+  const texts: unknown[] = isMessage
+    ? [input.map((part) => textAt(part, "text")).join(" ")]
+    : [input].flat();
+  if (texts.length === 0 || !texts.every((text) => typeof text === "string")) {
+    throw new DemoRequestError(400, "input: expected a text, or a list of texts", {
+      param: "input",
+    });
+  }
+  return {
+    id: `modr-demo-${randomUUID()}`,
+    model,
+    results: texts.map((text) => verdict(text)),
+  };
+}
+
+function isModerationPart(part: unknown): part is JsonRecord {
+  if (!isRecord(part)) return false;
+  return part["type"] === "text" ? typeof part["text"] === "string" : part["type"] === "image_url";
+}
+
+function verdict(text: string): JsonRecord {
+  const found = [...categories].map(([name, words]) => [name, words?.test(text) === true] as const);
+  const types = found.map(([name]) => [name, ["text"]] as const);
+  return {
+    flagged: found.some(([, isFound]) => isFound),
+    categories: Object.fromEntries(found),
+    category_scores: Object.fromEntries(
+      found.map(([name, isFound]) => [name, isFound ? 0.97 : 0.0001]),
+    ),
+    category_applied_input_types: Object.fromEntries(types),
+  };
+}
+
+/** A completion, whole and as chunks. */
+export interface DemoCompletion {
+  readonly stream: boolean;
+  readonly whole: () => JsonRecord;
+  readonly chunks: () => Iterable<JsonRecord>;
+}
+
+const completionMembers = new Set(
+  `model prompt max_tokens n best_of echo stream stream_options stop temperature top_p seed user presence_penalty
+  frequency_penalty logit_bias suffix`.split(/\s+/),
+);
+
+/** Continues texts, each with the one sentence of the demo vendor. @throws DemoRequestError */
+export function complete(body: JsonRecord): DemoCompletion {
+  const model = requireModel(body, ["chat", "instant"]);
+  requireKnown(body, completionMembers);
+  const range = { least: 0, most: 2 ** 31 - 1, isWhole: true };
+  const limit = numberMember(body, "max_tokens", range) ?? 16;
+  const count = numberMember(body, "n", { least: 1, most: 128, isWhole: true }) ?? 1;
+  const isEcho = flagMember(body, "echo");
+  const prompts = promptsOf(body["prompt"]);
+  const choices = prompts.flatMap((prompt, at) =>
+    Array.from({ length: count }, (_none, each) => {
+      const all = ` … says the demo model of UAS Gateway, which is not an AI.`.split(
+        /(?<=\S)(?=\s)/,
+      );
+      const words = all.slice(0, limit);
+      const finish = words.length < all.length ? "length" : "stop";
+      return { index: at * count + each, before: isEcho ? [prompt] : [], words, finish };
+    }),
+  );
+  const made = choices.reduce((sum, { words }) => sum + words.length, 0);
+  const read = tokensOf(prompts);
+  const usage = { prompt_tokens: read, completion_tokens: made, total_tokens: read + made };
+  const head = {
+    id: `cmpl-demo-${randomUUID()}`,
+    object: "text_completion",
+    created: Math.floor(Date.now() / 1_000),
+    model,
+  };
+  const { include_usage: wantsUsage } = recordMember(body, "stream_options") ?? {};
+  const choice = (index: number, text: string, finish: string | null = null) => ({
+    ...{ text, index, logprobs: null, finish_reason: finish },
+  });
+  return {
+    stream: flagMember(body, "stream"),
+    whole: () => ({
+      ...head,
+      choices: choices.map(({ index, before, words, finish }) =>
+        choice(index, [...before, ...words].join(""), finish),
+      ),
+      usage,
+    }),
+    *chunks() {
+      for (const { index, before, words, finish } of choices) {
+        for (const word of [...before, ...words]) yield { ...head, choices: [choice(index, word)] };
+        yield { ...head, choices: [choice(index, "", finish)] };
+      }
+      if (wantsUsage === true) yield { ...head, choices: [], usage };
+    },
+  };
+}
+
+/** The prompts; tokens are decoded. */
+function promptsOf(prompt: unknown): readonly string[] {
+  const isTokens = Array.isArray(prompt) && typeof prompt[0] === "number";
+  const all: readonly unknown[] = isTokens || !Array.isArray(prompt) ? [prompt] : prompt;
+  return all.map((each) => (Array.isArray(each) ? decode(each as number[]) : String(each)));
+}

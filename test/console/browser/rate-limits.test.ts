@@ -1,0 +1,63 @@
+/** Rate limits of a key and of an account, set in a real browser (R-CON-1, R-LIM-1). */
+import { createClient } from "@connectrpc/connect";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { type ConsoleRig, startConsole } from "./console-rig.ts";
+import { faultsOf } from "./every-page.ts";
+import { findBrowser } from "./find-browser.ts";
+
+const browser = findBrowser();
+
+describe.runIf(browser !== undefined)("rate limits", () => {
+  let rig: ConsoleRig;
+  let page: Page;
+
+  beforeAll(async () => {
+    rig = await startConsole(browser ?? "");
+    page = await rig.open();
+    await page.goto(await rig.link());
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await rig.keep(page);
+  }, 180_000);
+
+  afterAll(async () => {
+    await rig?.close();
+  });
+
+  test.for([{ language: "en" }, { language: "zh" }] as const)(
+    "of a new key are checked, stored and shown: $language",
+    { timeout: 60_000 },
+    async ({ language }) => {
+      const view = await rig.open({ theme: "light", language });
+      await view.goto(`${rig.url}/console/keys`);
+      await view
+        .getByRole("button", { name: /^(Create API key|创建 API Key)$/ })
+        .first()
+        .click();
+      const dialog = view.getByRole("dialog");
+      const name = `limited-${language}`;
+      await dialog.getByRole("textbox").first().fill(name);
+      const field = (label: RegExp) => dialog.getByLabel(label);
+      await field(/^(Requests\/min|每分钟请求数)/).fill("0");
+      await dialog.getByText(/2147483647/).waitFor();
+      await field(/^(Requests\/min|每分钟请求数)/).fill("600");
+      await field(/^(Calls at once|并发数)/).fill("5");
+      const shot = process.env["UAS_SCREENSHOTS"];
+      if (shot) await view.screenshot({ path: `${shot}/rates-${language}.png`, fullPage: true });
+      expect(await faultsOf(view, { theme: "light", path: "keys-create" })).toEqual([]);
+      await dialog.locator("button[type=submit]").click();
+      await expect
+        .poll(
+          async () => {
+            const keys = createClient(KeyService, rig.app.transport);
+            const { keys: all } = await keys.listKeys({ accountId: rig.accountId });
+            const found = all.find((key) => key.name === name)?.rateLimits;
+            return found && [found.rpm, found.tpm, found.concurrency];
+          },
+          { timeout: 20_000 },
+        )
+        .toEqual([600, undefined, 5]);
+    },
+  );
+});

@@ -1,0 +1,103 @@
+/**
+ * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails where one gets a 5xx, hangs, leaks
+ * or breaks the ledger. `--requests` (default 1000000), `--seed`, `--only` a part of an entry point's name, `--seconds`.
+ * With `--faults` it sends good requests instead (default 10000), and hurts the replies of vendors of every kind.
+ * On the server of `DATABASE_URL`, else on an embedded one of its own.
+ */
+import { randomInt } from "node:crypto";
+import { parseArgs } from "node:util";
+import { faultTimeouts, proxiedVendors, runFaults } from "./faults.ts";
+import { withServer } from "./server.ts";
+import { openVendorProxies } from "./vendor-proxy.ts";
+import { fuzz, type FuzzReport } from "./run.ts";
+import { startWorld } from "./world.ts";
+
+const { values } = parseArgs({
+  options: {
+    requests: { type: "string" },
+    faults: { type: "boolean", default: false },
+    seed: { type: "string", default: String(randomInt(2 ** 31 - 1)) },
+    only: { type: "string", default: "" },
+    seconds: { type: "string" },
+  },
+});
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  throw new Error(`--${name} must be a whole number from 1`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function printReport({ counts, findings, rss }: FuzzReport): void {
+  print("entry point      sent       ok  refused     busy   silent  mean ms");
+  for (const [name, { sent, ok, refused, busy, silent, ms }] of Object.entries(counts)) {
+    const numbers = [sent, ok, refused, busy, silent, Math.round(ms / Math.max(1, sent))].map(
+      (each) => String(each).padStart(8),
+    );
+    print(`${name.padEnd(13)}${numbers.join(" ")}`);
+  }
+  print(
+    `resident memory: ${rss.warm} MB after a tenth, ${rss.end} MB at the end, ${rss.most} MB at most`,
+  );
+  for (const finding of findings) print(`\nFINDING ${finding}`);
+}
+
+const startMs = performance.now();
+
+function printProgress(done: number): void {
+  print(`${done} after ${Math.round((performance.now() - startMs) / 1_000)} s`);
+}
+
+function conclude(seed: number, findings: readonly string[]): void {
+  const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
+  print(`\nseed ${seed}, ${minutes} min: ${findings.length === 0 ? "nothing is wrong" : "WRONG"}`);
+  if (findings.length > 0) process.exitCode = 1;
+}
+
+async function hurtVendors(databaseUrl: string, seed: number): Promise<void> {
+  const calls = wholeNumber("requests", values.requests ?? "10000");
+  print(`seed ${seed}: ${calls} calls with faults`);
+  const proxies = await openVendorProxies(proxiedVendors);
+  const world = await startWorld(databaseUrl, {
+    addressOf: proxies.addressOf,
+    vendorMembers: { timeouts: faultTimeouts },
+  });
+  try {
+    const report = await runFaults(world, proxies, {
+      ...{ calls, seed, lanes: 64 },
+      onProgress: printProgress,
+    });
+    for (const [name, count] of Object.entries(report.classes)) print(`${name}: ${count} calls`);
+    print(`sent again after a refusal: ${report.repeated} calls`);
+    for (const finding of report.findings.slice(0, 30)) print(`FINDING ${finding}`);
+    conclude(seed, report.findings);
+  } finally {
+    await world.close();
+    await proxies.close();
+  }
+}
+
+await withServer(async (databaseUrl) => {
+  const seed = wholeNumber("seed", values.seed);
+  if (values.faults) return hurtVendors(databaseUrl, seed);
+  const requests = wholeNumber("requests", values.requests ?? "1000000");
+  print(`seed ${seed}: ${requests} requests`);
+  const world = await startWorld(databaseUrl);
+  try {
+    const report = await fuzz(world, {
+      ...{ requests, seed, only: values.only, lanes: 48 },
+      ...(values.seconds !== undefined && { seconds: wholeNumber("seconds", values.seconds) }),
+      onProgress: (done) => {
+        if (done % 20_000 === 0) printProgress(done);
+      },
+    });
+    printReport(report);
+    conclude(seed, report.findings);
+  } finally {
+    await world.close();
+  }
+});

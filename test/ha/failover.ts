@@ -1,0 +1,328 @@
+/** Two gateways on a replicated database whose primary dies or freezes under load; then the books are compared with what
+ * customers were told. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Pool } from "pg";
+import { type Findings, noFindings, note } from "../chaos/check.ts";
+import { checkCalls } from "../chaos/gateway-work.ts";
+import { Process } from "../lifecycle/process.ts";
+import { type PostgresPrograms, type Replicated, startReplicated } from "../support/replicated.ts";
+import { answer } from "../support/upstream/behaviour.ts";
+import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import {
+  createCustomer,
+  type Customer,
+  type Kind,
+  Load,
+  operatorToken,
+  topUpNanos,
+} from "./load.ts";
+
+/** How the primary fails. */
+export type Failure = "killed" | "frozen";
+
+/** What {@link runFailover} takes. */
+export interface FailoverOptions {
+  readonly failure: Failure;
+  /** How long customers work before, and after service has resumed, in milliseconds. */
+  readonly loadMs: number;
+  /** How long there is no primary, in milliseconds. */
+  readonly outageMs: number;
+  /** Default: the embedded PostgreSQL's. */
+  readonly programs?: PostgresPrograms;
+  /** Whether the servers may lose data with the machine's power: quicker. Default false. */
+  readonly isFast?: boolean;
+}
+
+/** What came of it. */
+export interface FailoverResult {
+  readonly acknowledged: number;
+  readonly refused: number;
+  /** From the promotion until each kind of request was acknowledged at each gateway, in milliseconds. */
+  readonly resumeMs: number;
+  /** The longest wait for a refusal of each kind, in milliseconds. */
+  readonly refusalMsMax: Readonly<Partial<Record<Kind, number>>>;
+  /** Answers other than success and 503, and those that never came: by status, 0 for none. */
+  readonly others: Readonly<Record<string, number>>;
+  /** Tasks that failed, by error. */
+  readonly failedTasks: Readonly<Record<string, number>>;
+  /** Settlements that were in journals just before the promotion. */
+  readonly journalFiles: number;
+  readonly findings: Findings;
+  /** What `uas ledger audit` said where it failed. */
+  readonly auditFailure: string | undefined;
+}
+
+/** How long service may take to resume after a promotion, in milliseconds. */
+const resumeMsMax = 10_000;
+
+/** How long a refusal may take, in milliseconds: a second, and what a busy machine adds. */
+const refusalMsMax = 3_000;
+
+/** Whether nothing was lost, doubled or left over, and everybody was told in time. */
+export function isRight(result: FailoverResult): boolean {
+  const { lost, doubled, drift, stuck } = result.findings;
+  return (
+    lost + doubled + drift + stuck === 0 &&
+    Object.keys(result.failedTasks).length === 0 &&
+    result.auditFailure === undefined &&
+    result.resumeMs <= resumeMsMax &&
+    Object.values(result.refusalMsMax).every((ms) => ms <= refusalMsMax)
+  );
+}
+
+/** How long a start may take, in milliseconds: machines can be busy. */
+const startLimitMs = 180_000;
+
+/** The line of the log that tells where a gateway listens. */
+const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
+
+/** How long service may take to resume before the run fails, in milliseconds. */
+const resumeLimitMs = 60_000;
+
+/** How long calls, tasks and journals may take to be cleaned up, in milliseconds. */
+const cleanLimitMs = 90_000;
+
+/** What the vendor says that each call took: what a whole call costs is that of {@link checkCalls}. */
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+const bin = join(import.meta.dirname, "../../bin/uas.js");
+
+/** Runs one failover in a folder of its own. */
+export async function runFailover(options: FailoverOptions): Promise<FailoverResult> {
+  const folder = mkdtempSync(join(tmpdir(), "uas-ha-"));
+  const vendor = await startUpstream();
+  vendor.always(answer({ usage, gapMs: 10, delayMs: 10 }));
+  const processes: Process[] = [];
+  let replicated: Replicated | undefined;
+  try {
+    const { programs, isFast = false } = options;
+    replicated = await startReplicated(folder, { isFast, ...(programs && { programs }) });
+    return await new Failover(options, { folder, vendor, replicated, processes }).run();
+  } finally {
+    for (const process of processes) await process.kill();
+    await replicated?.close();
+    await vendor.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Parts {
+  readonly folder: string;
+  readonly vendor: Upstream;
+  readonly replicated: Replicated;
+  readonly processes: Process[];
+}
+
+class Failover {
+  readonly #options: FailoverOptions;
+  readonly #parts: Parts;
+
+  constructor(options: FailoverOptions, parts: Parts) {
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  async run(): Promise<FailoverResult> {
+    const { primary, standby } = this.#parts.replicated;
+    // One after the other: the first migrates.
+    const addresses = [await this.#start(0), await this.#start(1)];
+    const [first = { url: "", internalUrl: "" }] = addresses;
+    const customer = await createCustomer(first);
+    const load = new Load(addresses, customer);
+    await load.acknowledged(3, 0, resumeLimitMs);
+    await sleep(this.#options.loadMs);
+
+    if (this.#options.failure === "killed") await primary.kill();
+    else primary.freeze();
+    await sleep(this.#options.outageMs);
+    const journalFiles = this.#journalFiles();
+    await standby.promote();
+    const promotedMs = performance.now();
+    const resumeMs = (await load.acknowledged(1, promotedMs, resumeLimitMs)) - promotedMs;
+    const findings = noFindings();
+    if (this.#options.failure === "frozen") await this.#thaw(findings);
+    await sleep(this.#options.loadMs);
+    await load.stop();
+
+    const failedTasks = await this.#check({ url: standby.url, load, customer, findings });
+    const auditFailure = this.#audit();
+    for (const process of this.#parts.processes) {
+      const { code } = await process.stop();
+      if (code !== 0) note(findings, "stuck", `a gateway ended with exit code ${code}`);
+    }
+    const refused = load.attempts.filter(({ status }) => status === 503);
+    const waits = Object.entries(Object.groupBy(refused, ({ kind }) => kind)).map(
+      ([kind, group]) => [kind, Math.max(...group.map(({ startMs, endMs }) => endMs - startMs))],
+    );
+    const others = load.attempts.filter(({ status }) => status !== 200 && status !== 503);
+    return {
+      acknowledged: load.attempts.filter(({ isAcknowledged }) => isAcknowledged).length,
+      refused: refused.length,
+      resumeMs,
+      refusalMsMax: Object.fromEntries(waits),
+      others: countOf(others.map(({ kind, status }) => `${kind} ${status}`)),
+      failedTasks,
+      journalFiles,
+      findings,
+      auditFailure,
+    };
+  }
+
+  /** A gateway with a data folder of its own, and the address of both servers. */
+  async #start(index: number): Promise<{ readonly url: string; readonly internalUrl: string }> {
+    const { folder, processes } = this.#parts;
+    const place = join(folder, `gateway-${index}`);
+    mkdirSync(place);
+    writeFileSync(join(place, "uas.yaml"), this.#yaml());
+    const process = new Process({ folder: place, close() {} }, this.#env());
+    processes.push(process);
+    for (const end = performance.now() + startLimitMs; performance.now() < end; await sleep(20)) {
+      const [, url = "", internalUrl = ""] = listening.exec(process.out) ?? [];
+      if (url !== "") return { url, internalUrl };
+      if (!process.isRunning) break;
+    }
+    throw new Error(`a gateway did not start: ${process.out}${process.err}`);
+  }
+
+  #env(): Record<string, string> {
+    const { vendor, replicated } = this.#parts;
+    return {
+      DATABASE_URL: replicated.url,
+      VENDOR_KEY: vendor.secret,
+      UAS_OPERATOR_TOKEN: operatorToken,
+      UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    };
+  }
+
+  #yaml(): string {
+    const price = '{ input: "0.25", output: "2.00" }';
+    return `version: 1
+vendors:
+  sim: { kind: openai-compatible, base_url: "${this.#parts.vendor.baseUrl}", api_key: "\${env:VENDOR_KEY}" }
+models:
+  m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: ${price} }
+`;
+  }
+
+  #journalFiles(): number {
+    return [0, 1].reduce((sum, index) => {
+      const journal = join(this.#parts.folder, `gateway-${index}`, ".data", "journal");
+      return sum + readdirSync(journal).length;
+    }, 0);
+  }
+
+  /** The old primary goes on, and takes itself for the primary: nothing can be acknowledged there. */
+  async #thaw(findings: Findings): Promise<void> {
+    const { primary } = this.#parts.replicated;
+    primary.thaw();
+    await primary.until("select 1 where not pg_is_in_recovery()");
+    const written = primary.query("create table fence ()").then(() => "written");
+    written.catch(() => {});
+    const waiting =
+      "select 1 from pg_stat_activity where wait_event = 'SyncRep' and query like '%fence%'";
+    const seen = await Promise.race([written, primary.until(waiting).then(() => "waiting")]);
+    if (seen === "written") note(findings, "drift", "the old primary acknowledged a write");
+  }
+
+  async #check({
+    url,
+    load,
+    customer,
+    findings,
+  }: {
+    url: string;
+    load: Load;
+    customer: Customer;
+    findings: Findings;
+  }): Promise<Readonly<Record<string, number>>> {
+    const pool = new Pool({ connectionString: url, max: 2 });
+    try {
+      await this.#checkClean(pool, findings);
+      const [topUps, calls] = [[] as string[], new Map<string, { isWhole: boolean }>()];
+      for (const { kind, id, isAcknowledged } of load.attempts) {
+        // A task that is acknowledged may still fail; its record must be right.
+        if (kind !== "top-up") calls.set(id, { isWhole: isAcknowledged && kind !== "task" });
+        else if (isAcknowledged) topUps.push(id);
+      }
+      await checkCalls(pool, calls, findings);
+      await checkTopUps(pool, { accountId: customer.accountId, topUps }, findings);
+      return await checkTasks(pool, load, findings);
+    } finally {
+      await pool.end();
+    }
+  }
+
+  /** Waits until nothing runs any more, and nothing is kept. */
+  async #checkClean(pool: Pool, findings: Findings): Promise<void> {
+    const text = `select (select count(*) from hold where state = 1)::int as holds,
+      (select count(*) from task where finish_time is null)::int as tasks`;
+    for (const end = performance.now() + cleanLimitMs; ; await sleep(100)) {
+      const { rows } = await pool.query<{ holds: number; tasks: number }>(text);
+      const { holds = 0, tasks = 0 } = rows[0] ?? {};
+      const files = this.#journalFiles();
+      if (holds + tasks + files === 0) return;
+      if (performance.now() < end) continue;
+      return note(findings, "stuck", `${holds} holds, ${tasks} tasks, ${files} files of journals`);
+    }
+  }
+
+  #audit(): string | undefined {
+    const cwd = join(this.#parts.folder, "gateway-0");
+    const env = { PATH: process.env["PATH"], ...this.#env() };
+    const ran = spawnSync(process.execPath, [bin, "ledger", "audit"], {
+      cwd,
+      env,
+      encoding: "utf8",
+    });
+    return ran.status === 0 ? undefined : ran.stdout + ran.stderr;
+  }
+}
+
+/** Each acknowledged top-up is there once. One that nobody heard of may be there, too. */
+async function checkTopUps(
+  pool: Pool,
+  { accountId, topUps }: { readonly accountId: string; readonly topUps: readonly string[] },
+  findings: Findings,
+): Promise<void> {
+  const { rows } = await pool.query<{ reference: string; count: number; amount: string }>(
+    `select reference, count(*)::int as count, sum(amount)::text as amount from ledger_entry
+      where account_id = $1 and account = 1 and reference is not null group by reference`,
+    [accountId],
+  );
+  const booked = new Map(rows.map((row) => [row.reference, row]));
+  for (const id of topUps) {
+    if (!booked.has(id)) note(findings, "lost", `top-up ${id} was acknowledged and is not booked`);
+  }
+  for (const { reference, count, amount } of rows) {
+    const size = BigInt(amount) < 0n ? -BigInt(amount) : BigInt(amount);
+    if (count !== 1 || size !== topUpNanos) {
+      note(findings, "doubled", `top-up ${reference} is booked ${count} times: ${amount}`);
+    }
+  }
+}
+
+/** Each acknowledged task is there. Returns those that failed, for which nobody is charged, by error. */
+async function checkTasks(
+  pool: Pool,
+  load: Load,
+  findings: Findings,
+): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await pool.query<{ request_id: string; error_code: string | null }>(
+    "select request_id, error_code from task",
+  );
+  const made = new Set(rows.map((row) => row.request_id));
+  for (const { kind, id, isAcknowledged } of load.attempts) {
+    if (kind !== "task" || !isAcknowledged || made.has(id)) continue;
+    note(findings, "lost", `task ${id} was acknowledged and is not there`);
+  }
+  return countOf(rows.flatMap(({ error_code: code }) => (code === null ? [] : [code])));
+}
+
+function countOf(words: readonly string[]): Record<string, number> {
+  const groups = Map.groupBy(words, (word) => word);
+  return Object.fromEntries([...groups].map(([word, { length }]) => [word, length]));
+}

@@ -1,0 +1,105 @@
+/**
+ * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby. Under load, the primary is killed with -9, and in
+ * a second scenario frozen; the standby is promoted. No acknowledged charge or top-up may be lost or doubled, and service
+ * resumes within 10 s of the promotion.
+ *
+ * `--failure killed|frozen` runs one scenario (default both), `--rounds` of each (default 1), `--load` and `--outage` in
+ * seconds (default 10 and 5), `--programs DIR` the folder with initdb and postgres (default: the newest of Debian's),
+ * `--embedded` those of the npm package. As root, the servers run as an ordinary user.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { PostgresPrograms } from "../support/replicated.ts";
+import { type Failure, type FailoverResult, isRight, runFailover } from "./failover.ts";
+
+const debianFolder = "/usr/lib/postgresql";
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      failure: { type: "string" },
+      rounds: { type: "string", default: "1" },
+      load: { type: "string", default: "10" },
+      outage: { type: "string", default: "5" },
+      programs: { type: "string" },
+      embedded: { type: "boolean", default: false },
+    },
+  });
+  const all: readonly Failure[] = ["killed", "frozen"];
+  const failures = all.filter((one) => values.failure === undefined || values.failure === one);
+  if (failures.length === 0) throw new Error("--failure is killed or frozen");
+  return {
+    failures,
+    rounds: positive("--rounds", values.rounds),
+    loadMs: 1_000 * positive("--load", values.load),
+    outageMs: 1_000 * positive("--outage", values.outage),
+    programs: values.embedded ? undefined : findPrograms(values.programs ?? newestOfDebian()),
+  };
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw new Error(`${name} must be a number above 0`);
+}
+
+function newestOfDebian(): string {
+  const versions = existsSync(debianFolder) ? readdirSync(debianFolder).map(Number) : [];
+  const newest = Math.max(...versions.filter((version) => version >= 15));
+  return join(debianFolder, String(newest), "bin");
+}
+
+function findPrograms(folder: string): PostgresPrograms {
+  const programs = { initdb: join(folder, "initdb"), postgres: join(folder, "postgres") };
+  if (existsSync(programs.initdb) && existsSync(programs.postgres)) return programs;
+  throw new Error(
+    "There is no PostgreSQL server of version 15 or later in /usr/lib/postgresql. Install Debian's package: apt-get install postgresql. Or name the folder of initdb and postgres with --programs, or run with --embedded.",
+  );
+}
+
+async function main(): Promise<void> {
+  const { failures, rounds, programs, ...options } = readOptions();
+  for (const failure of failures) {
+    for (let round = 0; round < rounds; round++) {
+      const result = await runFailover({ ...options, failure, ...(programs && { programs }) });
+      tell(failure, result);
+      if (!isRight(result)) process.exitCode = 1;
+    }
+  }
+}
+
+function tell(failure: Failure, result: FailoverResult): void {
+  const { acknowledged, refused, resumeMs, findings, others, auditFailure } = result;
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+  const { lost, doubled, drift, stuck, details } = findings;
+  const waits = Object.entries(result.refusalMsMax)
+    .map(([kind, ms]) => `${kind} ${seconds(ms)}`)
+    .join(", ");
+  const lines = [
+    `primary ${failure}: ${acknowledged} acknowledged`,
+    `  ${refused} refused with 503, at the latest after: ${waits || "none"}`,
+    `  service resumed ${seconds(resumeMs)} after the promotion`,
+    `  lost ${lost}, doubled ${doubled}, drift ${drift}, stuck ${stuck}; journal files during the outage: ${result.journalFiles}`,
+    `  other answers: ${listOf(others)}; failed tasks: ${listOf(result.failedTasks)}`,
+    `  uas ledger audit: ${auditFailure ?? "passed"}`,
+    ...details.map((detail) => `  ${detail}`),
+    isRight(result) ? "  right" : "  WRONG",
+  ];
+  process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+function listOf(counts: Readonly<Record<string, number>>): string {
+  return (
+    Object.entries(counts)
+      .map(([name, count]) => `${name}: ${count}`)
+      .join(", ") || "none"
+  );
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
