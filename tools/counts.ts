@@ -1,4 +1,4 @@
-/** Reads how many tests passed from vitest's JSON report. */
+/** Reads from vitest's JSON report how many tests passed, and which did not. */
 import { existsSync, readFileSync } from "node:fs";
 
 /** How many tests ended how. */
@@ -15,9 +15,39 @@ interface Report {
   readonly numPendingTests: number;
   readonly numTodoTests: number;
   readonly testResults: readonly {
+    /** The path of the file. */
+    readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
   }[];
+}
+
+/** A file with a test that failed, or that failed outside its tests. */
+export interface FailedFile {
+  /** Its path. */
+  readonly name: string;
+  /** The full names of the tests that failed; empty where the file failed outside them. */
+  readonly tests: readonly string[];
+  readonly counts: Counts;
+}
+
+/** The files that failed. */
+export function readFailedFiles(file: string): FailedFile[] {
+  if (!existsSync(file)) return [];
+  const report: Report = JSON.parse(readFileSync(file, "utf8"));
+  return report.testResults
+    .filter(({ status }) => status === "failed")
+    .map(({ name, assertionResults }) => {
+      const tests = assertionResults.filter((test) => test.status === "failed");
+      const passed = assertionResults.filter((test) => test.status === "passed").length;
+      const failed = Math.max(tests.length, 1);
+      const skipped = assertionResults.length - passed - tests.length;
+      return {
+        name,
+        tests: tests.map((test) => test.fullName),
+        counts: { passed, failed, skipped },
+      };
+    });
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * What `npm test` runs: first the static checks, then the tests. Each static check counts as one test.
- * The last line is `N passed, N failed`, with `, N skipped` where some were.
+ * Where few files failed, they are run once more, alone. The last line is `N passed, N failed`, with `, N skipped` where some were.
  *
  * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails where there is none,
  * `--screenshots` does and takes pictures of every page; every other argument goes to vitest.
@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findBrowser } from "../test/console/browser/find-browser.ts";
 import { compareFolders } from "./compare-folders.ts";
-import { type Counts, readCounts } from "./counts.ts";
+import { type Counts, type FailedFile, readCounts, readFailedFiles } from "./counts.ts";
 import { run } from "./run.ts";
 
 /** A static check: resolves to whether it passed. */
@@ -18,6 +18,9 @@ interface Check {
   readonly name: string;
   run(folder: string): Promise<boolean>;
 }
+
+/** How many files may fail and be run again; more of them have a common cause. */
+const againMax = 5;
 
 const baseline = "proto/baseline.binpb";
 
@@ -75,10 +78,42 @@ async function runChecks(folder: string): Promise<Counts> {
 
 async function runTests(folder: string, args: readonly string[]): Promise<Counts> {
   const report = join(folder, "vitest.json");
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  const code = await run("vitest", ["run", ...reporters, ...args]);
+  const code = await runVitest(report, args);
   if (findBrowser() === undefined) print("browser tests: not run (there is no Chromium)");
-  return readCounts(report, code);
+  const counts = readCounts(report, code);
+  const failed = readFailedFiles(report);
+  if (failed.length > 0 && failed.length <= againMax) await runAgain(folder, failed, counts);
+  return counts;
+}
+
+/**
+ * Runs the files that failed once more, one after the other, and corrects the counts: a defect fails both times, while a
+ * busy machine can make a single test late. What failed only the first time is named, for it is worth a look.
+ */
+async function runAgain(
+  folder: string,
+  failed: readonly FailedFile[],
+  counts: Counts,
+): Promise<void> {
+  print(`\nonce more, alone: ${failed.length} test files that failed`);
+  const report = join(folder, "again.json");
+  const names = failed.map(({ name }) => name);
+  const again = readCounts(report, await runVitest(report, ["--no-file-parallelism", ...names]));
+  for (const { counts: first } of failed) {
+    add(counts, { passed: -first.passed, failed: -first.failed, skipped: -first.skipped });
+  }
+  add(counts, again);
+  const stillFailed = new Set(readFailedFiles(report).flatMap(({ tests }) => tests));
+  for (const { name, tests } of failed) {
+    for (const test of tests.length > 0 ? tests : ["outside its tests"]) {
+      if (!stillFailed.has(test)) print(`failed beside others only: ${name} > ${test}`);
+    }
+  }
+}
+
+async function runVitest(report: string, args: readonly string[]): Promise<number> {
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  return await run("vitest", ["run", ...reporters, ...args]);
 }
 
 /** Generates aside and compares: a check must not change what it checks. */

@@ -11,9 +11,10 @@ const run = promisify(execFile);
 
 /** Presses a button that copies; resolves with what the clipboard has then. */
 export async function copiedBy(page: Page, button: Locator): Promise<string> {
-  const parent = button.locator("..");
+  await page.evaluate("navigator.clipboard.writeText('')");
   await button.click();
-  await parent.getByRole("button", { name: "Copied" }).waitFor();
+  // "Copied" is shown for two seconds only, which a busy machine can miss.
+  await page.waitForFunction("navigator.clipboard.readText().then((text) => text !== '')");
   return String(await page.evaluate("navigator.clipboard.readText()"));
 }
 

@@ -14,8 +14,8 @@ const addedMax = 8_000_000;
 const pieceBytes = 500_000;
 const pieces = 50;
 
-/** After how many bytes the memory is looked at: collecting garbage takes a while. */
-const lookBytes = 2_500_000;
+/** After how many bytes the memory is looked at: collecting the garbage of all that other files left takes up to seconds. */
+const lookBytes = 12_000_000;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -94,7 +94,7 @@ async function upload(): Promise<{ readonly status: number; readonly most: numbe
   let most = 0;
   for (let count = 0; count < pieces; count++) {
     await new Promise((resolve) => request.write(piece, resolve));
-    if ((count * pieceBytes) % lookBytes === 0) most = Math.max(most, usedBytes());
+    if ((count * pieceBytes) % lookBytes === lookBytes / 2) most = Math.max(most, usedBytes());
   }
   request.end(end);
   return { status: await answered, most };
@@ -113,7 +113,8 @@ async function added(): Promise<number> {
 it("adds at most 8 MB of memory, while it comes and while it goes on", async () => {
   // The first one loads code.
   expect((await upload()).status).toBe(200);
-  // The least of three: what else the process does only adds. A form that lay in memory would add 25 MB each time.
-  const least = Math.min(await added(), await added(), await added());
+  // The least of three: what else the process does only adds. A form that lay in memory would add more each time.
+  let least = await added();
+  for (let more = 0; more < 2 && least >= addedMax; more++) least = Math.min(least, await added());
   expect(least).toBeLessThan(addedMax);
 });
