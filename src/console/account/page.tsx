@@ -31,7 +31,17 @@ import { Card, CardHead, Empty, MoneyFigure, PageHead, Skeleton } from "../ui/ca
 import { Id } from "../ui/code.tsx";
 import { TextField } from "../ui/field.tsx";
 import { Form, FormDialog, useDone } from "../ui/form.tsx";
-import { areRates, RateFields, type RateForm, rateForm, ratesOf } from "../ui/rate-fields.tsx";
+import {
+  areRates,
+  isWait,
+  RateFields,
+  type RateForm,
+  rateForm,
+  ratesOf,
+  WaitField,
+  waitForm,
+  waitOf,
+} from "../ui/rate-fields.tsx";
 import { ErrorNote, Time } from "../ui/show.tsx";
 import { type Column, QueryTable } from "../ui/table.tsx";
 import { useErrorToast } from "../ui/toast.tsx";
@@ -292,7 +302,7 @@ function SwitchButton({ apiKey: { keyId, name, masked, state } }: { apiKey: Key 
   );
 }
 
-// Settings of an account: name, discount, low-balance alert, budgets, rate limits.
+// Settings of an account: name, discount, low-balance alert, budgets, rate limits, queue for room.
 
 interface Values {
   readonly name: string;
@@ -300,20 +310,31 @@ interface Values {
   readonly threshold: string;
   readonly budgets: BudgetForm;
   readonly rates: RateForm;
+  readonly wait: string;
 }
 
 function formOf(account: Account): Values {
-  const { name, discountBp, lowBalanceThreshold, budgets, rateLimits } = account;
+  const { name, discountBp, lowBalanceThreshold, budgets, rateLimits, limitWait } = account;
   return {
     name,
     discount: discountBp === 0 ? "" : String(discountBp / 100),
     threshold: lowBalanceThreshold === undefined ? "" : decimalUsd(nanosOf(lowBalanceThreshold)),
     budgets: budgetForm(budgets),
     rates: rateForm(rateLimits),
+    wait: waitForm(limitWait),
   };
 }
 
-/** Changes name, discount, low-balance alert, budgets and rate limits. */
+const settings = [
+  "name",
+  "discount_bp",
+  "low_balance_threshold",
+  "budgets",
+  "rate_limits",
+  "limit_wait",
+];
+
+/** Changes name, discount, low-balance alert, budgets, rate limits and the queue for room. */
 function AccountSettingsCard({ account }: { account: Account }) {
   const { accounts: text, common } = useText();
   const present = formOf(account);
@@ -330,8 +351,9 @@ function AccountSettingsCard({ account }: { account: Account }) {
   const submit = (): void => {
     const budgets = budgetsOf(form.budgets);
     if (discountBp === undefined || !isThreshold(form.threshold) || !budgets) return;
-    if (!areRates(form.rates)) return;
+    if (!areRates(form.rates) || !isWait(form.wait)) return;
     const rateLimits = ratesOf(form.rates);
+    const limitWait = waitOf(form.wait);
     update.mutate({
       account: {
         accountId: account.accountId,
@@ -339,11 +361,10 @@ function AccountSettingsCard({ account }: { account: Account }) {
         discountBp,
         budgets,
         ...(rateLimits && { rateLimits }),
+        ...(limitWait && { limitWait }),
         ...(nanos !== undefined && { lowBalanceThreshold: moneyOf(nanos) }),
       },
-      updateMask: {
-        paths: ["name", "discount_bp", "low_balance_threshold", "budgets", "rate_limits"],
-      },
+      updateMask: { paths: settings },
     });
   };
   return (
@@ -399,6 +420,7 @@ function Fields({ values, onChange }: { values: Values; onChange: (values: Value
         onChange={(budgets) => onChange({ ...values, budgets })}
       />
       <RateFields form={values.rates} onChange={(rates) => onChange({ ...values, rates })} />
+      <WaitField value={values.wait} onChange={(wait) => onChange({ ...values, wait })} />
     </>
   );
 }

@@ -1,4 +1,5 @@
 /** Rate limits of a key or an account: as fields of a form, and as lines of a list. */
+import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import type { RateLimits } from "../../../gen/uas/type/v1/rate_limits_pb.ts";
 import { useText } from "../common/language.tsx";
 import { TextField } from "./field.tsx";
@@ -62,6 +63,47 @@ export function RateFields({
         ))}
       </div>
     </fieldset>
+  );
+}
+
+/** How long a call may wait for room, as somebody edits it: in seconds, empty for the default. */
+export function waitForm(wait: Duration | undefined): string {
+  return wait === undefined ? "" : String(durationMs(wait) / 1_000);
+}
+
+/** Whether a text is a wait that the contract takes, or empty. */
+export function isWait(typed: string): boolean {
+  const text = typed.trim();
+  return text === "" || (/^\d{1,2}(\.\d{1,3})?$/.test(text) && Number(text) <= waitSecondsMax);
+}
+
+const waitSecondsMax = 30;
+
+/** The wait of a form, for a request; `undefined`: the default. */
+export function waitOf(typed: string): Duration | undefined {
+  const text = typed.trim();
+  return text === "" ? undefined : durationFromMs(Math.round(Number(text) * 1_000));
+}
+
+/** How long calls over a limit wait before they are refused. */
+export function WaitField({
+  value,
+  onChange,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { rates: text } = useText();
+  return (
+    <TextField
+      label={text.wait}
+      hint={text.waitHint}
+      error={isWait(value) ? undefined : text.waitWrong}
+      value={value}
+      inputMode="decimal"
+      placeholder="–"
+      onChange={({ target }) => onChange(target.value)}
+    />
   );
 }
 

@@ -1,7 +1,9 @@
 /** Rate limits of a key and of an account, set in a real browser (R-CON-1, R-LIM-1). */
 import { createClient } from "@connectrpc/connect";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
 import { faultsOf } from "./every-page.ts";
@@ -58,6 +60,33 @@ describe.runIf(browser !== undefined)("rate limits", () => {
           { timeout: 20_000 },
         )
         .toEqual([600, undefined, 5]);
+    },
+  );
+
+  test.for([{ language: "en" }, { language: "zh" }] as const)(
+    "an operator sets how long an account's calls wait for room, and clears it again: $language",
+    { timeout: 60_000 },
+    async ({ language }) => {
+      const accounts = createClient(AccountService, rig.app.transport);
+      const storedMs = async () => {
+        const { account } = await accounts.getAccount({ accountId: rig.accountId });
+        return account?.limitWait && durationMs(account.limitWait);
+      };
+      const view = await rig.open({ theme: "light", language, width: 360 });
+      await view.goto(`${rig.url}/console/accounts/${rig.accountId}`);
+      const field = view.getByLabel(/^(Longest wait for room, in seconds|最长排队时间（秒）)/);
+      const save = view.getByRole("button", { name: /^(Save|保存)$/ });
+      await field.fill("31");
+      await view.getByText(/^(Enter a number from 0 to 30|请输入 0 至 30 之间的数字)/).waitFor();
+      expect(await faultsOf(view, { theme: "light", path: "account-wait" })).toEqual([]);
+      await field.fill("2.5");
+      await save.click();
+      await expect.poll(storedMs, { timeout: 20_000 }).toBe(2_500);
+      await view.reload();
+      await expect.poll(() => field.inputValue(), { timeout: 20_000 }).toBe("2.5");
+      await field.fill("");
+      await save.click();
+      await expect.poll(storedMs, { timeout: 20_000 }).toBeUndefined();
     },
   );
 });

@@ -74,6 +74,10 @@ export const rates = {
   hint: "A call over a limit is refused with 429 and the time to wait. Empty: the default of this installation.",
   kinds: { rpm: "Requests/min", tpm: "Tokens/min", concurrency: "Calls at once" },
   wrong: "Enter a whole number from 1 to 2147483647.",
+  wait: "Longest wait for room, in seconds",
+  waitHint:
+    "Calls over a limit wait in a queue for this long, up to 30, before they get the 429. 0: not at all. Empty: the default of this installation.",
+  waitWrong: "Enter a number from 0 to 30, such as 5 or 0.5.",
   lines: {
     rpm: (limit: string) => `${limit} requests per minute`,
     tpm: (limit: string) => `${limit} tokens per minute`,

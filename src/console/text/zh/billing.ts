@@ -67,6 +67,10 @@ export const rates: Texts["rates"] = {
   hint: "超出限制的调用返回 429，并告知需等待的时间。留空则使用系统默认值。",
   kinds: { rpm: "每分钟请求数", tpm: "每分钟 Token 数", concurrency: "并发数" },
   wrong: "请输入 1 至 2147483647 之间的整数。",
+  wait: "最长排队时间（秒）",
+  waitHint:
+    "超出限制的调用先排队等待，超过此时间（最长 30 秒）才返回 429。填 0 表示不排队，留空则使用系统默认值。",
+  waitWrong: "请输入 0 至 30 之间的数字，例如 5 或 0.5。",
   lines: {
     rpm: (limit) => `每分钟 ${limit} 次请求`,
     tpm: (limit) => `每分钟 ${limit} Token`,
