@@ -71,9 +71,20 @@ function readMessages(body: JsonRecord): readonly JsonRecord[] {
     throw refuse("messages", "expected at least one message");
   }
   return messages.map((message: unknown, at) => {
-    if (isRecord(message) && roles.has(textAt(message, "role"))) return message;
-    throw refuse(`messages[${at}].role`, `expected one of ${[...roles].join(", ")}`);
+    if (!isRecord(message) || !roles.has(textAt(message, "role"))) {
+      throw refuse(`messages[${at}].role`, `expected one of ${[...roles].join(", ")}`);
+    }
+    if (!hasContent(message)) {
+      throw refuse(`messages[${at}].content`, "expected a text or a list of parts");
+    }
+    return message;
   });
+}
+
+/** Whether a message has a content; an assistant's may be a tool call or a refusal instead. */
+function hasContent({ role, content }: JsonRecord): boolean {
+  if (content == null) return role === "assistant" || role === "function";
+  return typeof content === "string" || (Array.isArray(content) && content.every(isRecord));
 }
 
 /** Checks what changes nothing here, as a real vendor would. */

@@ -172,6 +172,8 @@ describe("chat", () => {
   });
 
   it.each([
+    [{ messages: [{ role: "user" }] }, "messages[0].content"],
+    [{ messages: [{ role: "user", content: ["Hello"] }] }, "messages[0].content"],
     [{ prediction: { type: "content", content: "x" } }, "prediction"],
     [{ temperature: 3 }, "temperature"],
     [{ top_logprobs: 2 }, "top_logprobs"],
