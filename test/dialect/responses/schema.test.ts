@@ -6,6 +6,7 @@ import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import { encodeResponsesReply } from "../../../src/dialect/responses/encode-reply.ts";
 import { ResponsesStreamEncoder } from "../../../src/dialect/responses/encode-stream.ts";
 import { pendingResponse, withStatus } from "../../../src/dialect/responses/response-json.ts";
+import { missingMembers } from "./published.ts";
 import { replies } from "./replies.ts";
 import { faultsOfEvent, faultsOfResponse } from "./schema.ts";
 import { begin, decode, delta, end, eventsOf, replyOptions, start, streamOf } from "./support.ts";
@@ -46,19 +47,23 @@ describe("a translated response has every required member of the responses schem
       it(`in every event: ${name}, after a request with ${kind}`, () => {
         const stream = eventsOf(streamOf(events, replyOptions(decode(request))));
         expect(stream.flatMap(faultsOfEvent)).toEqual([]);
+        expect(stream.flatMap((event) => missingMembers(event))).toEqual([]);
       });
     }
   }
 
   it("as a whole reply", () => {
     const text = { case: "text", value: { text: "hello" } };
-    expect(faultsOfResponse(wholeReply([text, callOf("{}")], StopReason.TOOL_CALLS))).toEqual([]);
+    const whole = wholeReply([text, callOf("{}")], StopReason.TOOL_CALLS);
+    expect(faultsOfResponse(whole)).toEqual([]);
+    expect(missingMembers(whole)).toEqual([]);
   });
 
   it("while it is queued, and after it failed", () => {
     const begun = { id: "resp_1", model: "m", created: 5 };
     const queued = pendingResponse(requests.tools, begun);
     expect(faultsOfResponse(queued)).toEqual([]);
+    expect(missingMembers(queued)).toEqual([]);
     const error = { code: "upstream_error", message: "gone" };
     expect(faultsOfResponse(withStatus(queued, { status: "failed", error }))).toEqual([]);
   });
@@ -67,6 +72,7 @@ describe("a translated response has every required member of the responses schem
     const encoder = new ResponsesStreamEncoder(replyOptions(decode(requests.plain)));
     const failure = encoder.fail(new GatewayError(ErrorCode.UPSTREAM_ERROR, "gone"));
     expect(eventsOf(failure).flatMap(faultsOfEvent)).toEqual([]);
+    expect(missingMembers(eventsOf(failure))).toEqual([]);
   });
 
   it("with the time of its end, which is never before its begin, once it is complete", () => {
@@ -97,6 +103,11 @@ describe("a translated response has every required member of the responses schem
       const { [name]: _gone, ...rest } = whole;
       expect(faultsOfResponse(rest), name).not.toEqual([]);
     }
+    const { error: _error, ...withoutError } = whole;
+    expect(missingMembers({ ...withoutError, tools: [tool] })).toEqual([
+      " lacks error",
+      "/tools/0 lacks strict",
+    ]);
   });
 });
 

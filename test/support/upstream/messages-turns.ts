@@ -14,9 +14,6 @@ export interface TurnRules {
 
 /** Throws ShapeError for turns that do not belong together. */
 export function checkTurns(messages: readonly Json[], rules: TurnRules): void {
-  if (messages[0]?.["role"] !== "user") {
-    invalid(["messages"], 'first message must use the "user" role');
-  }
   for (const [at, message] of messages.entries()) {
     checkContent(message, ["messages", at, "content"], at === messages.length - 1);
     checkBlocks(message, ["messages", at, "content"], rules);
