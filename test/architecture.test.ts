@@ -108,7 +108,7 @@ test("every part of src has its arrows written down", () => {
   expect(files.map(partOf).filter((part) => !(part in arrows))).toEqual([]);
 });
 
-test("imports follow the arrows", () => {
+test("imports follow the arrows of the architecture", () => {
   expect(edges.filter((edge) => !mayImport(edge)).map(write)).toEqual([]);
 });
 

@@ -205,7 +205,7 @@ describe("R-KEY-3: the limits of codes", () => {
   });
 });
 
-it("counts addresses of version 6 by their network", () => {
+it("IPv6 addresses are counted by their network", () => {
   const groups: Readonly<Record<string, string>> = {
     "192.0.2.7": "192.0.2.7",
     "::ffff:192.0.2.7": "192.0.2.7",

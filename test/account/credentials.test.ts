@@ -54,12 +54,15 @@ describe("a password", () => {
     expect((await browser.session.getSession({})).user?.hasPassword).toBe(true);
   });
 
-  it.each(["short", "aaaaaaaaaaaaaaaaaaaa", "x".repeat(257)])("must not be %s", async (bad) => {
-    const browser = site.browser();
-    await site.signInWithLink(browser);
-    const call = browser.users.setPassword({ email: "op@example.com", password: bad });
-    expect((await failureOf(call)).param).toBe("password");
-  });
+  it.each(["short", "aaaaaaaaaaaaaaaaaaaa", "x".repeat(257)])(
+    "a password must not be %s",
+    async (bad) => {
+      const browser = site.browser();
+      await site.signInWithLink(browser);
+      const call = browser.users.setPassword({ email: "op@example.com", password: bad });
+      expect((await failureOf(call)).param).toBe("password");
+    },
+  );
 
   it("is not asked for any more after too many wrong ones", async () => {
     const browser = site.browser();
@@ -152,7 +155,7 @@ describe("a number", () => {
     expect((await signInWithCode(site.browser(), old)).isNew).toBe(true);
   });
 
-  it("is of one user", async () => {
+  it("a phone number belongs to one user only", async () => {
     const phone = newPhone();
     await signInWithCode(site.browser(), phone);
     await letMinutePass(site.pool);

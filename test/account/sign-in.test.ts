@@ -154,7 +154,7 @@ describe("sessions", () => {
     expect((await failureOf(browser.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 
-  it("of others are seen and ended by operators only", async () => {
+  it("only operators see and end the sessions of others", async () => {
     const [mine, other] = [site.browser(), site.browser()];
     const { user, session } = await signInWithCode(mine, newPhone());
     await signInWithCode(other, newPhone());
@@ -170,7 +170,7 @@ describe("sessions", () => {
     expect((await failureOf(mine.session.getSession({}))).code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 
-  it("end with their user", async () => {
+  it("sessions end with their user", async () => {
     const browser = site.browser();
     const { user } = await signInWithCode(browser, newPhone());
     const operator = site.browser();

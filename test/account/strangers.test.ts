@@ -78,7 +78,7 @@ describe("a stranger with wrong codes", () => {
     expect((await owner.session.getSession({})).user?.hasPassword).toBe(true);
   });
 
-  it("is stopped itself", async () => {
+  it("a stranger who sends wrong codes is stopped", async () => {
     const [phone, stranger] = [newPhone(), site.browser()];
     for (let sent = 0; sent < 4; sent++) {
       await letMinutePass(site.pool);

@@ -55,7 +55,7 @@ describe("account and topup", () => {
     });
   };
 
-  it("create prints the id", async () => {
+  it("account create prints the id", async () => {
     const ran = await runJson(["account", "create", "--name", "A"], { routes });
     expect(ran).toMatchObject({ code: 0, err: "", closed: 1, json: { accountId } });
     expect(topUps).toEqual([]);
@@ -197,9 +197,12 @@ describe("what an account is held to", () => {
       undefined,
       {},
     ],
-  ])("%j changes that alone", async (line, paths, discountBp, threshold, shown) => {
-    const { json } = await runJson(["account", ...line], { routes });
-    expect(json).toEqual({ accountId, ...plainTerms, ...shown });
-    expect(asked.splice(0)).toEqual([[paths, discountBp, threshold]]);
-  });
+  ])(
+    "account update %j changes that value alone",
+    async (line, paths, discountBp, threshold, shown) => {
+      const { json } = await runJson(["account", ...line], { routes });
+      expect(json).toEqual({ accountId, ...plainTerms, ...shown });
+      expect(asked.splice(0)).toEqual([[paths, discountBp, threshold]]);
+    },
+  );
 });

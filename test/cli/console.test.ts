@@ -28,7 +28,7 @@ describe("console link", () => {
     ["127.0.0.1:9090", "http://127.0.0.1:9090"],
     ["0.0.0.0:8080", "http://127.0.0.1:8080"],
     ["[::1]:8080", "http://[::1]:8080"],
-  ])("where it listens on %s alone, that is %s", async (listen, address) => {
+  ])("a gateway that listens on %s gets console links at %s", async (listen, address) => {
     const env = { UAS_LISTEN: listen };
     const ran = await run(["console", "link", "--user", userId], { routes, env });
     expect(ran.out).toBe(`${address}/console/welcome#${token}\n`);

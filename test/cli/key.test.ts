@@ -99,7 +99,7 @@ describe("key", () => {
     [["--budget", "x/day"], 2, "US dollars"],
     [["--zone", "UTC"], 1, "give both"],
     [[], 1, "nothing to change"],
-  ])("limit %j is refused", async (options, code, message) => {
+  ])("key create refuses the limit %j", async (options, code, message) => {
     const ran = await run(["key", "limit", keyId, ...options], { routes });
     expect(ran).toMatchObject({ code, out: "" });
     expect(ran.err).toContain(message);
@@ -125,12 +125,12 @@ describe("key", () => {
     ["disable", "disabled"],
     ["enable", "enabled"],
     ["delete", "deleted"],
-  ])("%s", async (verb, state) => {
+  ])("key %s changes the status of the key", async (verb, state) => {
     const { json } = await runJson(["key", verb, keyId], { routes });
     expect(json).toEqual({ keyId, state });
   });
 
-  it("list shows no secret", async () => {
+  it("key list shows no secret", async () => {
     const { json } = await runJson(["key", "list", "--account", accountId], { routes });
     expect(json).toEqual([
       {

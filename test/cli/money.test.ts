@@ -43,7 +43,7 @@ describe("topup and adjust", () => {
     ["-5.00", -5_000_000_000n],
     ["5", 5_000_000_000n],
     ["-0.000000001", -1n],
-  ])("adjust by %s, with its reason", async (amount, amountNanos) => {
+  ])("adjust books %s, with its reason", async (amount, amountNanos) => {
     const line = ["account", "adjust", accountId, amount, "--reason", "typo", "--reference", "r"];
     const { json } = await runJson(line, { routes });
     expect(json).toEqual({ accountId, ...money, replayed: false });

@@ -20,14 +20,14 @@ describe("uas check warns of a model whose price is below what a route costs", (
     ]);
   });
 
-  it("on standard error, and accepts the file", async () => {
+  it("a price below cost is a warning on standard error, and the file is accepted", async () => {
     const yaml = oneModel(', cost: { input: "1", output: "10" }');
     const { code, out, err } = await runIn({ "uas.yaml": yaml }, "check");
     expect({ code, out }).toEqual({ code: 0, out: "ok: 1 vendor, 1 model\n" });
     expect(err).toMatch(/^warning: uas\.yaml:5 models\.m: the price of output, 9, is below .*\n$/);
   });
 
-  it("also where a unit that is left out costs as the one that it is part of", async () => {
+  it("a unit that is left out is compared at the cost of the unit that contains it", async () => {
     expect(
       await warnings('{ input: "1", output: "1", reasoning: "3" }', '{ input: "1", output: "2" }'),
     ).toEqual([
@@ -35,7 +35,7 @@ describe("uas check warns of a model whose price is below what a route costs", (
     ]);
   });
 
-  it("also for long calls, and for prices that begin later", async () => {
+  it("a price below cost is also found in the tier of long calls and in prices that begin later", async () => {
     const cost =
       '[{ input: "1", output: "1", tiers: [{ above: 200000, input: "2" }] }, { from: "2999-01-01", input: "5", output: "1" }]';
     expect(await warnings(cost, '{ input: "1.5", output: "1" }')).toEqual([
@@ -58,7 +58,7 @@ describe("uas check warns of a model whose price is below what a route costs", (
       "TEXT",
     ],
     ["a price in other units than the cost", '{ output: "40" }', '{ image: "0.04" }', "IMAGE"],
-  ])("and says nothing of %s", async (_, cost, price, type) => {
+  ])("uas check does not warn of %s", async (_, cost, price, type) => {
     expect(await warnings(cost, price, type)).toEqual([]);
   });
 });

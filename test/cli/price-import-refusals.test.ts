@@ -21,7 +21,7 @@ describe("a price that cannot be imported is refused with its reason, never take
     ["without input", { output: 1 }, "missing", "has no price for input"],
     ["without any", {}, "missing", "has no price for input"],
     ["without cost", undefined, "missing", "the list has openai/acme-1, but no price of it"],
-  ])("where a price of models.dev is %s", async (_, cost, status, reason) => {
+  ])("a price of models.dev that is %s is never imported as 0", async (_, cost, status, reason) => {
     const compared = await compare(modelsDev(cost), "--margin", "20%");
     expect(compared).toMatchObject({ code: 1, status, imported: null });
     expect(compared.reason).toContain(reason);
@@ -37,20 +37,23 @@ describe("a price that cannot be imported is refused with its reason, never take
     ["without a base", { input_mtok: { tiers: [] }, output_mtok: 2 }, "refused", "left out"],
     ["without output", { input_mtok: 1 }, "missing", "has no price for output"],
     ["no price at all", [], "refused", "cannot be read"],
-  ])("where a price of genai-prices is %s", async (_, prices, status, reason) => {
-    const compared = await compare(genaiPrices(prices));
-    expect(compared).toMatchObject({ code: 1, status, imported: null });
-    expect(compared.reason).toContain(reason);
-  });
+  ])(
+    "a price of genai-prices that is %s is never imported as 0",
+    async (_, prices, status, reason) => {
+      const compared = await compare(genaiPrices(prices));
+      expect(compared).toMatchObject({ code: 1, status, imported: null });
+      expect(compared.reason).toContain(reason);
+    },
+  );
 
-  it("where a matching rule of genai-prices cannot be read", async () => {
+  it("a model is refused where a matching rule of genai-prices cannot be read", async () => {
     const [provider] = genaiPrices({ input_mtok: 1, output_mtok: 1 }) as [object];
     const list = [{ ...provider, models: [{ id: "x", match: { or: 1 }, prices: {} }] }];
     expect(await compare(list)).toMatchObject({ status: "refused", imported: null });
   });
 
   it.each(["__proto__", "constructor", "toString"])(
-    "where a list has no model of the name %s, which every object inherits",
+    "a list is not taken to have the model %s, a name that every object inherits",
     async (name) => {
       const config = oneModel().replace("model: acme-1", `model: ${name}`);
       const files = { "uas.yaml": config, "list.json": modelsDev({ input: 1, output: 1 }) };
@@ -86,7 +89,7 @@ describe("prices that contradict each other, or that our units cannot say, are c
         prices: { input_mtok: 1, output_mtok: 1 },
       })),
     ],
-  ])("in genai-prices: %s", async (_, prices) => {
+  ])("genai-prices with %s is a conflict", async (_, prices) => {
     const compared = await compare(genaiPrices(prices));
     expect(compared).toMatchObject({ code: 1, status: "conflicting", imported: null });
   });
@@ -99,7 +102,7 @@ describe("prices that contradict each other, or that our units cannot say, are c
       "two tiers at one limit",
       [2, 3].map((input) => ({ tier: { type: "context", size: 9 }, input, output: 2 })),
     ],
-  ])("in models.dev: %s", async (_, tiers) => {
+  ])("models.dev with %s is a conflict", async (_, tiers) => {
     const compared = await compare(modelsDev({ input: 1, output: 2, tiers }));
     expect(compared).toMatchObject({ code: 1, status: "conflicting", imported: null });
   });
@@ -130,7 +133,7 @@ describe("prices that contradict each other, or that our units cannot say, are c
     );
   });
 
-  it("but two lists that agree, or of which one has the model, are one price", async () => {
+  it("two lists that agree, or of which one has the model, are one price", async () => {
     const files = {
       "uas.yaml": oneModel(),
       "a.json": modelsDev({ input: 0.25, output: 2 }),
@@ -158,7 +161,7 @@ describe("a price of 0 that the list names", () => {
     expect(compared.remedy).toContain("--allow-free");
   });
 
-  it("is imported with --allow-free", async () => {
+  it("a price of 0 that the list names is imported with --allow-free", async () => {
     const compared = await compare(modelsDev({ input: 0, output: 0.0 }), "--allow-free");
     expect(compared).toMatchObject({
       code: 0,
@@ -195,7 +198,7 @@ describe("fields of a list", () => {
     expect(compared.found?.[0]?.roundedUp).toEqual(["input 0.0833333333333"]);
   });
 
-  it("by the hour or the thousand become prices of one second and one request", async () => {
+  it("prices by the hour or the thousand become prices of one second and one request", async () => {
     const files = {
       "uas.yaml": oneModel("", '{ second: "1" }', "AUDIO").replace(
         "    max_output_tokens: 9\n",
@@ -207,7 +210,7 @@ describe("fields of a list", () => {
     expect(json.models[0]?.routes[0]?.imported).toEqual([{ second: "0.001", request: "0.005" }]);
   });
 
-  it("of the older models.dev say what calls above 200,000 tokens cost", async () => {
+  it("fields of the older models.dev say what calls above 200,000 tokens cost", async () => {
     const compared = await compare(
       modelsDev({ input: 1, output: 2, context_over_200k: { input: 3, output: 4 } }),
     );
@@ -216,7 +219,7 @@ describe("fields of a list", () => {
     ]);
   });
 
-  it("of the newer models.dev count by their exact tiers, not by what repeats them", async () => {
+  it("fields of the newer models.dev count by their exact tiers, not by what repeats them", async () => {
     const compared = await compare(
       modelsDev({
         input: 1,
@@ -228,7 +231,7 @@ describe("fields of a list", () => {
     expect(compared.imported).toMatchObject([{ tiers: [{ above: 272_000 }] }]);
   });
 
-  it("with tiers at different limits make bands that are complete in themselves", async () => {
+  it("fields with tiers at different limits make bands that are complete in themselves", async () => {
     const compared = await compare(
       genaiPrices({
         input_mtok: {

@@ -111,7 +111,7 @@ describe("the table of providers", () => {
     ["openai-compatible", "https://openrouter.ai/api/v1", "openrouter", "openrouter"],
     ["openai-compatible", "https://api.openai.com.example.org/v1", undefined, undefined],
     ["openai-compatible", "http://127.0.0.1:11434/v1", undefined, undefined],
-  ])("maps %s at %s", (kind, baseUrl, genaiPrices, modelsDev) => {
+  ])("the table of providers maps %s at %s", (kind, baseUrl, genaiPrices, modelsDev) => {
     const found = (format: "genai-prices" | "models.dev") => {
       try {
         return providerOf(vendor(kind, baseUrl), format).id;

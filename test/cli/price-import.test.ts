@@ -106,7 +106,7 @@ describe("price import from the list that comes with the gateway", () => {
     expect(json.margin).toBeNull();
   });
 
-  it("asks no server", async () => {
+  it("price import from the list that comes with the gateway asks no server", async () => {
     const fetch = vi.fn();
     vi.stubGlobal("fetch", fetch);
     await importJson(files, "--margin", "20%");

@@ -34,7 +34,7 @@ function world(asked: CreateRedeemCodesRequest[] = []) {
   };
 }
 
-it("prints new codes this once, as grants unless they are sold", async () => {
+it("redeem prints new codes this once, as grants unless they are sold", async () => {
   const asked: CreateRedeemCodesRequest[] = [];
   expect((await run(["redeem", "create", "5.00"], world(asked))).out).toBe("AAAA-64ZE\n");
   const options = ["--count", "3", "--sold", "--note", "fair", "--expires", "2030-01-31"];
@@ -47,7 +47,7 @@ it("prints new codes this once, as grants unless they are sold", async () => {
   expect(asked[1]?.expireTime?.seconds).toBe(BigInt(Date.parse("2030-01-31") / 1_000));
 });
 
-it("lists and revokes codes by their ids", async () => {
+it("redeem lists and revokes codes by their ids", async () => {
   const listed = await runJson(["redeem", "list"], world());
   expect(listed.json).toMatchObject([{ redeemCodeId: "id-1", state: "open", createdAt: time }]);
   const { out } = await run(["redeem", "revoke", "id-9"], world());

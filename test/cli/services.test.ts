@@ -139,7 +139,7 @@ describe("failures before a service answers", () => {
     expect(err).toBe("uas: connect ECONNREFUSED ::1:5432\n");
   });
 
-  it("close what was opened", async () => {
+  it("a failure before a service answers closes what was opened", async () => {
     const ran = await run(["ledger", "audit"]);
     expect(ran).toMatchObject({ code: 1, closed: 1 });
     expect(ran.err).toMatch(/^uas: \S[^\n]*\n$/);

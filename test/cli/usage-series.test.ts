@@ -41,7 +41,7 @@ function world(asked: GetUsageSeriesRequest[] = []) {
   };
 }
 
-it("shows usage in the order of time, with the sums of all", async () => {
+it("usage is shown in the order of time, with the sums of all", async () => {
   const asked: GetUsageSeriesRequest[] = [];
   const { json } = await runJson(["usage", "--account", accountId], world(asked));
   expect(json).toMatchObject({
@@ -59,7 +59,7 @@ it("shows usage in the order of time, with the sums of all", async () => {
   expect(Math.round(ageMs / 86_400_000)).toBe(30);
 });
 
-it("takes a range, a bucket, a zone and what to tell apart", async () => {
+it("usage takes a range, a bucket, a zone and what to tell apart", async () => {
   const asked: GetUsageSeriesRequest[] = [];
   const options = ["--since", "2026-11-01", "--until", "2026-11-02T00:00:00+08:00"];
   const how = ["--bucket", "hour", "--group", "key", "--zone", "Asia/Shanghai"];
@@ -81,7 +81,7 @@ it.each([
   ["--bucket", "year"],
   ["--group", "toString"],
   ["--since", "yesterday"],
-])("refuses %s %s as wrong usage", async (option, value) => {
+])("usage refuses %s %s as wrong usage", async (option, value) => {
   const { code } = await run(["usage", "--account", accountId, option, value], world());
   expect(code).toBe(2);
 });

@@ -25,7 +25,7 @@ describe("exit code 2: wrong usage, in one line, without opening anything", () =
     ],
     [["calls", "show", "a", "b"], "too many arguments"],
     [["check", "--jsn"], "unknown option '--jsn' (Did you mean --json?)"],
-  ])("uas %j", async (line, message) => {
+  ])("wrong usage ends with exit code 2 and one line: uas %j", async (line, message) => {
     const ran = await run(line);
     expect(ran).toMatchObject({ code: 2, out: "", opened: [] });
     expect(ran.err).toMatch(/^uas: .*; see npx uas --help\n$/);
@@ -39,13 +39,13 @@ describe("exit code 2: wrong usage, in one line, without opening anything", () =
   });
 });
 
-it("--version prints the version", async () => {
+it("uas --version prints the version", async () => {
   expect(await run(["--version"])).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
 });
 
 describe("exit code 0: help that was asked for", () => {
   it.each([[["--help"]], [["help", "key"]], [["key", "create", "--help"]]])(
-    "uas %j",
+    "help that was asked for ends with exit code 0: uas %j",
     async (line) => {
       const ran = await run(line);
       expect(ran).toMatchObject({ code: 0, err: "", opened: [] });

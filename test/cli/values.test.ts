@@ -37,7 +37,7 @@ describe("an amount with a sign", () => {
   });
 
   it.each(["", "-", "+", "--1", "-+1", "1-", "- 1", "1e3", "-1.0000000001", "−1"])(
-    "is refused as %j",
+    "an amount with a sign is not read from %j",
     (text) => expect(read(signedUsdArgument, text)).toBeUndefined(),
   );
 });
@@ -53,7 +53,7 @@ describe("a percentage", () => {
   });
 
   it.each(["", "%", "-1", "100.01", "101", "12.345", "1e1", " 5", "5 %", ".5", "5.", "٥"])(
-    "is refused as %j",
+    "a percentage is not read from %j",
     (text) => expect(read(percentArgument, text)).toBeUndefined(),
   );
 });
@@ -106,7 +106,7 @@ describe("a time", () => {
     "2027-01-31T09:00:00",
     "2027-01-31T25:00:00Z",
     "tomorrow",
-  ])("is refused as %j", (text) =>
+  ])("a time is not read from %j", (text) =>
     expect(read((each) => whenArgument(each, nowMs), text)).toBeUndefined(),
   );
 });

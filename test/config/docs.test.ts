@@ -24,7 +24,7 @@ const env = {
 
 describe("docs/configuration.md", () => {
   it.each(blocks.map((yaml, index) => [index, yaml] as const))(
-    "example %i loads",
+    "example %i of docs/configuration.md is a valid configuration",
     (_index, yaml) => {
       const local = yaml.replace("/run/secrets/backup-key", "backup-key");
       expect(problemsOf(local, { env, files: { "backup-key": "k\n" } })).toEqual([]);

@@ -27,6 +27,6 @@ it.each([
   ["{ key: { rpm: 0 } }", "limits.key.rpm"],
   ["{ account: { tpm: 2147483648 } }", "limits.account.tpm"],
   ["{ model: { rps: 5 } }", "limits.model.rps"],
-])("%s is refused with its path", (section, path) => {
+])("the limits %s are refused with their path", (section, path) => {
   expect(problemsOf(file(`limits: ${section}`))[0]).toContain(path);
 });

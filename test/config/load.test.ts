@@ -326,7 +326,7 @@ models:
   });
 });
 
-it("reports everything that is wrong at once, in the order of the file", () => {
+it("loading reports everything that is wrong at once, in the order of the file", () => {
   const yaml = `version: 2
 vendors:
   acme: { kind: openai-compatibel, base_url: https://x.example }

@@ -18,7 +18,7 @@ describe("the master key of a data folder", () => {
     });
   });
 
-  it("differs between folders", () => {
+  it("each data folder has a master key of its own", () => {
     const [one, two] = [withFolder(keepMasterKey), withFolder(keepMasterKey)];
     expect(one).not.toEqual(two);
   });

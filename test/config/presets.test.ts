@@ -10,7 +10,7 @@ const text = (rest = "") =>
 const kinds = allKinds;
 
 describe("each preset", () => {
-  it.each([...presets])("%s is complete, and names its source", (_name, preset) => {
+  it.each([...presets])("the preset %s is complete, and names its source", (_name, preset) => {
     expect(knownKinds).toContain(preset.kind);
     expect(new URL(preset.source).protocol).toBe("https:");
     if (preset.baseUrl === "") return;

@@ -35,7 +35,7 @@ describe("a literal secret is refused, and its text is not repeated", () => {
     ["in a query", file().replace("/v1", `/v1?key=${secret}`)],
     ["as a block", file().replace(/ {2}a: .*/, `  a:\n    api_key: |\n      ${secret}`)],
     ["with broken YAML", file({ vendor: `, api_key: "${secret}` })],
-  ])("%s", (_case, yaml) => {
+  ])("a literal secret %s is refused, and its text is not repeated", (_case, yaml) => {
     const problems = problemsOf(yaml, { env: { KEY: "k" } });
     expect(problems.length).toBeGreaterThan(0);
     expect(problems.join("\n")).not.toContain(secret);
@@ -75,7 +75,7 @@ describe("each refusal says what to do", () => {
     [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
-  ])("vendor%s", (vendor, message) => {
+  ])('a vendor with "%s" is refused with what to do', (vendor, message) => {
     expect(messages(file({ vendor }), { EMPTY: " " })).toContainEqual(message);
   });
 
@@ -91,7 +91,7 @@ describe("each refusal says what to do", () => {
     [", cancel_billing: upstraem", expect.stringMatching(/did you mean "upstream"\?$/)],
     [", cancel_billing: true", '"true" is not known (there is: none, upstream)'],
     [", deadline: [2h]", expect.stringMatching(/^must be a whole number with its unit/)],
-  ])("model%s", (model, message) => {
+  ])('a model with "%s" is refused with what to do', (model, message) => {
     expect(messages(file({ model }))).toContainEqual(message);
   });
 
@@ -127,7 +127,7 @@ describe("each refusal says what to do", () => {
       "input: 1, output: 1, tiers: [{ above: 9, input: 2 }, { above: 9, input: 3 }]",
       "must be more than in the tier before, 9",
     ],
-  ])("price %s", (price, message) => {
+  ])("a price is refused with what to do: %s", (price, message) => {
     expect(messages(file({ price }))).toContainEqual(message);
   });
 
@@ -144,7 +144,7 @@ describe("each refusal says what to do", () => {
       "[{ quality: low, price: 1 }, { size: 2k, quality: LOW, price: 2 }]",
       "never counts: a price before it fits all these images; put special ones first",
     ],
-  ])("price of images %s", (table, message) => {
+  ])("a price of images is refused with what to do: %s", (table, message) => {
     const yaml = file({ price: `image: ${table}` })
       .replace("type: TEXT", "type: IMAGE")
       .replace("max_output_tokens: 5, ", "");
@@ -263,7 +263,7 @@ describe("each refusal says what to do", () => {
     ["[".repeat(50_000), "nested too deeply"],
     [`x: ${"y".repeat(1024 * 1024)}`, "the file is larger than"],
     [`a: &a 1\nb: [${"*a,".repeat(1_001)}]`, "more than 1000 aliases"],
-  ])("file %#", (yaml, message) => {
+  ])("a file that is no configuration is refused with what to do (%#)", (yaml, message) => {
     expect(problemsOf(yaml, { kinds: allKinds }).join("\n")).toContain(message);
   });
 

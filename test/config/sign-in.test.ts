@@ -71,6 +71,6 @@ it.each([
   ["sms: { provider: console, daily_max: 0 }", "sms.daily_max: must be"],
   ["console: { signup: false }", 'did you mean "sign_up"?'],
   ["console: { sign_up: maybe }", "console.sign_up"],
-])("%s is refused", (sections, told) => {
+])("sign-in with %s is refused", (sections, told) => {
   expect(problemsOf(file(sections), { env }).join("\n")).toContain(told);
 });

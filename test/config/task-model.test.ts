@@ -13,14 +13,14 @@ describe("a model with", () => {
     ["", undefined],
     [", deadline: 90s", 90_000],
     [", deadline: 24h", 86_400_000],
-  ])("%j gives its tasks a deadline of %d ms", (more, ms) => {
+  ])("a model with %j gives its tasks a deadline of %d ms", (more, ms) => {
     expect(loadText(file(more), { kinds: allKinds }).models.get("m")?.deadlineMs).toBe(ms);
   });
 
   it.each([
     ["", undefined],
     [", min_seconds: 8", 8],
-  ])("%j has results of at least %j seconds", (more, seconds) => {
+  ])("a model with %j has results of at least %j seconds", (more, seconds) => {
     const audio = file(more).replace("TEXT", "AUDIO").replace("input: 1, output: 2", "second: 1");
     expect(loadText(audio, { kinds: allKinds }).models.get("m")?.minSeconds).toBe(seconds);
   });
@@ -29,7 +29,7 @@ describe("a model with", () => {
     ["", undefined],
     [", cancel_billing: none", CancelBilling.NONE],
     [", cancel_billing: upstream", CancelBilling.UPSTREAM],
-  ])("%j bills cancelled tasks by %j", (more, billing) => {
+  ])("a model with %j bills cancelled tasks by %j", (more, billing) => {
     const { models } = loadText(file(more), { kinds: allKinds });
     expect(models.get("m")?.cancelBilling).toBe(billing);
   });

@@ -36,7 +36,7 @@ function kindOf(field: DescField): FieldRules["type"]["case"] {
 
 const scalars: readonly unknown[] = [ScalarType.STRING, ScalarType.INT32];
 
-test("rules stand on fields of their type", async () => {
+test("validation rules stand on fields of their type", async () => {
   let count = 0;
   for (const { fields } of await requestMessages()) {
     for (const field of fields.filter((each) => hasOption(each, fieldRules))) {

@@ -7,7 +7,7 @@ describe("the address of a database", () => {
     ["a socket in a parameter", "postgresql://u@localhost:5432/d?host=%2Ftmp%2Fa"],
     ["a socket in the place of the host", "postgresql://u:p@%2Ftmp%2Fa/d"],
     ["no host", "postgresql:///d?host=/tmp/a"],
-  ])("with %s stays as it is", (_, address) => {
+  ])("a database address with %s stays as it is", (_, address) => {
     expect(readDatabaseAddress(address)).toEqual({ urls: [address] });
   });
 
@@ -35,9 +35,12 @@ describe("the address of a database", () => {
       "postgresql://u@/d?host=h1,h2&port=6432",
       ["postgresql://u@/d?host=h1&port=6432", "postgresql://u@/d?host=h2&port=6432"],
     ],
-  ])("with several hosts %s is one address for each", (_, address, urls) => {
-    expect(readDatabaseAddress(address)).toEqual({ urls });
-  });
+  ])(
+    "a database address with several hosts %s becomes one address for each",
+    (_, address, urls) => {
+      expect(readDatabaseAddress(address)).toEqual({ urls });
+    },
+  );
 
   it.each([
     ["mysql://u@h1,h2/d", "must be the address of a PostgreSQL server"],
@@ -45,7 +48,7 @@ describe("the address of a database", () => {
     ["postgresql://u@h1,[/d", "must be the address of a PostgreSQL server"],
     ["postgresql://u@/d?host=a,b,c&port=1,2", "has 3 hosts and 2 ports"],
     ["postgresql://u@h1,h2/d?target_session_attrs=standby", "must be read-write"],
-  ])("%s is refused with what to write", (address, message) => {
+  ])("the database address %s is refused with what to write", (address, message) => {
     const read = readDatabaseAddress(address);
     expect("problem" in read && read.problem).toContain(message);
   });

@@ -23,7 +23,7 @@ async function texts(): Promise<[string[], string[]]> {
 }
 
 describe("the text of a metric is the same as prom-client's", () => {
-  it("for a counter with labels, also with characters that need escaping", async () => {
+  it("a counter with labels prints as prom-client prints it, also with characters that need escaping", async () => {
     const options = { name: "c_total", help: "Some\nhelp." };
     const ours = new Counter({ registry, ...options, labelNames: ["model", "type"] });
     const other = new prom.Counter({
@@ -43,7 +43,7 @@ describe("the text of a metric is the same as prom-client's", () => {
     expect(one.join("\n")).toContain("1.75");
   });
 
-  it("for a counter without labels, which is 0 before anything has happened", async () => {
+  it("a counter without labels prints as prom-client prints it, and is 0 before anything has happened", async () => {
     const options = { name: "c_total", help: "Help." };
     const ours = new Counter({ registry, ...options });
     const other = new prom.Counter({ ...options, registers: [theirs] });
@@ -57,7 +57,7 @@ describe("the text of a metric is the same as prom-client's", () => {
     expect(after).toEqual(afterToo);
   });
 
-  it("for gauges that are set, moved and read", async () => {
+  it("gauges that are set, moved and read print as prom-client prints them", async () => {
     const set = { name: "g_set", help: "Help.", labelNames: ["state"] as const };
     const moved = { name: "g_moved", help: "Help." };
     const read = { name: "g_read", help: "Help." };
@@ -84,7 +84,7 @@ describe("the text of a metric is the same as prom-client's", () => {
     expect(one).toContain("g_read 7");
   });
 
-  it("for histograms, with values on their bounds, between and above them", async () => {
+  it("histograms print as prom-client prints them, with values on their bounds, between and above them", async () => {
     const options = { name: "h_seconds", help: "Help.", buckets: [0.0005, 0.01, 1, 10.24] };
     const labelled = { ...options, name: "l_seconds", labelNames: ["model"] as const };
     const ours = [

@@ -38,7 +38,7 @@ describe.skipIf(process.getuid?.() !== 0)("as root, without user namespaces", ()
     }
   });
 
-  test("where no ordinary user gets in, one paragraph says what to do", async () => {
+  test("as root, without user namespaces, one paragraph says what to do where no ordinary user gets in", async () => {
     chmodSync(parent, 0o700);
     const starting = startEmbedded({ dataDir: join(parent, "data"), log, testing: true });
     await expect(starting).rejects.toThrow(/does not run as root.*ordinary user.*DATABASE_URL/);

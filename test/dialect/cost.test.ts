@@ -39,7 +39,7 @@ describe("a complete reply", () => {
   });
 
   it.each(['{"usage":null}', '{"id":"a"}', '{"usage":[1]}'])(
-    "without usage keeps every byte: %s",
+    "a complete reply without usage keeps every byte: %s",
     (body) => {
       expect(whole(body)).toBe(body);
     },
@@ -63,7 +63,7 @@ describe("a stream", () => {
     ]);
   });
 
-  it("with usage in each event has the cost in the last one only", () => {
+  it("a stream with usage in each event has the cost in the last one only", () => {
     const events = [1, 2, 3].map((n) => `data: {"usage":{"n":${n}}}\n\n`);
     const all = streamed([...events, "data: [DONE]\n\n"]).join("");
     expect(all.match(/"cost"/g)).toHaveLength(1);
@@ -71,7 +71,7 @@ describe("a stream", () => {
     expect(all.replace(',"cost":1.25', "")).toBe(`${events.join("")}data: [DONE]\n\n`);
   });
 
-  it("with usage long before its end is not held back", () => {
+  it("a stream with usage long before its end is not held back", () => {
     const early = 'data: {"usage":{"n":1}}\n\n';
     const text = `data: {"text":"${"x".repeat(20_000)}"}\n\n`;
     expect(streamed([early, text, "data: [DONE]\n\n"])).toEqual([
@@ -89,7 +89,7 @@ describe("a stream", () => {
     expect(stream.rest("1")).toHaveLength(0);
   });
 
-  it("of messages has the cost in message_delta, not in message_start", () => {
+  it("a stream of messages has the cost in message_delta, not in message_start", () => {
     const start = 'data: {"type":"message_start","usage":{},"message":{"usage":{"n":1}}}\n\n';
     const delta = 'data: {"type":"message_delta","usage":{"n":1}}\n\n';
     expect(streamed([start, delta], messages.usageEvents)).toEqual([
@@ -98,7 +98,7 @@ describe("a stream", () => {
     ]);
   });
 
-  it("of responses has the cost in the response of its last event", () => {
+  it("a stream of responses has the cost in the response of its last event", () => {
     const begun = 'data: {"type":"response.created","response":{"usage":{"n":0}}}\n\n';
     const done = 'data: {"type":"response.incomplete","usage":{},"response":{"usage":{"n":1}}}\n\n';
     expect(streamed([begun + done], responses.usageEvents)).toEqual([

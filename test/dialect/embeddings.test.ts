@@ -25,11 +25,14 @@ describe("a reply", () => {
     ['{"usage":null}', undefined],
     ['{"usage":[]}', undefined],
     ['{"data":[]}', undefined],
-  ])("%s reports %s", (text, inputTokens) => {
+  ])("the reply %s reports %s tokens", (text, inputTokens) => {
     expect(relay(text).inputTokens).toBe(inputTokens);
   });
 
-  it.each(["", "{", "[]", '{"data":[1,]}', "<html>", '{"a":1}{'])("is unreadable: %s", (text) => {
-    expect(() => relay(text)).toThrow(UnreadableReplyError);
-  });
+  it.each(["", "{", "[]", '{"data":[1,]}', "<html>", '{"a":1}{'])(
+    "the reply is unreadable: %s",
+    (text) => {
+      expect(() => relay(text)).toThrow(UnreadableReplyError);
+    },
+  );
 });

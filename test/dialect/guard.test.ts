@@ -59,7 +59,9 @@ describe("chat completions", () => {
       "messages[0].content[0].cache_control.ttl",
       { messages: [{ content: [{ type: "text", cache_control: { ttl: "1h" } }] }] },
     ],
-  ])("%s", (param, body) => expect(refused(chatCompletions.guard, body)).toBe(param));
+  ])("a chat request is refused for its %s", (param, body) =>
+    expect(refused(chatCompletions.guard, body)).toBe(param),
+  );
 
   it("has nothing against the rest", () => {
     const schema = { properties: { file_id: { type: "string" }, moderation: {} } };
@@ -129,7 +131,9 @@ describe("messages", () => {
       "messages[0].content[0].file_id",
       { messages: [{ content: [{ type: "container_upload", file_id: "file_1" }] }] },
     ],
-  ])("%s", (param, body) => expect(refused(messages.guard, body)).toBe(param));
+  ])("a messages request is refused for its %s", (param, body) =>
+    expect(refused(messages.guard, body)).toBe(param),
+  );
 
   it("has nothing against the rest", () => {
     const made = { type: "code_execution_output", file_id: "file_1" };
@@ -207,7 +211,9 @@ describe("responses", () => {
       "input[0].output.file_id",
       { input: [{ output: { type: "computer_screenshot", file_id: "f" } }] },
     ],
-  ])("%s", (param, body) => expect(refused(responses.guard, body)).toBe(param));
+  ])("a responses request is refused for its %s", (param, body) =>
+    expect(refused(responses.guard, body)).toBe(param),
+  );
 
   it("has nothing against the rest", () => {
     const harmless = {
@@ -284,7 +290,7 @@ describe("gemini", () => {
     ["service_tier", { serviceTier: "next_year" }],
     ["", { serviceTier: "flex", tools: [{ functionDeclarations: [{ name: "googleSearch" }] }] }],
     ["", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
-  ])("%s %j", (param, body) => {
+  ])("a Gemini request is refused for %s: %j", (param, body) => {
     const bytes = Buffer.from(JSON.stringify(body));
     const vendorUrl = "https://proxy.example/google";
     const options = { isVerified: true, vendorUrl };

@@ -33,11 +33,11 @@ describe("R-ERR-7: a body that cannot be read is refused", () => {
     ["a member twice", '{"a":1,"a":2}'],
     ["text behind it", "{} {}"],
     ["65 levels", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`],
-  ])("%s", (_, body) => {
+  ])("a body that is %s cannot be read and is refused", (_, body) => {
     expect(() => read(body)).toThrow(GatewayError);
   });
 
-  it("accepts 64 levels", () => {
+  it("a body with 64 levels is accepted", () => {
     const body = `{"a":${"[".repeat(63)}${"]".repeat(63)}}`;
     expect(read(body).has("a")).toBe(true);
   });
@@ -76,7 +76,7 @@ describe("R-ERR-7: a body that cannot be read is refused", () => {
 });
 
 describe("R-TXT-2: members that were not read are kept", () => {
-  it("as extras, spelled as they came, without nulls", () => {
+  it("members that were not read are kept as extras, spelled as they came, without nulls", () => {
     const reader = read('{"model":"m","x":2.50,"big":12345678901234567890,"no":null,"y":[1, 2]}');
     reader.text("model");
     expect(reader.extras().map(({ name, json }) => [name, json])).toEqual([
@@ -86,7 +86,7 @@ describe("R-TXT-2: members that were not read are kept", () => {
     ]);
   });
 
-  it("whatever they are called and hold", () => {
+  it("members that were not read are kept whatever they are called and hold", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (members) => {
         const kept = Object.entries(members).filter(([, value]) => value !== null);
@@ -105,7 +105,7 @@ describe("R-TXT-2: members that were not read are kept", () => {
 });
 
 describe("a vendor's reply", () => {
-  it("must be an object", () => {
+  it("a vendor's reply must be an object", () => {
     expect(() => parseReply(Buffer.from("[]"))).toThrow(UnreadableReplyError);
     expect(() => parseReply(Buffer.from("<html>"))).toThrow(UnreadableReplyError);
     expect(parseReply(Buffer.from('{"a":1}'))).toEqual({ a: 1 });

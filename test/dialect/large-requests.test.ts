@@ -66,7 +66,7 @@ const rows: ReadonlyArray<readonly [string, Dialect, Make]> = [
 ];
 
 it.each(rows)(
-  "%s",
+  "time grows with the size of a request with many small parts, and not with its square: %s",
   (_, sourceDialect, make) => {
     const took = (count: number, to: (typeof vendors)[number]): number => {
       const body = Buffer.from(JSON.stringify({ model: "m", ...make(count) }));

@@ -39,7 +39,7 @@ describe("a body", () => {
     ['{"model":"m","model":"n","input":"x"}', "model"],
     ['{"Model":"n","model":"m","input":"x"}', "Model"],
     ["[]", undefined],
-  ])("is refused: %s", (body, param) => {
+  ])("a body is refused: %s", (body, param) => {
     expect(refusal(body, ["input"])).toMatchObject({ code: ErrorCode.INVALID_REQUEST, param });
   });
 });

@@ -28,12 +28,12 @@ describe("R-TXT-3: a foreign seal survives the way through a client", () => {
     );
   });
 
-  it("in characters that every opaque field takes", () => {
+  it("a foreign seal survives in characters that every opaque field takes", () => {
     const seal = create(ReasoningSealSchema, { dialect: Dialect.RESPONSES, data: "é ☃ +/=" });
     expect(wrapSeal(seal)).toMatch(/^uas1\.[\w-]+$/);
   });
 
-  it("also where the reasoning has no seal at all", () => {
+  it("foreign reasoning survives also where it has no seal at all", () => {
     expect(openSeal(wrapSeal(undefined, { text: "so" }))).toEqual({
       seal: undefined,
       text: "so",

@@ -8,7 +8,7 @@ describe("R-TXT-2: a tool's name survives a style that allows fewer names", () =
   const chat = toolNameFor({ charsMax: 64, dots: false });
   const dotted = toolNameFor({ charsMax: 64, dots: true });
 
-  it("leaves what fits", () => {
+  it("a tool name that fits is left as it is", () => {
     expect(chat(plain("get_weather-2"))).toBe("get_weather-2");
     expect(chat(plain("a".repeat(64)))).toBe("a".repeat(64));
     expect(dotted(plain("fs.read"))).toBe("fs.read");
@@ -18,7 +18,7 @@ describe("R-TXT-2: a tool's name survives a style that allows fewer names", () =
     expect(chat(plain("a".repeat(65)))).toMatch(/^a{55}_[0-9a-f]{8}$/);
   });
 
-  it("replaces what is illegal", () => {
+  it("what is illegal in a tool name is replaced", () => {
     expect(chat(plain("fs.read"))).toMatch(/^fs_read_[0-9a-f]{8}$/);
   });
 

@@ -15,7 +15,7 @@ function anchorsOf(path: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => anchor(heading));
 }
 
-test.each(pages)("%s: links lead somewhere", (page) => {
+test.each(pages)("the links of %s lead somewhere", (page) => {
   const links = [...readPage(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link);
   const broken = links.filter((link) => {
     if (/^[a-z]+:/.test(link)) return false;
@@ -27,7 +27,7 @@ test.each(pages)("%s: links lead somewhere", (page) => {
   expect(broken).toEqual([]);
 });
 
-test.each(pages)("%s: files that it names exist", (page) => {
+test.each(pages)("the files that %s names exist", (page) => {
   const named = [
     ...readPage(page).matchAll(/`((?:src|test|tools|bench|proto|docs|bin|gen)\/[\w./-]*)`/g),
   ];

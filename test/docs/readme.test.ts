@@ -76,11 +76,11 @@ function here(text: string): string {
 const timeout = 120_000;
 
 describe.runIf(hasCurl)("commands for the shell", { timeout }, () => {
-  it("exist on both pages", () => {
+  it("commands for the shell stand in both README and docs/clients.md", () => {
     expect(commands.length).toBeGreaterThan(6);
   });
 
-  it.each(commands)("%s", async (_name, text) => {
+  it.each(commands)("the shell command runs as on a fresh start: %s", async (_name, text) => {
     for (const [, id = ""] of text.matchAll(/calls show (\S+)/g)) await gateway.recorded(id);
     const ran = await run("sh", ["-euc", here(text)]);
     expect(ran.code, ran.err + ran.out).toBe(0);
@@ -104,7 +104,7 @@ describe.runIf(hasCurl)("commands for the shell", { timeout }, () => {
 });
 
 describe("programs", { timeout }, () => {
-  it.each(programs)("%s", async (_name, text) => {
+  it.each(programs)("the program runs: %s", async (_name, text) => {
     const ran = await run(process.execPath, ["--input-type=module", "-e", here(text)]);
     expect(ran.code, ran.err).toBe(0);
     // The SDK prints the text; the raw chunks end as a stream in this dialect ends.

@@ -4,7 +4,7 @@ import { json, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
 
-it("answers 200 without a key", async () => {
+it("/api/hello answers 200 without a key", async () => {
   const headers = { authorization: "" };
   const head = await fixture.send("/api/hello", { method: "HEAD", headers });
   expect([head.status, head.body.length]).toEqual([200, 0]);

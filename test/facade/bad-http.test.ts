@@ -42,7 +42,7 @@ describe("bytes that no client sends", () => {
     ["two lengths", "content-length: 1\r\ncontent-length: 2"],
     ["length and chunks", "content-length: 5\r\ntransfer-encoding: chunked"],
     ["a negative length", "content-length: -1"],
-  ])("400: %s", async (name, lines) => {
+  ])("bytes that no client sends are a 400: %s", async (name, lines) => {
     const bytes = name === "no HTTP" ? lines : `${head(lines)}\r\n\r\n`;
     expect((await sendBytes(fixture.gateway.url, bytes)).status).toBe(400);
   });
@@ -75,7 +75,7 @@ describe("bytes that no client sends", () => {
     ).toEqual(["HTTP/1.1 200"]);
   });
 
-  it("413: to such a client that wants the connection closed", async () => {
+  it("413: a client that sends too much and wants the connection closed gets its reply", async () => {
     const reply = await sendThenRead(fixture.gateway.url, tooLong("connection: close"));
     expect(reply.toString()).toMatch(/^HTTP\/1\.1 413 /);
   });
@@ -118,7 +118,7 @@ describe("paths", () => {
     "/v1/chat/completions/",
     "/%2e%2e/etc",
     "/v1//models",
-  ])("404: %s", async (path) => {
+  ])("an unknown path is a 404: %s", async (path) => {
     const reply = await fixture.send(path, { body: good });
     expect(reply.status).toBe(404);
     expect(errorOf(reply)).toMatchObject({ code: "not_found", type: "invalid_request_error" });

@@ -13,7 +13,7 @@ const routes = [
 ];
 
 describe.each(routes)("%s", (path) => {
-  it.each(badRequests)("$status: $name", async (row) => {
+  it.each(badRequests)("bad input is answered with $status: $name", async (row) => {
     const { gateway, customer, upstream } = fixture;
     const reply = await expectFree(gateway, customer, () =>
       fixture.send(row.query ? `${path}?${row.query}` : path, {

@@ -81,7 +81,7 @@ function deep(levels: number): unknown {
 describe.each(routes)("%s", (path, good, required) => {
   const sent = JSON.stringify(good);
 
-  it("200: a good request", async () => {
+  it("a good request is served with 200", async () => {
     expect((await fixture.send(path, { body: sent })).status).toBe(200);
   });
 
@@ -105,7 +105,7 @@ describe.each(routes)("%s", (path, good, required) => {
     ["a model that nobody knows", 404, { body: JSON.stringify({ ...good, model: "nobody" }) }],
     ["a method that it does not have", 405, { method: "PUT", body: sent }],
     ["no key", 401, { body: sent, headers: { authorization: "" } }],
-  ])("%s: %i", async (_name, status, request) => {
+  ])("a request with %s is answered with %i", async (_name, status, request) => {
     expect(await refused(path, request)).toBe(status);
   });
 
@@ -181,7 +181,7 @@ describe.each(forms)("%s", (path, modelKey, fileName) => {
   });
   const whole = Buffer.concat([...parts, end]);
 
-  it("200: a good form", async () => {
+  it("a good form is served with 200", async () => {
     const reply = await fixture.send(path, form(whole));
     expect(reply.status, reply.body.toString()).toBe(200);
   });

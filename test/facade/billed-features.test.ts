@@ -214,7 +214,7 @@ function expectedNanos(door: Door, reported: Reported, limit: number): bigint {
 
 describe.each(Object.entries(doors))("%s", (_name, door) => {
   it.each([false, true])(
-    "whatever a vendor reports, receipt = charge = Σ units × price, within what was asked (streamed: %s)",
+    "the receipt equals the charge and Σ units × price, within what was asked, whatever a vendor reports (streamed: %s)",
     async (stream) => {
       state.style = door.vendor;
       await fc.assert(
@@ -269,7 +269,7 @@ describe("a search of files", () => {
   const model = "responses-files";
   const fileSearch = { type: "file_search", vector_store_ids: ["vs_shared"] };
 
-  it("of a store that the operator shares is held, limited and charged by the call", async () => {
+  it("a search of a store that the operator shares is held, limited and charged by the call", async () => {
     state.style = "responses";
     state.reported = { ...noFeatures, filed: 3 };
     const tools = [{ ...fileSearch, max_num_results: 5 }];
@@ -288,7 +288,7 @@ describe("a search of files", () => {
     expect(held).toBeLessThan(least + 100_000n);
   });
 
-  it("of any other store is refused before the vendor is asked: it may be somebody's", async () => {
+  it("a search of any other store is refused before the vendor is asked, because it may belong to somebody else", async () => {
     const before = state.vendor?.requests.length;
     for (const [tool, param] of [
       [{ ...fileSearch, vector_store_ids: ["vs_theirs"] }, "tools[0].vector_store_ids"],

@@ -165,7 +165,7 @@ describe("R-TSK-9: a vendor that calls back", () => {
     expect(replicate.begun() - begun).toBe(1);
   });
 
-  it("strangers find nothing there", async () => {
+  it("strangers find nothing at a vendor's callback address", async () => {
     const foreign = "/callbacks/0199a0b0-1111-4222-8333-444455556666";
     for (const path of [foreign, "/callbacks/x", "/callbacks/"]) {
       expect((await call(path)).status).toBe(404);

@@ -6,7 +6,7 @@ import { ask, newRequestId, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
 
-it("says no secret anywhere, whatever goes wrong", async () => {
+it("no secret is shown anywhere, whatever goes wrong", async () => {
   const { gateway, customer, upstream } = fixture;
   const other = await gateway.customer();
   const disabled = await gateway.customer();

@@ -47,14 +47,17 @@ describe("calls of other sites", () => {
     { origin: "null" },
     { origin: "http://127.0.0.1:1" },
     {},
-  ] as Readonly<Record<string, string>>[])("are turned away: %o", async (headers) => {
-    const origin = headers["origin"] === "own" ? { origin: `http://${host}` } : {};
-    const reply = await ask({ cookie, ...headers, ...origin });
-    expect(reply.status).toBe(403);
-    expect(JSON.parse(String(reply.body))).toMatchObject({ code: "permission_denied" });
-    expect(reply.headers["set-cookie"]).toBeUndefined();
-    expect(reply.headers["cache-control"]).toBe("no-store");
-  });
+  ] as Readonly<Record<string, string>>[])(
+    "calls of other sites are turned away: %o",
+    async (headers) => {
+      const origin = headers["origin"] === "own" ? { origin: `http://${host}` } : {};
+      const reply = await ask({ cookie, ...headers, ...origin });
+      expect(reply.status).toBe(403);
+      expect(JSON.parse(String(reply.body))).toMatchObject({ code: "permission_denied" });
+      expect(reply.headers["set-cookie"]).toBeUndefined();
+      expect(reply.headers["cache-control"]).toBe("no-store");
+    },
+  );
 
   it("are told from those of the own pages", async () => {
     for (const own of [{ "sec-fetch-site": "same-origin" }, { origin: `http://${host}` }]) {

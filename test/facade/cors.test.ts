@@ -53,7 +53,7 @@ describe("other callers get no such headers:", () => {
   const allowed = (headers: object) =>
     Object.keys(headers).filter((name) => name.startsWith("access-control-"));
 
-  it("pages of other origins", async () => {
+  it("pages of other origins get no CORS headers", async () => {
     const refused = await preflight("/v1/chat/completions", other.origin);
     expect([refused.status, allowed(refused.headers)]).toEqual([405, []]);
     const reply = await fixture.chat(ask, other);
@@ -61,7 +61,7 @@ describe("other callers get no such headers:", () => {
     expect(reply.headers["vary"]).toBe("origin");
   });
 
-  it("requests without an origin", async () => {
+  it("requests without an origin get no CORS headers", async () => {
     const reply = await fixture.chat(ask);
     expect([allowed(reply.headers), reply.headers["vary"]]).toEqual([[], undefined]);
   });

@@ -110,7 +110,7 @@ describe("a client that disconnects after the first content", () => {
     expect(fixture.gateway.log.join("\n")).not.toContain("ignores the output limit");
   });
 
-  it("of a model that reasons is read to its end, however short the grace", async () => {
+  it("a reply of a model that reasons is read to its end after a disconnect, however short the grace", async () => {
     const { behaviour, open } = held(0.6);
     fixture.upstream.script(behaviour);
     const requestId = await askAndLeave("thinker", "Hello");

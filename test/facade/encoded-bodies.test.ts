@@ -15,7 +15,7 @@ const bodies: Readonly<Record<string, object>> = {
   "/v1/messages/count_tokens": ask,
 };
 
-it.each(Object.entries(bodies))("415: %s", async (path, body) => {
+it.each(Object.entries(bodies))("an encoded body is refused with 415: %s", async (path, body) => {
   const forms = [
     [{ "content-encoding": "gzip" }, gzipSync(JSON.stringify(body))],
     [

@@ -155,12 +155,15 @@ describe.each(["folder", "bucket"])("R-TSK-8: /files of a %s", (kind) => {
     expect(await get(served.url, headers)).toMatchObject({ status: 206 });
   });
 
-  it.each(["bytes=18-", "bytes=99-100", "bytes=-0"])("refuses the range %s", async (range) => {
-    const reply = await get(served.url, { range });
-    expect(reply.status).toBe(416);
-    expect(reply.headers).toMatchObject({ "content-range": "bytes */18" });
-    expect(reply.headers["cache-control"]).toBe("no-store");
-  });
+  it.each(["bytes=18-", "bytes=99-100", "bytes=-0"])(
+    "/files refuses the range %s",
+    async (range) => {
+      const reply = await get(served.url, { range });
+      expect(reply.status).toBe(416);
+      expect(reply.headers).toMatchObject({ "content-range": "bytes */18" });
+      expect(reply.headers["cache-control"]).toBe("no-store");
+    },
+  );
 
   it("a client that has the file gets 304 and nothing more", async () => {
     const etag = `"${served.file.sha256}"`;
@@ -187,7 +190,7 @@ describe("R-TSK-8: what is no file", () => {
     ["the name of the blob", () => served.file.sha256],
     ["nothing", () => ""],
     ["the folder of incoming files", () => "incoming"],
-  ])("%s is 404", async (_case, name) => {
+  ])("%s is no file and a 404", async (_case, name) => {
     for (const method of ["GET", "HEAD"]) {
       const reply = await get(`${served.gateway.url}/files/${name()}`, {}, method);
       expect(reply.status).toBe(404);
@@ -232,7 +235,7 @@ describe("R-TSK-8: what is no file", () => {
     expect(reply.headers["cache-control"]).toBe("no-store");
   });
 
-  it("other methods are 405", async () => {
+  it("methods other than GET and HEAD are a 405 at /files", async () => {
     for (const method of ["POST", "PUT", "DELETE"]) {
       const reply = await send(served.url, { method, ...(method !== "DELETE" && { body: "x" }) });
       expect(reply).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });

@@ -93,20 +93,20 @@ describe.each(Object.keys(asks))("%s", (name) => {
     return [response.status, await response.text()];
   };
 
-  it.each(kept)("%s", async (url) => {
+  it.each(kept)("an address of what the vendor keeps is refused: %s", async (url) => {
     // Some styles take no odd address at all.
     const told = /what the model's vendor keeps|must be an http or https address/;
     expect(await ask(url)).toEqual([400, expect.stringMatching(told)]);
     expect(gateway.vendor.requests).toEqual([]);
   });
 
-  it("an address of everybody", async () => {
+  it("an address that everybody can read is passed on", async () => {
     expect(await ask(open)).toEqual([200, expect.any(String)]);
     expect(gateway.vendor.requests[0]?.body.toString()).toContain(open);
   });
 });
 
-describe("the typed door", () => {
+describe("typed calls", () => {
   const generate = (kind: object) => {
     const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
     const generation = {
@@ -125,12 +125,12 @@ describe("the typed door", () => {
     value: { dialect: Dialect.GEMINI, type: "f", json: `{"file_data":{"file_uri":"${fileUri}"}}` },
   });
 
-  it.each(kept)("%s", async (url) => {
+  it.each(kept)("a typed call refuses an address of what the vendor keeps: %s", async (url) => {
     await expect(generate(media(url))).rejects.toThrow("what the model's vendor keeps");
     expect(gateway.vendor.requests).toEqual([]);
   });
 
-  it("a part of Gemini's own", async () => {
+  it("a typed call refuses a part of Gemini's own with such an address", async () => {
     await expect(generate(own("files/abc77"))).rejects.toThrow("what the model's vendor keeps");
     expect(gateway.vendor.requests).toEqual([]);
     await generate(own(open));

@@ -68,7 +68,7 @@ it.each([
     { model: "claude", input: "x", tools: [{ type: "web_search" }] },
   ],
   ["/v1/chat/completions", "service_tier", { model: "gpt", messages, service_tier: "priority" }],
-])("%s: %s", async (path, param, body) => {
+])("%s refuses %s, which would be billed without a limit", async (path, param, body) => {
   const reply = await expectFree(gateway, customer, () =>
     send(`${gateway.url}${path}`, {
       headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
@@ -115,27 +115,30 @@ it("a typed caller's own tool of the vendor's is refused without a price for it"
 it.each([
   ["an item", { type: "item_reference", json: '{"type":"item_reference","id":"msg_1"}' }],
   ["an item without a type", { type: "x", json: '{"id":"msg_1"}' }],
-])("a typed caller's own part of the vendor's style: %s", async (_, part) => {
-  const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
-  const opaque = { dialect: Dialect.RESPONSES, ...part };
-  const going = expectFree(gateway, customer, () =>
-    createClient(InferenceService, transport)
-      .generate(
-        {
-          generation: {
-            model: "gpt",
-            conversation: {
-              turns: [
-                { role: Role.USER, parts: [{ kind: { case: "opaque", value: opaque } }] },
-                { role: Role.USER, parts: [{ kind: { case: "text", value: { text: "Hi" } } }] },
-              ],
+])(
+  "a typed caller's own part of the vendor's style is refused, free of charge: %s",
+  async (_, part) => {
+    const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
+    const opaque = { dialect: Dialect.RESPONSES, ...part };
+    const going = expectFree(gateway, customer, () =>
+      createClient(InferenceService, transport)
+        .generate(
+          {
+            generation: {
+              model: "gpt",
+              conversation: {
+                turns: [
+                  { role: Role.USER, parts: [{ kind: { case: "opaque", value: opaque } }] },
+                  { role: Role.USER, parts: [{ kind: { case: "text", value: { text: "Hi" } } }] },
+                ],
+              },
             },
           },
-        },
-        { headers: { authorization: `Bearer ${customer.key}` } },
-      )
-      .catch((error: unknown) => error),
-  );
-  expect(await going).toMatchObject({ code: Code.InvalidArgument });
-  expect(openai.requests).toEqual([]);
-});
+          { headers: { authorization: `Bearer ${customer.key}` } },
+        )
+        .catch((error: unknown) => error),
+    );
+    expect(await going).toMatchObject({ code: Code.InvalidArgument });
+    expect(openai.requests).toEqual([]);
+  },
+);

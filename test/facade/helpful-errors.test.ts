@@ -21,15 +21,18 @@ describe("a path of another API that is not served", () => {
     ["GET", "/v1beta/models", "/v1/models"],
     ["POST", "/openai/deployments/d/chat/completions", "/v1"],
     ["GET", "/api/tags", "/v1/models"],
-  ])("%s %s is a 404 that names what serves instead", async (method, path, instead) => {
-    const reply = await fixture.send(path, {
-      method,
-      ...(method === "POST" && { body: "{}" }),
-    });
-    expect(reply.status).toBe(404);
-    expect(errorOf(reply)).toMatchObject({ code: "not_found", type: "invalid_request_error" });
-    expect(errorOf(reply)["message"]).toContain(instead);
-  });
+  ])(
+    "%s %s, which is not served, is a 404 that names what serves instead",
+    async (method, path, instead) => {
+      const reply = await fixture.send(path, {
+        method,
+        ...(method === "POST" && { body: "{}" }),
+      });
+      expect(reply.status).toBe(404);
+      expect(errorOf(reply)).toMatchObject({ code: "not_found", type: "invalid_request_error" });
+      expect(errorOf(reply)["message"]).toContain(instead);
+    },
+  );
 
   it("is never one that is served", async () => {
     for (const { route } of routeTable(await findServices())) {
@@ -38,7 +41,7 @@ describe("a path of another API that is not served", () => {
     }
   });
 
-  it("without a counterpart is told where its base is", async () => {
+  it("a path of another API without a counterpart is told where its base is", async () => {
     const reply = await fixture.send("/chat/completions", { body: "{}" });
     expect(errorOf(reply)["message"]).toContain("followed by /v1");
   });

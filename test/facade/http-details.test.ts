@@ -61,7 +61,7 @@ describe("Expect: 100-continue", () => {
       () => head("expect: 100-continue", "content-length: 9").replace(path, "/v1/nothing"),
     ],
   ])(
-    "%s is refused with %i without 100, and the connection closes",
+    "a request with %s that expects 100-continue is refused with %i without 100, and the connection closes",
     async (_name, status, text) => {
       const { socket, received } = open();
       const ended = new Promise((resolve) => socket.once("end", resolve));
@@ -84,7 +84,7 @@ describe("the Host header", () => {
   it.each([
     ["none", "GET /v1/models HTTP/1.1\r\n\r\n"],
     ["two", "GET /v1/models HTTP/1.1\r\nhost: a\r\nHost: a\r\n\r\n"],
-  ])("with %s the answer is 400 with a body of ours", async (_name, text) => {
+  ])("a request with %s as Host header is a 400 with a body of ours", async (_name, text) => {
     const reply = await sendBytes(fixture.gateway.url, text);
     expect(reply.status).toBe(400);
     expect(errorOf(reply)).toMatchObject({
@@ -94,7 +94,7 @@ describe("the Host header", () => {
     expect(reply.headers["connection"]).toBe("close");
   });
 
-  it("HTTP/1.0 needs none", async () => {
+  it("HTTP/1.0 needs no Host header", async () => {
     const { socket, received } = open();
     socket.write("GET /healthz HTTP/1.0\r\n\r\n");
     await received(/^HTTP\/1\.1 200 OK[\s\S]*ok\n$/);
@@ -120,7 +120,7 @@ describe("oversized uploads", () => {
     expect(await received(/request_too_large/)).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it("so does one that announces 150 MiB and wants the connection closed", async () => {
+  it("an upload that announces 150 MiB and wants the connection closed is refused in the same way", async () => {
     const length = 150 * 1024 * 1024;
     const text = head(`content-length: ${length}`, "connection: close");
     const bytes = Buffer.concat([Buffer.from(text), Buffer.alloc(length, 0x20)]);
@@ -136,15 +136,18 @@ describe("oversized uploads", () => {
 });
 
 describe("a client that closes its sending side", () => {
-  it.each([{ stream: false }, { stream: true }])("gets its reply: %o", async (more) => {
-    const { socket, received } = open();
-    const body = bodyOf(more);
-    socket.end(head(`content-length: ${body.length}`) + body);
-    await received(more.stream ? /200 OK[\s\S]*\[DONE\]/ : /200 OK[\s\S]*Hello there!/);
-  });
+  it.each([{ stream: false }, { stream: true }])(
+    "a client that closes its sending side gets its reply: %o",
+    async (more) => {
+      const { socket, received } = open();
+      const body = bodyOf(more);
+      socket.end(head(`content-length: ${body.length}`) + body);
+      await received(more.stream ? /200 OK[\s\S]*\[DONE\]/ : /200 OK[\s\S]*Hello there!/);
+    },
+  );
 
   it.each([{ stream: false }, { stream: true }])(
-    "and then disconnects, stops the vendor as any other: %o",
+    "a client that closes its sending side and then disconnects stops the vendor as any other: %o",
     async (more) => {
       const hang = more.stream ? { cutAfter: 3, ending: "hang" as const } : { delayMs: 60_000 };
       fixture.upstream.script(answer(hang));

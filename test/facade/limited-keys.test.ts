@@ -212,7 +212,7 @@ describe("a suspended account", () => {
     "/v1/responses/resp_1",
     "/v1/key",
     "/v1/credits",
-  ])("403: GET %s", async (path) => {
+  ])("a suspended account gets 403 at GET %s", async (path) => {
     const headers = { authorization: `Bearer ${customer.key}` };
     const reply = await fixture.send(path, { method: "GET", headers });
     expect(reply.status).toBe(403);

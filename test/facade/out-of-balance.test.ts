@@ -67,34 +67,37 @@ const rows: ReadonlyArray<readonly [Caller, VendorStyle, EndlessKind]> = [
 ];
 
 describe("a stream that runs out of money", () => {
-  it.each(rows)("%s from %s, in its %s", async (caller, vendor, kind) => {
-    const upstream = fixture.upstream(vendor);
-    upstream.script(endless(vendor, kind));
-    const { accountId, key } = await fixture.gateway.customer({ balanceNanos });
-    const requestId = newRequestId();
-    const got = await accumulated(caller, {
-      origin: fixture.gateway.url,
-      apiKey: key,
-      model: modelOf(vendor),
-      text: "go on",
-      requestId,
-    });
-    expect(got.stop).toBe(stopWords[caller]);
-    await expectUsedUp(accountId, requestId, got.outputTokens);
-    const said = {
-      text: got.text,
-      call: got.inputs.join("").replace(endlessInput, ""),
-      think: got.reasoning,
-    }[kind];
-    expect(said.replaceAll(endlessPiece, "")).toBe("");
-    // All that is charged was delivered.
-    // A call has its id and its name too.
-    const bytes = said.length + (kind === "call" ? endlessInput.length + 32 : 0);
-    expect(Math.ceil(bytes / 4)).toBeGreaterThanOrEqual(got.outputTokens ?? 0);
-    expect(await upstream.last().left).toBe(true);
-  });
+  it.each(rows)(
+    "a %s stream from a %s vendor that runs out of money ends in its %s",
+    async (caller, vendor, kind) => {
+      const upstream = fixture.upstream(vendor);
+      upstream.script(endless(vendor, kind));
+      const { accountId, key } = await fixture.gateway.customer({ balanceNanos });
+      const requestId = newRequestId();
+      const got = await accumulated(caller, {
+        origin: fixture.gateway.url,
+        apiKey: key,
+        model: modelOf(vendor),
+        text: "go on",
+        requestId,
+      });
+      expect(got.stop).toBe(stopWords[caller]);
+      await expectUsedUp(accountId, requestId, got.outputTokens);
+      const said = {
+        text: got.text,
+        call: got.inputs.join("").replace(endlessInput, ""),
+        think: got.reasoning,
+      }[kind];
+      expect(said.replaceAll(endlessPiece, "")).toBe("");
+      // All that is charged was delivered.
+      // A call has its id and its name too.
+      const bytes = said.length + (kind === "call" ? endlessInput.length + 32 : 0);
+      expect(Math.ceil(bytes / 4)).toBeGreaterThanOrEqual(got.outputTokens ?? 0);
+      expect(await upstream.last().left).toBe(true);
+    },
+  );
 
-  it("typed", async () => {
+  it("a typed stream that runs out of money ends where the balance ends", async () => {
     fixture.upstream("chat").script(endless("chat", "text"));
     const { accountId, key } = await fixture.gateway.customer({ balanceNanos });
     const requestId = newRequestId();

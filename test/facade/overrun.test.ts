@@ -33,7 +33,7 @@ function send(url: string, key: string, body: object, id = newRequestId()): Prom
 }
 
 describe("60 calls at once that ask for one token, at a vendor that makes 4,096", () => {
-  it("as whole replies are delivered only as far as the balance pays for them", async () => {
+  it("whole replies are delivered only as far as the balance pays for them", async () => {
     fixture.upstream.always(excess);
     const { key, accountId } = await fixture.gateway.customer({ balanceNanos });
     const replies = await Promise.all(
@@ -52,7 +52,7 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
     expect(balanceNanos - balance).toBeGreaterThanOrEqual(servedNanos);
   });
 
-  it("as streams end where the balance does", async () => {
+  it("streams end where the balance ends", async () => {
     const { gateway, upstream } = await freshGateway();
     upstream.always(endless("chat", "text", 4_096));
     const { key, accountId } = await gateway.customer({ balanceNanos });

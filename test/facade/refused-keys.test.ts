@@ -42,33 +42,36 @@ function sendWith(key: string, path: string, requestId: string): Promise<RawRepl
 }
 
 describe.each(["disabled", "deleted", "expired"] as const)("a key that is %s", (reason) => {
-  it.each(Object.keys(bodies))("%s: is recorded, and told what an unknown key is", async (path) => {
-    const { gateway, upstream } = fixture;
-    const customer = await gateway.customer();
-    await ends[reason](customer);
-    const requestId = newRequestId();
-    const told = await sendWith(customer.key, path, requestId);
-    const unknown = await sendWith(unknownKey, path, requestId);
-    expect(told.status).toBe(401);
-    const { date: _date, ...headers } = told.headers;
-    expect(unknown.headers).toMatchObject(headers);
-    expect(told.body.toString()).toBe(unknown.body.toString());
-    expect(await gateway.call(requestId)).toMatchObject({
-      accountId: customer.accountId,
-      keyId: customer.keyId,
-      path,
-      status: 401,
-      errorCode: "invalid_request",
-      ending: endings[reason],
-      cost: { amountNanos: 0n },
-    });
-    const { calls } = await gateway.callLog.listCalls({
-      accountId: customer.accountId,
-      filter: { outcome: CallOutcome.FAILED, ending: endings[reason] },
-    });
-    expect(calls.map((call) => call.requestId)).toEqual([requestId]);
-    expect(upstream.requests).toHaveLength(0);
-  });
+  it.each(Object.keys(bodies))(
+    "a refused key is recorded at %s, and told what an unknown key is told",
+    async (path) => {
+      const { gateway, upstream } = fixture;
+      const customer = await gateway.customer();
+      await ends[reason](customer);
+      const requestId = newRequestId();
+      const told = await sendWith(customer.key, path, requestId);
+      const unknown = await sendWith(unknownKey, path, requestId);
+      expect(told.status).toBe(401);
+      const { date: _date, ...headers } = told.headers;
+      expect(unknown.headers).toMatchObject(headers);
+      expect(told.body.toString()).toBe(unknown.body.toString());
+      expect(await gateway.call(requestId)).toMatchObject({
+        accountId: customer.accountId,
+        keyId: customer.keyId,
+        path,
+        status: 401,
+        errorCode: "invalid_request",
+        ending: endings[reason],
+        cost: { amountNanos: 0n },
+      });
+      const { calls } = await gateway.callLog.listCalls({
+        accountId: customer.accountId,
+        filter: { outcome: CallOutcome.FAILED, ending: endings[reason] },
+      });
+      expect(calls.map((call) => call.requestId)).toEqual([requestId]);
+      expect(upstream.requests).toHaveLength(0);
+    },
+  );
 });
 
 it("a call through Connect is recorded too, under the name of its RPC", async () => {

@@ -17,7 +17,7 @@ it.each([
   ["/v1/embeddings", { model: publicModel }, named],
   ["/v1/chat/completions", { ...ask, model: 1 }, ""],
   ["/v1/chat/completions", "[", ""],
-])("400: %s %j", async (path, body, model) => {
+])("%s answers 400 before it looks for the model: %j", async (path, body, model) => {
   const requestId = newRequestId();
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const reply = await fixture.send(path, { headers: { "x-request-id": requestId }, body: text });

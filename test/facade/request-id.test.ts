@@ -25,7 +25,7 @@ describe("precedence (R-ID-1)", () => {
     ["an empty one is skipped", { "x-request-id": "", "request-id": second }, second],
     ["256 characters", { "x-request-id": "a".repeat(256) }, "a".repeat(256)],
     ["every visible character", { "x-request-id": visible() }, visible()],
-  ])("%s", async (_name, headers, expected) => {
+  ])("the request id is taken in order of precedence: %s", async (_name, headers, expected) => {
     expect(await echoed(headers)).toBe(expected);
   });
 
@@ -34,7 +34,7 @@ describe("precedence (R-ID-1)", () => {
     ["257 characters", { "x-request-id": "a".repeat(257) }],
     ["not ASCII", { "x-request-id": "é" }],
     ["a tab inside", { "x-request-id": "a\tb" }],
-  ])("%s: one is made", async (_name, headers) => {
+  ])("a request id is made where the client sends %s", async (_name, headers) => {
     expect(await echoed(headers)).toMatch(uuid);
   });
 
@@ -45,7 +45,7 @@ describe("precedence (R-ID-1)", () => {
 });
 
 describe("echo (R-ID-2)", () => {
-  it("on errors of every kind", async () => {
+  it("the request id is echoed on errors of every kind", async () => {
     const id = newRequestId();
     const headers = { "x-request-id": id };
     const body = JSON.stringify(ask);
@@ -69,7 +69,7 @@ describe("echo (R-ID-2)", () => {
     await expect.poll(() => loggedStatuses(id)).toEqual(expect.arrayContaining([401, 405, 415]));
   });
 
-  it("in the head of a stream, whatever becomes of it", async () => {
+  it("the request id is echoed in the head of a stream, whatever becomes of it", async () => {
     for (const options of [{}, { cutAfter: 1, ending: "destroy" as const }]) {
       fixture.upstream.script(answer(options));
       const id = newRequestId();
@@ -80,18 +80,18 @@ describe("echo (R-ID-2)", () => {
   });
 });
 
-it("never goes to the vendor, and the vendor's never to the client (R-ID-5)", async () => {
+it("the client's request id never goes to the vendor, and the vendor's never to the client (R-ID-5)", async () => {
   const id = newRequestId();
   await echoed({ "x-request-id": id });
   expect(fixture.upstream.last().rawHeaders).not.toContain(id);
 });
 
-it("finds a call without a request id of the client's own by the one that was made (R-ID-4)", async () => {
+it("a call without a request id of the client's own is found by the one that was made (R-ID-4)", async () => {
   const id = await echoed({});
   expect((await fixture.gateway.call(id ?? "")).requestId).toBe(id);
 });
 
-it("is looked up within the account (R-ID-6)", async () => {
+it("a request id is looked up within the account (R-ID-6)", async () => {
   const other = await fixture.gateway.customer();
   const id = newRequestId();
   await echoed({ "x-request-id": id });

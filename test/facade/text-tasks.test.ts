@@ -236,14 +236,14 @@ describe("a vendor's own failure", () => {
     expect(await gateway.money(customer.accountId)).toEqual(before);
   });
 
-  it("in the middle of a reply is the end: what it made until then is paid for", async () => {
+  it("a vendor's own failure in the middle of a text task is its end: what was made until then is paid for", async () => {
     broken.always(answer({ text: ["Half"], cutAfter: 2, ending: "destroy" }));
     const task = await ended(await submit("both", { prompt: "Hello" }));
     expect(task).toMatchObject({ status: "failed", errorCode: "upstream_error" });
     expect([broken.requests.length, chat.requests.length]).toEqual([1, 0]);
   });
 
-  it("as an error in a stream is told in its words", async () => {
+  it("a vendor's own failure that comes as an error in a stream is told in its words", async () => {
     const errorEvent = { error: { message: "Too hot", type: "server_error", code: null } };
     broken.always(answer({ text: ["Half"], cutAfter: 2, errorEvent }));
     const task = await ended(await submit("broken", { prompt: "Hello" }));
@@ -263,7 +263,7 @@ describe("R-TSK-10: a text that is not made costs nothing", () => {
     ["a page", html(), "upstream_error"],
     ["nonsense", bytes('{"no":"reply"}'), "upstream_error"],
     ["a reset", reset, "upstream_submit_unknown"],
-  ])("%s", async (_, behaviour, errorCode) => {
+  ])("a text task with %s costs nothing", async (_, behaviour, errorCode) => {
     const before = await gateway.money(customer.accountId);
     const requestId = newRequestId();
     chat.script(behaviour);

@@ -35,25 +35,28 @@ describe.each(rows)("$path", ({ path, body, error, end }) => {
     ["closed inside an event", answer({ text, cutAfter: 3, insideEvent: true })],
     ["reset", answer({ text, cutAfter: 3, ending: "reset" })],
     ["ended by an error", answer({ text, cutAfter: 3, errorEvent: { message: "no", code: "x" } })],
-  ])("%s by the vendor", async (_, behaviour) => {
-    fixture.upstream.script(behaviour);
-    const id = newRequestId();
-    const reply = await fixture.send(path, {
-      headers: { "x-request-id": id },
-      body: JSON.stringify(body),
-    });
-    const got = reply.body.toString();
-    expect(got).toContain("abcdefgh");
-    expect(got).toMatch(error);
-    expect(got).not.toContain(end);
-    expect(got).not.toContain("[DONE]");
-    const call = await fixture.gateway.call(id);
-    expect(call.ending).toBe(CallEnding.UPSTREAM_FAILED);
-    expect(call.usage?.outputTokens).toBeGreaterThanOrEqual(4);
-    expect(call.cost?.amountNanos).toBeGreaterThan(0n);
-  });
+  ])(
+    "a translated stream that is %s by the vendor ends in an error, and is charged for what came",
+    async (_, behaviour) => {
+      fixture.upstream.script(behaviour);
+      const id = newRequestId();
+      const reply = await fixture.send(path, {
+        headers: { "x-request-id": id },
+        body: JSON.stringify(body),
+      });
+      const got = reply.body.toString();
+      expect(got).toContain("abcdefgh");
+      expect(got).toMatch(error);
+      expect(got).not.toContain(end);
+      expect(got).not.toContain("[DONE]");
+      const call = await fixture.gateway.call(id);
+      expect(call.ending).toBe(CallEnding.UPSTREAM_FAILED);
+      expect(call.usage?.outputTokens).toBeGreaterThanOrEqual(4);
+      expect(call.cost?.amountNanos).toBeGreaterThan(0n);
+    },
+  );
 
-  it("left by the client", async () => {
+  it("a translated stream that its client leaves stops the vendor, and is charged for what came", async () => {
     fixture.upstream.script(answer({ text, cutAfter: 3, ending: "hang" }));
     const [id, leave] = [newRequestId(), new AbortController()];
     const reply = await fetch(`${fixture.gateway.url}${path}`, {

@@ -36,7 +36,7 @@ describe("compressed replies", () => {
     ["x-gzip", gzipSync(text)],
     ["deflate", deflateSync(text)],
     ["br", brotliCompressSync(text)],
-  ])("%s is decoded, and its headers are gone", async (encoding, body) => {
+  ])("a compressed reply in %s is decoded, and its headers are gone", async (encoding, body) => {
     const send = await clientOf((_request, response) =>
       response.writeHead(200, { ...json, "content-encoding": encoding }).end(body),
     );
@@ -84,7 +84,7 @@ describe("compressed replies", () => {
     ["one that unpacks to too much", gzipSync(Buffer.alloc(64 * 1024 * 1024)), /unpacks to over/],
     ["a cut one", gzipSync(text).subarray(0, 200), /broken/],
     ["one that is none", Buffer.from(text), /broken/],
-  ])("%s fails, and takes no memory", async (_name, bytes, reason) => {
+  ])("a compressed reply fails, and takes no memory: %s", async (_name, bytes, reason) => {
     const send = await clientOf((_request, response) =>
       response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bytes),
     );
@@ -133,7 +133,7 @@ describe("limits of time", () => {
     });
   });
 
-  it("neither do they in a reply that is read whole", async () => {
+  it("comments do not end the silence in a reply that is read whole either", async () => {
     const send = await clientOf(dripping(json, "\n"), { idleMs: 200 });
     const { body } = await send();
     await expect(body.whole(1_000_000)).rejects.toMatchObject({ kind: "timeout" });
@@ -142,7 +142,7 @@ describe("limits of time", () => {
   it.each([
     ["data", events, "data: x\n\n"],
     ["a colon outside of an event stream", json, ":"],
-  ])("%s does, until the total limit", async (_name, head, piece) => {
+  ])("%s ends the silence of a vendor, until the total limit", async (_name, head, piece) => {
     const send = await clientOf(dripping(head, piece), { idleMs: 200, totalMs: 600 });
     const { body } = await send();
     const read = async (): Promise<void> => {

@@ -46,7 +46,7 @@ describe("a guarded request", () => {
     expect(times.totalMs).toBeGreaterThanOrEqual(times.connectMs + times.tlsMs + times.firstByteMs);
   });
 
-  it("no redirect is followed", async () => {
+  it("a guarded request follows no redirect", async () => {
     const target = await startReceiver();
     for (const status of [301, 302, 303, 307, 308]) {
       receiver.behave((_received, response) => {

@@ -44,16 +44,19 @@ describe("R-HOOK-5: what can be told without asking", () => {
     expect(new Set(refusedUrls.map(([url]) => url)).size).toBe(refusedUrls.length);
   });
 
-  it.each(refusedUrls)("%s is refused: %s", (url) => {
+  it.each(refusedUrls)("the address %s is refused without a DNS query: %s", (url) => {
     const read = readPublicUrl(url);
     expect(read).toHaveProperty("problem");
   });
 
-  it.each(acceptedUrls)("%s is sent to %s", (url, host) => {
-    const read = readPublicUrl(url);
-    expect("url" in read ? read.url.host : read.problem).toBe(host);
-    expect("url" in read && read.url.hash).toBe("");
-  });
+  it.each(acceptedUrls)(
+    "the address %s is accepted without a DNS query, and sent to %s",
+    (url, host) => {
+      const read = readPublicUrl(url);
+      expect("url" in read ? read.url.host : read.problem).toBe(host);
+      expect("url" in read && read.url.hash).toBe("");
+    },
+  );
 
   it("a listed host is exempt from the rules about hosts, and from no other", () => {
     const listed = ["localhost", "127.0.0.1", "[::1]"];
@@ -89,7 +92,7 @@ describe("R-HOOK-5: what can be told without asking", () => {
 describe("R-HOOK-5: nothing reaches a private address", () => {
   beforeEach(() => void (inside.connections = 0));
 
-  it("0 connections from every refused address, aimed at a port where somebody listens", async () => {
+  it("none of the refused addresses gets a connection, aimed at a port where somebody listens", async () => {
     const client = createGuardedClient();
     const aimed = refusedUrls.map(([url]) => {
       const parsed = URL.parse(url);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { memberList } from "../../src/inference/headers.ts";
 
 describe("the list of members in x-uas-dropped", () => {
-  it("lists plain names unchanged", () => {
+  it("x-uas-dropped lists plain names unchanged", () => {
     expect(memberList(["seed", "text.format.strict", "tools[0].x"])).toBe(
       "seed, text.format.strict, tools[0].x",
     );

@@ -64,7 +64,7 @@ describe("the usage to charge (R-MON-8)", () => {
     });
   });
 
-  it("of a cut reply is the counted request and one token for each four bytes of text, rounded up", () => {
+  it("the charged usage of a cut reply is the counted request and one token for each four bytes of text, rounded up", () => {
     const metered = meter({
       reported: undefined,
       inputTokens: 101,
@@ -85,7 +85,7 @@ describe("the usage to charge (R-MON-8)", () => {
     [1, 1],
     [4, 1],
     [5, 2],
-  ])("%i bytes are %i tokens", (bytes, tokens) => {
+  ])("%i bytes are charged as %i tokens", (bytes, tokens) => {
     expect(estimateTokens(bytes)).toBe(tokens);
   });
 

@@ -81,7 +81,7 @@ describe("pages of the model list", () => {
     { pageToken: "MTph", afterKey: "a" },
     { pageToken: "MTph", beforeKey: "a" },
     { pageToken: "x" },
-  ])("%j is refused", (ask) => {
+  ])("the page %j of the model list is refused", (ask) => {
     expect(() => page(["a"], ask)).toThrow(GatewayError);
   });
 });

@@ -17,7 +17,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe("running calls", () => {
-  it("are counted", () => {
+  it("running calls are counted", () => {
     const calls = new RunningCalls();
     calls.enter();
     calls.enter();

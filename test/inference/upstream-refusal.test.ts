@@ -53,19 +53,22 @@ const refused: Row[] = [
 ];
 
 describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
-  it.each(refused)("%i %s is %s, alarm %s", (status, body, says, alarm) => {
-    const refusal = read(status, body);
-    const { meaning } = refusal.error;
-    expect(`${meaning.status} ${meaning.word}`).toBe(says);
-    expect(refusal).toMatchObject({ isRelayed: false, canRetry: true, alarm });
-  });
+  it.each(refused)(
+    "a vendor's refusal with %i %s is %s here, alarm %s",
+    (status, body, says, alarm) => {
+      const refusal = read(status, body);
+      const { meaning } = refusal.error;
+      expect(`${meaning.status} ${meaning.word}`).toBe(says);
+      expect(refusal).toMatchObject({ isRelayed: false, canRetry: true, alarm });
+    },
+  );
 
   it.each([
     [400, "400 invalid_request"],
     [413, "413 request_too_large"],
     [415, "415 unsupported_media_type"],
     [422, "400 invalid_request"],
-  ])("%i in JSON is relayed, and recorded as %s", (status, says) => {
+  ])("a vendor's refusal with %i in JSON is relayed, and recorded as %s", (status, says) => {
     const { isRelayed, error, canRetry, alarm } = read(status);
     expect({ isRelayed, canRetry, alarm }).toEqual({
       isRelayed: true,
@@ -128,7 +131,7 @@ describe("retry-after", () => {
     ["words", { "retry-after": "later" }, undefined],
     ["a negative number", { "retry-after": "-5" }, undefined],
     ["negative milliseconds", { "retry-after-ms": "-5" }, undefined],
-  ])("of %s is read", (_what, headers, seconds) => {
+  ])("the retry-after of %s is read", (_what, headers, seconds) => {
     vi.useFakeTimers({ now: Date.parse("2026-01-01T00:00:00Z") });
     expect(retryAfterSeconds(headers)).toBe(seconds);
   });
@@ -154,7 +157,7 @@ describe("a call without a reply (R-ERR-4)", () => {
     ["aborted", "502 upstream_error"],
     ["timeout", "504 upstream_timeout"],
     ["connect_timeout", "504 upstream_timeout"],
-  ] as const)("%s is %s, and its cause is only logged", (kind, says) => {
+  ] as const)("a call without a reply (%s) is %s, and its cause is only logged", (kind, says) => {
     const cause = new Error("10.0.0.7 refused");
     const error = failureError(kind, cause);
     expect(`${error.meaning.status} ${error.meaning.word}`).toBe(says);

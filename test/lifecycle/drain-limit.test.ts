@@ -49,7 +49,7 @@ async function recorded(count = 1): Promise<Array<Record<string, unknown>>> {
 }
 
 describe("R-ERR-6: a stream that is longer than the drain", () => {
-  it("over REST ends with an error event and without [DONE], is charged and recorded", async () => {
+  it("a REST stream that is longer than the drain ends with an error event and without [DONE], is charged and recorded", async () => {
     upstream.script(answer({ cutAfter: 4, ending: "hang" }));
     const running = send(`${gateway.url}${path}`, { headers: headers(), body });
     const request = await upstream.request(1);
@@ -74,7 +74,7 @@ describe("R-ERR-6: a stream that is longer than the drain", () => {
     expect(Number(record?.["cost"])).toBeGreaterThan(0);
   });
 
-  it("before its first byte is a 503 in style, free", async () => {
+  it("a stream that the drain ends before its first byte is a 503 in style, free", async () => {
     upstream.script(answer({ delayMs: 60_000 }));
     const running = send(`${gateway.url}${path}`, { headers: headers(), body });
     await upstream.request(1);
@@ -87,23 +87,26 @@ describe("R-ERR-6: a stream that is longer than the drain", () => {
     expect(await recorded()).toMatchObject([{ ending: CallEnding.GATEWAY_STOPPED, cost: "0" }]);
   });
 
-  it.each(["grpc", "connect"] as const)("over %s ends with the same event", async (protocol) => {
-    upstream.script(answer({ cutAfter: 4, ending: "hang" }));
-    await withTransport(gateway.internalUrl, protocol, async (transport) => {
-      const exchange = exchangeOf(publicModel, { stream: true });
-      const running = readExchange(
-        inferenceOf(transport).exchange(exchange, { headers: bearer(customer.key) }),
-      );
-      const request = await upstream.request(1);
-      await expect.poll(() => request.written).toBe(4);
-      const closed = gateway.app.close({ drainMs: 20 });
-      const { body: text } = await running;
-      expect(text).not.toContain("[DONE]");
-      expect(text).toMatch(/"code":"service_unavailable"/);
-      await closed;
-    });
-    expect(await recorded()).toMatchObject([{ ending: CallEnding.GATEWAY_STOPPED }]);
-  });
+  it.each(["grpc", "connect"] as const)(
+    "a %s stream that is longer than the drain ends with the same event",
+    async (protocol) => {
+      upstream.script(answer({ cutAfter: 4, ending: "hang" }));
+      await withTransport(gateway.internalUrl, protocol, async (transport) => {
+        const exchange = exchangeOf(publicModel, { stream: true });
+        const running = readExchange(
+          inferenceOf(transport).exchange(exchange, { headers: bearer(customer.key) }),
+        );
+        const request = await upstream.request(1);
+        await expect.poll(() => request.written).toBe(4);
+        const closed = gateway.app.close({ drainMs: 20 });
+        const { body: text } = await running;
+        expect(text).not.toContain("[DONE]");
+        expect(text).toMatch(/"code":"service_unavailable"/);
+        await closed;
+      });
+      expect(await recorded()).toMatchObject([{ ending: CallEnding.GATEWAY_STOPPED }]);
+    },
+  );
 
   it("R-MON-2: clients that read nothing hold up neither the stop nor their settlement", async () => {
     // Connect's adapter tells standard error that a connection was cut.

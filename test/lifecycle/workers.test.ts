@@ -67,7 +67,7 @@ describe("two workers", () => {
   });
   afterAll(() => gateway?.kill());
 
-  it("both serve on the same ports, and every line of the log is whole and names its worker", async () => {
+  it("two workers serve on the same ports, and every line of the log is whole and names its worker", async () => {
     const statuses = await callAll(gateway, customer.key, [1, 2]);
     expect([...statuses.values()]).toEqual([200, 200]);
     for (const url of [gateway.url, gateway.internalUrl])

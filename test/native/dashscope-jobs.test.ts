@@ -276,7 +276,7 @@ test("R-TSK-2, R-TSK-6: tasks of the gateway's own take canonical parameters, an
     });
 });
 
-test("@ai-sdk/alibaba: a video", async () => {
+test("@ai-sdk/alibaba generates a video", async () => {
   const alibaba = createAlibaba({ apiKey: customer.key, videoBaseURL: `${gateway.url}/dashscope` });
   const model = alibaba.video("wan2.6-t2v");
   const asked = { prompt: "a lighthouse", n: 1, duration: 5, providerOptions: {} };

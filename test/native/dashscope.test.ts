@@ -213,7 +213,7 @@ test("pitfall 12: trouble with the operator's account is 503 in its form, and an
   expect(gateway.log.filter((line) => line.includes('"alarm":"credential"'))).toHaveLength(1);
 });
 
-test("R-ERR-3: the same in the first event of a stream", async () => {
+test("R-ERR-3: the operator's own trouble in the first event of a stream is a 503", async () => {
   const code = "Arrearage";
   const event = `id:1\nevent:error\n:HTTP_STATUS/400\ndata:{"code":"${code}","message":"overdue","request_id":"r"}\n\n`;
   for (const status of [200, 400]) {
@@ -296,7 +296,7 @@ test("pitfall 4: what the account has, and what is not declared, is 404", async 
   expect(gateway.vendor.requests).toEqual([]);
 });
 
-test("@ai-sdk/alibaba: embeddings in Alibaba's form, chat by the gateway's own address", async () => {
+test("@ai-sdk/alibaba makes embeddings in Alibaba's form, and chats by the gateway's own address", async () => {
   const alibaba = createAlibaba({
     apiKey: customer.key,
     baseURL: `${gateway.url}/v1`,

@@ -273,7 +273,7 @@ const moved = (url: string): string =>
     .replace("https://queue.fal.run/", `${gateway.url}/fal/queue/`)
     .replace(publicUrl, gateway.url);
 
-test("@fal-ai/client: submit with a webhook, status, stream of news, result, cancel", async () => {
+test("@fal-ai/client submits with a webhook, reads status and a stream of news, gets the result, and cancels", async () => {
   const client = createFalClient({
     credentials: customer.key,
     requestMiddleware: async (request) => ({ ...request, url: moved(request.url) }),
@@ -308,7 +308,7 @@ test("@fal-ai/client: submit with a webhook, status, stream of news, result, can
   });
 });
 
-test("@ai-sdk/fal: a video", async () => {
+test("@ai-sdk/fal generates a video", async () => {
   const fal = createFal({
     apiKey: customer.key,
     // It sends its key to fal's own host only, and follows addresses without it.

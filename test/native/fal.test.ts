@@ -350,7 +350,7 @@ test("@fal-ai/client: files of an input are uploaded to fal's storage", async ()
   expect(asked?.json).toMatchObject({ image_url: "https://v3.fal.media/files/a.png" });
 });
 
-test("@ai-sdk/fal: an image", async () => {
+test("@ai-sdk/fal generates an image", async () => {
   const fal = createFal({ apiKey: customer.key, baseURL: `${gateway.url}/fal/run` });
   const inline = {
     images: [{ url: "data:image/png;base64,iVBORw0KGgo=", content_type: "image/png" }],

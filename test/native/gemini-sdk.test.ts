@@ -76,7 +76,7 @@ for (const [version, open] of Object.entries(clients)) {
   });
 }
 
-test("@ai-sdk/google: text, stream and embeddings", async () => {
+test("@ai-sdk/google generates text, streams and embeddings", async () => {
   const google = createGoogleGenerativeAI({
     apiKey: customer.key,
     baseURL: `${gateway.url}/gemini/v1beta`,

@@ -309,7 +309,7 @@ test("pitfall 7: a redirect is not followed", async () => {
   expect(response.headers.get("location")).toBeNull();
 });
 
-test("R-MDL-1: only models of this vendor, only those of the key, only of the right type", async () => {
+test("R-MDL-1: native calls reach only models of this vendor, of the key, and of the right type", async () => {
   const only = await gateway.customer({ models: ["our/name"] });
   const denied = await ask("/v1beta/models/gemini-x:generateContent", {
     headers: { "x-goog-api-key": only.key, "x-request-id": "native-8" },

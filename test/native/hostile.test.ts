@@ -37,7 +37,7 @@ const ask = (asked: Hostile) => askHostile(gateway, customer, asked);
 describe.each(names)("/%s: a length that is none is 400, and named", (name) => {
   const length = lengthNames[name];
   it.each(["-5", "1e309", "-1e309", '"abc5"', '"-5"', '"٥"', '"５"', "true", "[5]", "{}", "1e12"])(
-    "%s",
+    "an invalid length is a 400 that names it: %s",
     async (value) => {
       const { status, text } = await ask(films[name](`,"${length}":${value}`));
       expect([status, text]).toEqual([

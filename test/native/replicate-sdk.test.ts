@@ -163,7 +163,7 @@ test("replicate: files, models, and errors as its client reads them", async () =
   );
 });
 
-test("@ai-sdk/replicate: an image", async () => {
+test("@ai-sdk/replicate generates an image", async () => {
   const replicate = createReplicate({
     apiToken: customer.key,
     baseURL: `${gateway.url}/replicate/v1`,

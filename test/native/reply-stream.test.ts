@@ -49,7 +49,7 @@ function streamed(
   return { bytes: Buffer.concat(passed).toString(), meter };
 }
 
-it("passes events on in any pieces as one by one: bytes, addresses, text and counts", () => {
+it("a native reply passes events on in any pieces as one by one: bytes, addresses, text and counts", () => {
   fc.assert(
     fc.property(
       fc.array(event, { minLength: 1, maxLength: 12 }),
@@ -72,7 +72,7 @@ it("passes events on in any pieces as one by one: bytes, addresses, text and cou
   );
 });
 
-it("keeps what it has passed on as it is while more comes, also of reads of 64 KiB", () => {
+it("a native reply keeps what it has passed on while more comes, also of reads of 64 KiB", () => {
   const events = Array.from({ length: 300 }, (_, at) => {
     const content = { parts: [{ text: `word ${at}` }] };
     const usageMetadata = { candidatesTokenCount: at };

@@ -45,7 +45,7 @@ describe("what a file is", () => {
     ["no type at all", "x", undefined],
     ["a type that is none", "x", "image/png\r\nset-cookie: a"],
     ["nothing", "", undefined],
-  ])("%s is bytes only", (_case, head, said) => {
+  ])("%s is served as bytes only", (_case, head, said) => {
     expect(fileKind(bytes(head), [said])).toEqual({
       contentType: "application/octet-stream",
       extension: "bin",

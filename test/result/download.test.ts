@@ -157,7 +157,7 @@ describe.each(ways)("a result at an address, %s", (_way, source, behave) => {
     expect(await outcome(source(), {}, given.signal)).toEqual({ kind: "aborted", isFinal: false });
   });
 
-  it("in an unrequested encoding is not stored", async () => {
+  it("a result in an unrequested encoding is not stored", async () => {
     behave((response) => {
       response.writeHead(200, { "content-encoding": "compress" }).end(png);
     });

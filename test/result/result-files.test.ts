@@ -61,7 +61,7 @@ describe("R-TSK-8: storing", () => {
     for (const { token } of stored) expect(await readBack(results, token)).toEqual(bytes);
   });
 
-  it("stores empty files too", async () => {
+  it("empty files are stored too", async () => {
     const empty = await results.store({ bytes: Buffer.alloc(0) }, about);
     expect(empty).toMatchObject({ bytes: 0, contentType: "application/octet-stream" });
     expect(await results.find(empty.token)).toMatchObject({ expired: false, bytes: 0 });
@@ -205,7 +205,7 @@ describe("a store and an expiry of the same bytes at once", () => {
     expect(await readBack(results, (await storing).token)).toEqual(bytes);
   });
 
-  it("of many at once, by two nodes, no token that was given out is ever without its bytes", async () => {
+  it("no token that was given out is ever without its bytes, with many stores and an expiry of two nodes at once", async () => {
     const samples = ["a", "b", "c"].map((text) => Buffer.from(text));
     const other = results.alsoJobs([results.storage]);
     const live: { token: string; sample: Buffer }[] = [];

@@ -52,7 +52,7 @@ describe.each<Protocol>(["grpc", "connect"])("by %s", (protocol) => {
     });
   });
 
-  it("both need a key", async () => {
+  it("CountTokens and Embed need a key", async () => {
     const count = inference((client) => failureOf(client.countTokens({ body })));
     expect((await count).told.code).toBe(ErrorCode.UNAUTHENTICATED);
     const embed = inference((client) => failureOf(client.embed({ body })));

@@ -40,15 +40,18 @@ describe("a wrong key is refused before the first byte of the body", () => {
     ["internalUrl", countTokens, "application/json", "401 "],
     ["internalUrl", exchange, "application/connect+proto", '"code":"unauthenticated"'],
     ["internalUrl", exchange, "application/grpc-web+proto", "grpc-status: 16"],
-  ] as const)("%s %s as %s", async (at, path, type, expected) => {
-    const reply = await firstReply(
-      fixture.gateway[at],
-      headOf(path, type, "authorization: Bearer uas_wrong"),
-    );
-    expect(reply).toContain(expected);
-  });
+  ] as const)(
+    "a wrong key is refused before the first byte of the body: %s %s as %s",
+    async (at, path, type, expected) => {
+      const reply = await firstReply(
+        fixture.gateway[at],
+        headOf(path, type, "authorization: Bearer uas_wrong"),
+      );
+      expect(reply).toContain(expected);
+    },
+  );
 
-  it("gRPC over HTTP/2", async () => {
+  it("a wrong key is refused before the first byte of the body: gRPC over HTTP/2", async () => {
     const session = connectHttp2(fixture.gateway.internalUrl);
     onTestFinished(() => session.destroy());
     const stream = session.request({
@@ -64,7 +67,7 @@ describe("a wrong key is refused before the first byte of the body", () => {
     expect(trailers["grpc-status"]).toBe("16");
   });
 
-  it("the console, by its cookie", async () => {
+  it("a wrong key is refused before the first byte of the body: the console, by its cookie", async () => {
     const { url } = fixture.gateway;
     const reply = await firstReply(
       url,

@@ -104,7 +104,7 @@ describe("unary calls", () => {
     },
   );
 
-  it("R-ID-2: echo the request id on failures too", async () => {
+  it("R-ID-2: unary calls echo the request id on failures too", async () => {
     const metadata = { "x-request-id": "grpc-refused-1" };
     const error = await refusalOf(client.unary(getAccount, {}, { metadata }));
     expect(error.metadata.get("x-request-id")).toEqual(["grpc-refused-1"]);

@@ -44,7 +44,7 @@ describe("a broken rule is refused with its field and what to do", () => {
   const { listAccounts, createAccount, updateAccount } = AccountService.method;
   const { topUp, adjustBalance, listBalances, listLedgerEntries } = BillingService.method;
 
-  test("of a text that is required, too long, or more than one line", () => {
+  test("a text that is missing, too long, or has more than one line is refused with its field and what to do", () => {
     const name = "name";
     expect(problemOf(createAccount, {})).toEqual([name, "name is required: 1 to 200 characters"]);
     const blank = problemOf(createAccount, { name: "  " });
@@ -60,7 +60,7 @@ describe("a broken rule is refused with its field and what to do", () => {
     expect(problemOf(createAccount, { name: ` ${"😀".repeat(200)} ` })).toBeUndefined();
   });
 
-  test("of an id, a choice, and a value of an enum that this version does not know", () => {
+  test("an invalid id, choice or value of an enum is refused with its field and what to do", () => {
     const account = { accountId: "A", amount: usd(1n), reference: "r" };
     const id = "account_id must be a UUID in lower case, with dashes";
     expect(problemOf(topUp, account)).toEqual(["account_id", id]);
@@ -71,7 +71,7 @@ describe("a broken rule is refused with its field and what to do", () => {
     expect(state).toEqual(["state", "state must be one of ACTIVE, SUSPENDED"]);
   });
 
-  test("of a number, an amount and a moment", () => {
+  test("an invalid number, amount or moment is refused with its field and what to do", () => {
     const size = problemOf(listAccounts, { pageSize: -1 });
     expect(size).toEqual(["page_size", "page_size is -1: send 0 or more"]);
     const booking = { accountId: uuid, reference: "r", reason: "why" };
@@ -98,7 +98,7 @@ describe("a broken rule is refused with its field and what to do", () => {
     expect(problemOf(createKey, { expireTime: later })).toBeUndefined();
   });
 
-  test("of a list and its entries", () => {
+  test("an invalid list or entry of it is refused with its field and what to do", () => {
     const many = problemOf(listBalances, { accountIds: Array<string>(1_001).fill(uuid) });
     expect(many).toEqual(["account_ids", "account_ids has 1001 entries: send at most 1000"]);
     const wrong = problemOf(listBalances, { accountIds: [uuid, "x"] });
@@ -108,12 +108,12 @@ describe("a broken rule is refused with its field and what to do", () => {
     expect(kinds?.[0]).toBe("kinds");
   });
 
-  test("of members inside another message, by their own name", () => {
+  test("an invalid member inside another message is refused by its own name", () => {
     const problem = problemOf(CallService.method.exportCalls, { filter: { statusMin: 700 } });
     expect(problem).toEqual(["status_min", "status_min is 700: send 0 to 599"]);
   });
 
-  test("of an update mask that names nothing, or what cannot be changed", () => {
+  test("an update mask that names nothing, or what cannot be changed, is refused with what to do", () => {
     const members =
       "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits, limit_wait";
     const none = problemOf(updateAccount, { account: { accountId: uuid } });

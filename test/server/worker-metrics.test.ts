@@ -37,7 +37,7 @@ async function lines(start: string): Promise<string[]> {
   return (await all.read()).split("\n").filter((line) => line.startsWith(start));
 }
 
-it("adds up counters and histograms by their labels", async () => {
+it("counters and histograms of workers are added up by their labels", async () => {
   for (const status of [200, 200, 429]) first.countRequest("/v1/messages", status);
   second.countRequest("/v1/messages", 200);
   second.countRequest("/v1/responses", 200);
@@ -62,7 +62,7 @@ it("adds up counters and histograms by their labels", async () => {
   );
 });
 
-it("adds up gauges of what each has, and takes the greatest of what each says of the whole database", async () => {
+it("gauges are added up where each worker has its own, and the greatest counts where each reports the whole database", async () => {
   first.requestsInFlight.inc();
   second.requestsInFlight.inc();
   for (const metrics of [first, second]) metrics.tasks.set({ state: "running" }, 5);
@@ -75,7 +75,7 @@ it("adds up gauges of what each has, and takes the greatest of what each says of
   expect(await lines("uas_webhooks_pending ")).toEqual(["uas_webhooks_pending 4"]);
 });
 
-it("keeps what a dead worker had counted, so that no counter falls; its gauges go", async () => {
+it("the counts of a dead worker are kept, so that no counter falls; its gauges go", async () => {
   for (let request = 0; request < 5; request++) first.countRequest("/v1/messages", 200);
   second.countRequest("/v1/messages", 200);
   first.requestsInFlight.inc();
@@ -103,7 +103,7 @@ it("keeps what a dead worker had counted, so that no counter falls; its gauges g
   expect(await lines("uas_worker_restarts_total ")).toEqual(["uas_worker_restarts_total 3"]);
 });
 
-it("says when the supervisor started, which is not when a worker did", async () => {
+it("the start time of the metrics is the supervisor's, not a worker's", async () => {
   await told();
   const [line = ""] = await lines("process_start_time_seconds ");
   const seconds = Number(line.split(" ")[1]);

@@ -73,7 +73,7 @@ describe("text", () => {
   });
 });
 
-it("embeds texts: those with the same words are nearest", async () => {
+it("the AI SDK embeds texts: those with the same words are nearest", async () => {
   for (const model of [openai().embedding("embedding"), compatible().embeddingModel("embedding")]) {
     const { embeddings, usage } = await embedMany({
       ...{ model, values: ["a red car", "the red car", "winter holidays"] },
@@ -84,14 +84,14 @@ it("embeds texts: those with the same words are nearest", async () => {
   }
 });
 
-it("generates images", async () => {
+it("the AI SDK generates images", async () => {
   const { images } = await generateImage({
     ...{ model: openai().image("image"), prompt: "A lighthouse", size: "256x256", n: 2 },
   });
   expect(images.map(({ mediaType }) => mediaType)).toEqual(["image/png", "image/png"]);
 });
 
-it("speaks, and transcribes what it spoke", async () => {
+it("the AI SDK speaks, and transcribes what it spoke", async () => {
   const { audio } = await generateSpeech({
     ...{ model: openai().speech("audio"), text: "Good morning", outputFormat: "wav" },
   });

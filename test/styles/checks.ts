@@ -49,7 +49,7 @@ function lacks({ row }: Pair, feature: Feature): boolean {
 }
 
 function checkText(pair: Pair, stream: boolean): void {
-  it("text and usage", async () => {
+  it("the client gets text and usage", async () => {
     const answer = await pair.client().ask({ text: "say hello", stream });
     expect(answer.text).toBe(greetingText);
     if (!lacks(pair, "usage")) {
@@ -99,12 +99,12 @@ function checkText(pair: Pair, stream: boolean): void {
 }
 
 function checkTools(pair: Pair, stream: boolean): void {
-  it("a tool loop: call, result, answer", async () => {
+  it("the client runs a tool loop: call, result, answer", async () => {
     const answer = await pair.client().loop({ text: "call weather", stream });
     expect(answer.text).toBe("Tools said: 18 degrees in Bern");
   });
 
-  it("two tools at once, and one after the other", async () => {
+  it("the client calls two tools at once, and one after the other", async () => {
     const both = await pair.client().loop({ text: "call two tools", stream });
     expect(both.text).toBe("Tools said: 18 degrees in Bern | 12:00 in Paris");
     const twice = await pair.client().loop({ text: "call twice weather", stream });
@@ -139,7 +139,7 @@ function checkReasoning(pair: Pair, stream: boolean): void {
     else expect(counted.text).toMatch(/^[01]$/);
   });
 
-  it("reasoning between tools", async () => {
+  it("the client carries reasoning between tool calls", async () => {
     const answer = await pair
       .client()
       .loop({ text: "think, then call weather", think: true, stream });

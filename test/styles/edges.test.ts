@@ -73,7 +73,7 @@ describe.each(pairs)("$style at $vendor", (pair) => {
     expect(callsOf(style, reply)).toHaveLength(isTold ? 2 : 1);
   });
 
-  it("limits arrive", async () => {
+  it("limits on output tokens arrive at the vendor", async () => {
     const reply = await send(pair, "echo settings", {
       chat: { max_completion_tokens: 77 },
       responses: { max_output_tokens: 77 },

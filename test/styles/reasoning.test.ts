@@ -41,16 +41,19 @@ async function countFor(style: "responses" | "messages", vendor: VendorStyle, te
 }
 
 describe.each(["responses", "messages"] as const)("a %s client", (style) => {
-  it.each(["responses", "messages", "gemini", "chat"] as const)("at %s", async (vendor) => {
-    expect(await countFor(style, vendor, "think")).toBe("1");
-  });
+  it.each(["responses", "messages", "gemini", "chat"] as const)(
+    "reasoning of a %s vendor comes back through the client",
+    async (vendor) => {
+      expect(await countFor(style, vendor, "think")).toBe("1");
+    },
+  );
 
-  it("also where the vendor shows none of it", async () => {
+  it("reasoning comes back also where the vendor shows none of it", async () => {
     expect(await countFor(style, "messages", "think redacted")).toBe("1");
   });
 });
 
-it("a messages client that wants it omitted", async () => {
+it("a messages client that wants reasoning omitted gets none, and it comes back all the same", async () => {
   const settings = { thinking: { type: "adaptive", display: "omitted" } };
   for (const vendor of ["messages", "responses", "gemini"] as const) {
     const first = { role: "user", content: "think" };

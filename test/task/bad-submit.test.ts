@@ -176,7 +176,7 @@ const bad: readonly Bad[] = [
 
 describe("R-ERR-7: a 400 names the invalid parameter, and costs nothing", () => {
   it.each(bad)(
-    "$name",
+    "a task with $name is a 400 that names the parameter, and costs nothing",
     async ({ body, status = 400, code = "invalid_request", param, headers = {} }) => {
       const before = await tasks.money(customer.accountId);
       const reply = await tasks.send(customer, path, {

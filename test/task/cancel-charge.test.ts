@@ -85,7 +85,7 @@ describe("a running task that is cancelled costs", () => {
     ["its request where its vendor took anything", { reportedCost: {}, request: 30n }, 30, 0],
     ["its request beside the rest", { reportedCost: two, request: 30n }, 230, 14],
     ["not its request where its vendor took nothing", { request: 30n }, 0, 0],
-  ])("%s", async (_, given, cost, vendorCost) => {
+  ])("a running task that is cancelled costs %s", async (_, given, cost, vendorCost) => {
     const { accountId, id, row } = await cancelRunning(given);
     expect(row).toMatchObject({ state: "cancelled", cost: String(cost), error_code: null });
     const available = 1_000n - BigInt(cost);

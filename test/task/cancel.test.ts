@@ -47,7 +47,7 @@ describe("R-TSK-5: a cancel", () => {
     ["failed", "fixed", 200, "failed", false],
     ["cancelled", "fixed", 200, "cancelled", false],
   ])(
-    "of one that is %s at a %s vendor: %i, then %s",
+    "cancelling a task that is %s at a %s vendor answers %i, then it is %s",
     async (state, vendor, status, word, asked) => {
       const taskId = await taskIn(state, vendor);
       const path = `/api/ai/tasks/${taskId}`;
@@ -82,7 +82,7 @@ describe("R-TSK-5: a cancel", () => {
     );
   });
 
-  it("and a concurrent claim: one of them wins, and the money balances either way", async () => {
+  it("a cancel and a concurrent claim have one winner, and the money balances either way", async () => {
     const payer = await tasks.customer();
     for (let round = 0; round < 10; round++) {
       const taskId = await tasks.submit(payer);

@@ -66,43 +66,47 @@ describe("R-TSK-7, R-TSK-9: a process that is killed at any failpoint loses no t
   beforeAll(async () => void (vendor = await startCrashVendor()));
   afterAll(() => vendor.close());
 
-  test.concurrent.each(crashes)("$point, $resubmit", { timeout: 180_000 }, async (crash) => {
-    const tasks = await openTasks();
-    try {
-      const account = await tasks.account(1_000n);
-      const callbackUrl = "https://receiver.test/";
-      const id = await tasks.submit({ accountId: account, callbackUrl });
-      const { resubmit, isLost = false, isCancelled = false } = crash;
-      await tasks.pool.query("update task set cancel_requested = $2 where id = $1", [
-        id,
-        isCancelled,
-      ]);
-      expect(await die(crash, [tasks.url, vendor.url])).toBe("SIGKILL");
-      const parts = {
-        tasks: crashTasks(resubmit, vendor.url, isLost),
-        maxInFlight: undefined,
-        baseUrl: "",
-      };
-      tasks.work({ ...one({ v: parts }), timings: { settleMs: 100 } });
-      const [row] = await tasks.ended([id]);
-      await tasks.stopAll();
-      const made = vendor.jobs.get(row?.attempt_token ?? "") ?? 0;
-      expect(made).toBeLessThanOrEqual(1);
-      const isUnknown = row?.error_code === "upstream_submit_unknown";
-      if (isCancelled) expect(row?.state).toBe("cancelled");
-      else if (resubmit === "blind" && isUnknown) expect(row?.state).toBe("failed");
-      else expect([row?.state, made]).toEqual(["completed", 1]);
-      const told = (await tasks.told(id)).map(({ status }) => status);
-      expect(told.filter((status) => status !== "progress")).toEqual([row?.state]);
-      expect(told.at(-1)).toBe(row?.state);
-      const cost = BigInt(row?.cost ?? -1);
-      expect(await tasks.balance(account)).toEqual({ available: 1_000n - cost, held: 0n });
-      await tasks.expectClean();
-    } finally {
-      await tasks.stopAll();
-      await tasks.close();
-    }
-  });
+  test.concurrent.each(crashes)(
+    "a process that is killed at $point loses no task and submits none twice ($resubmit)",
+    { timeout: 180_000 },
+    async (crash) => {
+      const tasks = await openTasks();
+      try {
+        const account = await tasks.account(1_000n);
+        const callbackUrl = "https://receiver.test/";
+        const id = await tasks.submit({ accountId: account, callbackUrl });
+        const { resubmit, isLost = false, isCancelled = false } = crash;
+        await tasks.pool.query("update task set cancel_requested = $2 where id = $1", [
+          id,
+          isCancelled,
+        ]);
+        expect(await die(crash, [tasks.url, vendor.url])).toBe("SIGKILL");
+        const parts = {
+          tasks: crashTasks(resubmit, vendor.url, isLost),
+          maxInFlight: undefined,
+          baseUrl: "",
+        };
+        tasks.work({ ...one({ v: parts }), timings: { settleMs: 100 } });
+        const [row] = await tasks.ended([id]);
+        await tasks.stopAll();
+        const made = vendor.jobs.get(row?.attempt_token ?? "") ?? 0;
+        expect(made).toBeLessThanOrEqual(1);
+        const isUnknown = row?.error_code === "upstream_submit_unknown";
+        if (isCancelled) expect(row?.state).toBe("cancelled");
+        else if (resubmit === "blind" && isUnknown) expect(row?.state).toBe("failed");
+        else expect([row?.state, made]).toEqual(["completed", 1]);
+        const told = (await tasks.told(id)).map(({ status }) => status);
+        expect(told.filter((status) => status !== "progress")).toEqual([row?.state]);
+        expect(told.at(-1)).toBe(row?.state);
+        const cost = BigInt(row?.cost ?? -1);
+        expect(await tasks.balance(account)).toEqual({ available: 1_000n - cost, held: 0n });
+        await tasks.expectClean();
+      } finally {
+        await tasks.stopAll();
+        await tasks.close();
+      }
+    },
+  );
 });
 
 /** Runs a worker until it dies. Returns the signal that it died of. */

@@ -131,7 +131,7 @@ describe("a poll", () => {
     expect([status, json["error"]]).toEqual([400, expect.objectContaining({ param, message })]);
   });
 
-  it.each(["-1", "61", "x", "1.5"])("refuses wait=%s", async (wait) => {
+  it.each(["-1", "61", "x", "1.5"])("a poll refuses wait=%s", async (wait) => {
     const taskId = await tasks.submit(customer);
     const { status, json } = await tasks.send(customer, `${pathOf(taskId)}?wait=${wait}`);
     expect([status, (json["error"] as { message: string }).message]).toEqual([
@@ -254,7 +254,7 @@ describe("a list", () => {
     expect(foreign.status).toBe(404);
   });
 
-  it("and a poll of any account are open to operators, who also find a task by its request id", async () => {
+  it("operators list and poll the tasks of any account, and find a task by its request id", async () => {
     const lister = await tasks.customer();
     const taskId = await tasks.submit(lister, { requestContext: { requestId: "trace-1" } });
     await tasks.run(taskId);

@@ -29,7 +29,7 @@ function live(happening: readonly TaskEvent[]): TaskState[] {
 }
 
 describe("R-TSK-1: the states of a task", () => {
-  it("allow every transition of the table, and no other", () => {
+  it("the table of states allows each of its transitions, and no other", () => {
     const rows = taskStates.map((state) => [
       state,
       Object.fromEntries(
@@ -64,7 +64,7 @@ describe("R-TSK-1: the states of a task", () => {
     });
   });
 
-  it("never leaves an end", () => {
+  it("a task never leaves a final state", () => {
     fc.assert(
       fc.property(anyEvents, (happening) => {
         const ends = live(happening).filter(isEnded);

@@ -22,25 +22,28 @@ afterAll(async () => {
 const points = ["submit.sent", "submit.held", "submit.committed"] as const;
 
 describe("R-TSK-3, R-MON-2: a process that is killed in a submit", () => {
-  test.each(points)("at %s: a repetition finds or creates the one task", async (point) => {
-    const accountId = await tasks.account(500n);
-    const callbackId = `order-${point}`;
-    expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
-    // What it had begun ends with its connection; a repetition waits for that.
-    const { task, replayed } = await gateway.submit(accountId, callbackId);
-    if (point === "submit.committed") expect(replayed).toBe(true);
-    const { rows } = await tasks.pool.query<{ id: string }>(
-      "select id from task where account_id = $1",
-      [accountId],
-    );
-    expect(rows).toEqual([{ id: task.id }]);
-    expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 100n });
-    tasks.work(one({ v: vendor() }));
-    expect(await tasks.ended([task.id])).toMatchObject([{ state: "completed", cost: "100" }]);
-    await tasks.stopAll();
-    expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 0n });
-    await tasks.expectClean();
-  });
+  test.each(points)(
+    "a process is killed in a submit at %s, and a repetition finds or creates the one task",
+    async (point) => {
+      const accountId = await tasks.account(500n);
+      const callbackId = `order-${point}`;
+      expect(await die(accountId, callbackId, point)).toBe("SIGKILL");
+      // What it had begun ends with its connection; a repetition waits for that.
+      const { task, replayed } = await gateway.submit(accountId, callbackId);
+      if (point === "submit.committed") expect(replayed).toBe(true);
+      const { rows } = await tasks.pool.query<{ id: string }>(
+        "select id from task where account_id = $1",
+        [accountId],
+      );
+      expect(rows).toEqual([{ id: task.id }]);
+      expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 100n });
+      tasks.work(one({ v: vendor() }));
+      expect(await tasks.ended([task.id])).toMatchObject([{ state: "completed", cost: "100" }]);
+      await tasks.stopAll();
+      expect(await tasks.balance(accountId)).toEqual({ available: 400n, held: 0n });
+      await tasks.expectClean();
+    },
+  );
 
   test("concurrent repetitions are one task, and refused ones hold nothing", async () => {
     const accountId = await tasks.account(150n);

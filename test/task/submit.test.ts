@@ -52,7 +52,7 @@ describe("a submit", () => {
   it.each([
     ["acme/film", { videoParams: { prompt: "p", duration: 5 } }],
     ["text", { textParams: { messages: [{ role: "user", content: "hi" }], maxTokens: 5 } }],
-  ])("accepts %s", async (modelKey, params) => {
+  ])("a submit accepts %s", async (modelKey, params) => {
     const { status } = await tasks.send(customer, path, { body: { modelKey, ...params } });
     expect(status).toBe(200);
   });

@@ -59,13 +59,16 @@ describe("a call goes to the address of its style", () => {
       { dialect: gemini, model: "tunedModels/my own?" },
       "/v1beta/tunedModels/my%20own%3F:generateContent",
     ],
-  ] as const)("%s at %j, %j", async (kind, base, call, url) => {
-    const body = [Buffer.from('{"a":'), Buffer.from("1}")];
-    const arrived = await arrivedOf(kind, base, { ...call, body });
-    expect(arrived).toMatchObject({ method: "POST", url, body: '{"a":1}' });
-    expect(arrived?.headers).toMatchObject({ "content-type": "application/json" });
-    expect(arrived?.headers["content-length"]).toBe("7");
-  });
+  ] as const)(
+    "a call to %s at base path %j with %j goes to the address of its style",
+    async (kind, base, call, url) => {
+      const body = [Buffer.from('{"a":'), Buffer.from("1}")];
+      const arrived = await arrivedOf(kind, base, { ...call, body });
+      expect(arrived).toMatchObject({ method: "POST", url, body: '{"a":1}' });
+      expect(arrived?.headers).toMatchObject({ "content-type": "application/json" });
+      expect(arrived?.headers["content-length"]).toBe("7");
+    },
+  );
 
   it("refuses a style that its kind does not speak, and sends nothing", () => {
     const { openai } = vendorKinds;
@@ -81,12 +84,15 @@ describe("the credential goes where the vendor looks for it, and nowhere else", 
     ["openai-compatible", chat, "authorization", "Bearer sk-operators-own"],
     ["anthropic", messages, "x-api-key", "sk-operators-own"],
     ["gemini", gemini, "x-goog-api-key", "sk-operators-own"],
-  ] as const)("%s", async (kind, dialect, name, value) => {
-    const arrived = await arrivedOf(kind, "", { dialect, headers: { [name]: "the caller's" } });
-    expect(arrived?.headers[name]).toBe(value);
-    const rest = Object.entries(arrived?.headers ?? {}).filter(([each]) => each !== name);
-    expect(JSON.stringify([rest, arrived?.url])).not.toContain("sk-operators-own");
-  });
+  ] as const)(
+    "the credential goes where this vendor looks for it, and nowhere else: %s",
+    async (kind, dialect, name, value) => {
+      const arrived = await arrivedOf(kind, "", { dialect, headers: { [name]: "the caller's" } });
+      expect(arrived?.headers[name]).toBe(value);
+      const rest = Object.entries(arrived?.headers ?? {}).filter(([each]) => each !== name);
+      expect(JSON.stringify([rest, arrived?.url])).not.toContain("sk-operators-own");
+    },
+  );
 
   it("sends none where none is configured", async () => {
     const baseUrl = listener.origin;

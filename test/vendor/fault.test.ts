@@ -30,11 +30,11 @@ describe("R-ERR-3 openai: the operator's own trouble shows in the code, whatever
     [400, { type: "invalid_request_error", code: "model_not_found" }, "model"],
     [400, { type: "invalid_request_error", code: "context_length_exceeded" }, undefined],
     [429, { type: "requests", code: "rate_limit_exceeded" }, undefined],
-  ] as const)("%i %j", (status, error, fault) => {
+  ] as const)("an OpenAI error shows the operator's own trouble: %i %j", (status, error, fault) => {
     expect(openaiFault(status, body(error))).toBe(fault);
   });
 
-  it.each(silent)("%j tells nothing", (text) => {
+  it.each(silent)("an OpenAI error with %j is not the operator's trouble", (text) => {
     expect(openaiFault(400, Buffer.from(text))).toBeUndefined();
   });
 });
@@ -62,11 +62,14 @@ describe("R-ERR-3 anthropic: an empty account comes as an invalid request", () =
     [400, invalid, `echoed: ${empty}`, undefined],
     [529, "overloaded_error", "Overloaded", undefined],
     [413, "request_too_large", "Request exceeds the maximum size", undefined],
-  ] as const)("%i %s %j", (status, type, message, fault) => {
-    expect(anthropicFault(status, body(type, message))).toBe(fault);
-  });
+  ] as const)(
+    "an Anthropic error shows the operator's own trouble: %i %s %j",
+    (status, type, message, fault) => {
+      expect(anthropicFault(status, body(type, message))).toBe(fault);
+    },
+  );
 
-  it.each(silent)("%j tells nothing", (text) => {
+  it.each(silent)("an Anthropic error with %j is not the operator's trouble", (text) => {
     expect(anthropicFault(400, Buffer.from(text))).toBeUndefined();
   });
 });
@@ -98,13 +101,18 @@ describe("R-ERR-3 gemini: a wrong key comes as an invalid argument", () => {
     ["INVALID_ARGUMENT", "Please use a valid role: user, model.", [], undefined],
     ["INVALID_ARGUMENT", "m", ["no object", null, { reason: 4 }], undefined],
     ["UNAVAILABLE", "The model is overloaded.", [], undefined],
-  ] as const)("%s %j", (status, message, details, fault) => {
-    const one = body(status, message, [...details]);
-    expect(geminiFault(400, one)).toBe(fault);
-    expect(geminiFault(400, Buffer.concat([Buffer.from("["), one, Buffer.from("]")]))).toBe(fault);
-  });
+  ] as const)(
+    "a Gemini error shows the operator's own trouble: %s %j",
+    (status, message, details, fault) => {
+      const one = body(status, message, [...details]);
+      expect(geminiFault(400, one)).toBe(fault);
+      expect(geminiFault(400, Buffer.concat([Buffer.from("["), one, Buffer.from("]")]))).toBe(
+        fault,
+      );
+    },
+  );
 
-  it.each(silent)("%j tells nothing", (text) => {
+  it.each(silent)("a Gemini error with %j is not the operator's trouble", (text) => {
     expect(geminiFault(400, Buffer.from(text))).toBeUndefined();
     expect(geminiRetryAfter(Buffer.from(text))).toBeUndefined();
   });

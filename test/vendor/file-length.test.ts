@@ -78,7 +78,7 @@ it.each([
     undefined,
   ],
   ["nothing", Buffer.alloc(0), undefined],
-])("a film with %s", async (_, bytes, seconds) => {
+])("the length of a video with %s is read", async (_, bytes, seconds) => {
   expect(await secondsOf(bytes)).toBe(seconds);
 });
 

@@ -38,9 +38,14 @@ describe("what is held", () => {
     expect(held(generate, { generation_config: snaked })).toEqual(most);
   });
 
-  it.each([0, "0", null])("candidateCount %j is one", (candidateCount) => {
-    expect(held(generate, { generationConfig: { candidateCount } })).toMatchObject({ choices: 1 });
-  });
+  it.each([0, "0", null])(
+    "a call with candidateCount %j is held as one reply",
+    (candidateCount) => {
+      expect(held(generate, { generationConfig: { candidateCount } })).toMatchObject({
+        choices: 1,
+      });
+    },
+  );
 
   it.each([2, "2"])("sampleCount %j is two films", (sampleCount) => {
     const asked = { instances: [{}], parameters: { sampleCount, durationSeconds: "6" } };

@@ -137,7 +137,7 @@ describe.each([
     expect(textsOf(await ask(asked, stream))).toBe("1");
   });
 
-  it("refuses and stops short", async () => {
+  it("a strict Gemini that refuses or stops short says so in its reply", async () => {
     const refused = await ask(generation([user(text("refuse"))]), stream);
     expect(refused.stopReason).toBe(StopReason.CONTENT_FILTER);
     const long = await ask(generation([user(text("long"))]), stream);
@@ -154,7 +154,7 @@ describe.each([
     await stranger.close();
   });
 
-  it("is busy", async () => {
+  it("a strict Gemini that is busy is read as busy, not as the operator's trouble", async () => {
     const reply = await send(generation([user(text("status 429"))]), stream);
     expect(reply.status).toBe(429);
     const body = await reply.body.whole(10_000);
@@ -164,12 +164,12 @@ describe.each([
 });
 
 describe("R-ERR-6 a stream that fails", () => {
-  it("by an error event, ends with it", async () => {
+  it("a stream that fails by an error event ends with it", async () => {
     const asked = generation([user(text("error midstream"))]);
     await expect(ask(asked, true)).rejects.toThrow("The server had an error");
   });
 
-  it("by a cut, has no end", async () => {
+  it("a stream that fails by a cut has no end", async () => {
     await expect(ask(generation([user(text("cut"))]), true)).rejects.toThrow();
   });
 });

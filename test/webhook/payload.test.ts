@@ -54,7 +54,7 @@ function unsafe(value: unknown, depth = 1): string[] {
 }
 
 describe("R-HOOK-1: signature-safe JSON", () => {
-  it("of any payload survives parsing and writing, and obeys every rule", () => {
+  it("signature-safe JSON of any payload survives parsing and writing, and obeys every rule", () => {
     fc.assert(
       fc.property(sized, (payload) => {
         const frozen = freezePayload(payload);
@@ -141,11 +141,14 @@ describe("R-HOOK-1: signature-safe JSON", () => {
 });
 
 describe("golden vectors", () => {
-  it.each(goldenVectors)("$name", ({ payload, body, isAltered }) => {
-    const frozen = freezePayload(payload);
-    expect(frozen.bytes.toString()).toBe(body);
-    expect(frozen.isResultAltered).toBe(isAltered);
-  });
+  it.each(goldenVectors)(
+    "the golden vector is written byte for byte: $name",
+    ({ payload, body, isAltered }) => {
+      const frozen = freezePayload(payload);
+      expect(frozen.bytes.toString()).toBe(body);
+      expect(frozen.isResultAltered).toBe(isAltered);
+    },
+  );
 
   const installed = languages.filter(({ name }) => /^(Node|Python)/.test(name)).filter(isInstalled);
   it.each(installed)("R-HOOK-1: verify in $name after parsing and writing", async (language) => {

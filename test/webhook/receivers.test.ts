@@ -171,7 +171,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
 });
 
 describe("R-HOOK-4: receivers that hang delay nobody else", () => {
-  it("with 60 receivers that never answer and 100 slots, every other receiver gets all of its events", async () => {
+  it("60 receivers that never answer delay nobody else: with 100 slots every other receiver gets all of its events", async () => {
     const hungOf = (index: number): string => `https://hung${index}.example/`;
     const healthyOf = (index: number): string => `https://healthy${index}.example/`;
     const fake = webhooks.fake((target) => (target.startsWith("https://hung") ? undefined : 204));

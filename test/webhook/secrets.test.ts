@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => webhooks.close());
 
 describe("secrets", () => {
-  it("R-HOOK-6: of an account are generated at the first read, exactly once", async () => {
+  it("R-HOOK-6: the secrets of an account are generated at the first read, exactly once", async () => {
     const id = otherAccount;
     const all = await Promise.all(
       Array.from({ length: 20 }, () => rpc.getSecret({ accountId: id })),
@@ -46,7 +46,7 @@ describe("secrets", () => {
     expect((await rpc.getSecret({ accountId })).secret).toEqual(secret);
   });
 
-  it("R-HOOK-9: after a rotation the old one signs until the new one is promoted, or a day has passed", async () => {
+  it("R-HOOK-9: after a rotation the old secret signs until the new one is promoted, or a day has passed", async () => {
     const before = (await rpc.getSecret({ accountId })).secret;
     const rotated = (await rpc.rotateSecret({ accountId })).secret;
     expect(rotated).toMatchObject({ current: before?.current, isPromoted: false });

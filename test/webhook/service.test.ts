@@ -129,7 +129,7 @@ describe("deliveries", () => {
     await webhooks.stopAll();
   });
 
-  it("of 30 days ago are deleted, with their attempts; newer ones stay", async () => {
+  it("deliveries of 30 days ago are deleted, with their attempts; newer ones stay", async () => {
     const jobs = createWebhookJobs({ pool: webhooks.pool });
     const [old, young] = [
       await webhooks.enqueue({ url, accountId }),

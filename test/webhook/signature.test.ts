@@ -49,7 +49,7 @@ describe("webhook signatures", () => {
     expect(() => new Webhook(secret).verify(body.toString(), other)).toThrow("matching");
   });
 
-  it("R-HOOK-9: during a rotation both secrets verify", () => {
+  it("R-HOOK-9: webhooks verify with both secrets during a rotation", () => {
     const [current, other] = [newSecret(), newSecret()];
     const headers = signatureHeaders({ eventId, body, time: new Date() }, { current, other });
     for (const secret of [current, other]) new Webhook(secret).verify(body.toString(), headers);

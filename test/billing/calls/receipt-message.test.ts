@@ -115,7 +115,7 @@ describe("a receipt", () => {
     });
   });
 
-  test("of a call that was not charged has no lines, whatever it used", () => {
+  test("the receipt of a call that was not charged has no lines, whatever the call used", () => {
     const price = parsePrice({ input: "1000000000", request: "5" });
     const none = {
       charged: false,

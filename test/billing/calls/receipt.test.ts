@@ -124,7 +124,7 @@ describe("GetCall", () => {
     });
   });
 
-  test("of a call whose process was declared dead shows the charge of its recovery, and the correction", async () => {
+  test("the receipt of a call whose process was declared dead shows the charge of its recovery, and the correction", async () => {
     const accountId = await billing.account(1_000n);
     const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 100n }] });
@@ -169,7 +169,7 @@ describe("GetCall", () => {
     });
   });
 
-  test("of a refused or failed call shows that it was not charged", async () => {
+  test("the receipt of a refused or failed call shows that it was not charged", async () => {
     const accountId = await billing.account(50n);
     const callId = newId();
     await billing.apply({ accountId, holds: [{ id: callId, amountNanos: 20n }] });

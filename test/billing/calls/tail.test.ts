@@ -48,7 +48,7 @@ describe("an export", () => {
     ]);
   });
 
-  test("of no call is the header line alone", async () => {
+  test("an export of no calls is the header line alone", async () => {
     const accountId = await billing.account();
     expect(await written(accountId, ExportFormat.UNSPECIFIED)).toMatch(/^startedAt[^\n]*\n$/);
     expect(await written(accountId, ExportFormat.JSON)).toBe("");
@@ -93,7 +93,7 @@ describe("a live view", () => {
     await view.close();
   });
 
-  test("of an operator shows the calls of all accounts", async () => {
+  test("an operator's live view shows the calls of all accounts", async () => {
     const [a, b] = [await billing.account(10_000n), await billing.account(10_000n)];
     const view = await open({});
     const ids = [

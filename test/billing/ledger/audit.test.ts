@@ -82,7 +82,7 @@ describe("R-MON-6: the audit", () => {
     ["I11", "insert into hold_step (hold_id, n, amount) select id, 1, 61 from hold where id = $1"],
   ];
 
-  test.each(tampered)("names %s after: %s", async (rule, sql) => {
+  test.each(tampered)("the audit names %s after this tampering: %s", async (rule, sql) => {
     const account = await billing.account(100n);
     const id = newId();
     await billing.apply({ accountId: account, holds: [{ id, amountNanos: 60n }] });

@@ -49,7 +49,7 @@ describe("a budget", () => {
     expect(await figures()).toEqual([{ period: MONTH, spent: 0n, held: 100n }]);
   });
 
-  it("of a key binds that key only, and the account's binds all keys together", async () => {
+  it("a key's budget binds that key only, and the account's binds all keys together", async () => {
     const [a, b] = [newId(), newId()];
     await setBudgets([[DAY, 50]], a);
     await setBudgets([[WEEK, 80]]);
@@ -209,7 +209,7 @@ describe("at the end of a period", () => {
       "Africa/Cairo",
       ["2026-04-23T22:00", "2026-04-24T21:00"],
     ],
-  ])("%s is its period (%s)", async (_, now, period, zone, expected) => {
+  ])("the budget period is %s (%s)", async (_, now, period, zone, expected) => {
     const { rows } = await billing.pool.query<{ start_time: Date; end_time: Date }>(
       "select * from ledger_budget_period($1, $2::smallint, $3)",
       [now, period, zone],

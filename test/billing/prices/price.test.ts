@@ -72,7 +72,7 @@ describe("R-MON-1: the cost of a call", () => {
     expect(holdAmount({ price: dear, inputTokens: 10 })).toBe(10n * 2_000n);
   });
 
-  test("rounds once, down", () => {
+  test("R-MON-1: the cost of a call is rounded once, down", () => {
     // 3 × 0.0025 USD per 1 M = 7.5 nano-USD; each alone would be 2.5.
     const tiny = price({ input: "0.0025", output: "0.0025" });
     expect(callCost(tiny, usage({ inputTokens: 2, outputTokens: 1 }))).toBe(7n);

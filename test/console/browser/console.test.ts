@@ -167,7 +167,7 @@ describe.runIf(browser !== undefined)("the console", () => {
     await button("Promote new secret…").waitFor();
   });
 
-  test("over plain HTTP, without a clipboard, the key is selected text and nothing claims otherwise", async () => {
+  test("over plain HTTP, without a clipboard, the console selects the new key and does not claim to have copied it", async () => {
     await rig.keep(page);
     const plain = await rig.open({ hasClipboard: false });
     await plain.addInitScript("document.execCommand = () => false");

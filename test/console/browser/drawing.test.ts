@@ -77,7 +77,7 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     return moved;
   }
 
-  test("the button that copies stands beside the code", async () => {
+  test("the button that copies stands beside the code of the console", async () => {
     await page.setViewportSize({ width: 360, height: 900 });
     await page.goto(`${rig.url}/console/webhooks`);
     await ready(page);

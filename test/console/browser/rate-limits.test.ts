@@ -28,7 +28,7 @@ describe.runIf(browser !== undefined)("rate limits", () => {
   });
 
   test.for([{ language: "en" }, { language: "zh" }] as const)(
-    "of a new key are checked, stored and shown: $language",
+    "rate limits of a new key are checked, stored and shown: $language",
     { timeout: 60_000 },
     async ({ language }) => {
       const view = await rig.open({ theme: "light", language });

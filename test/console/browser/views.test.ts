@@ -134,7 +134,7 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await rows().first().waitFor();
   });
 
-  test("usage: any zone and any days, in the address", async () => {
+  test("the usage page keeps any zone and any days in its address", async () => {
     await page.goto(`${rig.url}/console/usage`);
     await ready(page);
     expect(await select("Time zone").inputValue()).toBe("");

@@ -16,7 +16,7 @@ const parts = (message: unknown) => turns([message])[0]?.parts.map(({ kind }) =>
 const extras = (given: readonly { name: string }[]) => given.map(({ name }) => name);
 
 describe("R-TXT-2: messages are read in full", () => {
-  it("with the word that was used for the system's role", () => {
+  it("a message is read with the word that was used for the system's role", () => {
     const [a, b] = turns([
       { role: "developer", content: "x", name: "n" },
       { role: "system", content: [{ type: "text", text: "y" }] },
@@ -54,7 +54,7 @@ describe("R-TXT-2: messages are read in full", () => {
     ]);
   });
 
-  it("with calls of both kinds, and results of tools in the user's turns", () => {
+  it("messages are read with calls of both kinds, and results of tools in the user's turns", () => {
     const given = turns([
       {
         role: "assistant",
@@ -105,7 +105,7 @@ describe("R-TXT-2: messages are read in full", () => {
 });
 
 describe("R-TXT-2: parameters are read in full", () => {
-  it("each into its field", () => {
+  it("each parameter is read into its field", () => {
     const generation = decode({
       model: "m",
       messages,
@@ -210,7 +210,7 @@ describe("R-ERR-7: what cannot be served is refused by its name", () => {
     ["tools[0].function", { tools: [{ type: "function" }] }],
     ["response_format.type", { response_format: { type: "xml" } }],
     ["response_format.json_schema", { response_format: { type: "json_schema" } }],
-  ])("%s", (param, members) => {
+  ])("a request with %s, which cannot be served, is refused by that name", (param, members) => {
     expect(refusal(() => decode({ model: "m", messages, ...members })).param).toBe(param);
   });
 });

@@ -36,7 +36,7 @@ const begun = (id: string, name: string) => ({
 const more = (text: string) => ({ function: { arguments: text } });
 
 describe("R-TXT-1: a vendor's stream is read", () => {
-  it("with calls that are under way at once", () => {
+  it("a vendor's stream is read with calls that are under way at once", () => {
     const events = decodeStream([
       deltaChunk({ role: "assistant", content: "" }),
       deltaChunk({ content: "hi" }),
@@ -64,7 +64,7 @@ describe("R-TXT-1: a vendor's stream is read", () => {
     ]);
   });
 
-  it("with calls that share an index or have none, and lack ids", () => {
+  it("a vendor's stream is read with calls that share an index or have none, and lack ids", () => {
     const whole = (id: string, name: string) => ({ id, function: { name, arguments: "{}" } });
     const events = decodeStream([
       deltaChunk({ tool_calls: [{ index: 0, ...whole("a", "f") }] }),
@@ -85,7 +85,7 @@ describe("R-TXT-1: a vendor's stream is read", () => {
     });
   });
 
-  it("R-TXT-3: with reasoning under either name, sealed as the style's own", () => {
+  it("R-TXT-3: a vendor's stream is read with reasoning under either name, sealed as the style's own", () => {
     const events = decodeStream([
       deltaChunk({ reasoning: "h", reasoning_content: null }),
       deltaChunk({ reasoning: "m" }),
@@ -105,7 +105,7 @@ describe("R-TXT-1: a vendor's stream is read", () => {
     ]);
   });
 
-  it("with chunks before the first that say nothing, and further choices", () => {
+  it("a vendor's stream is read past chunks before the first that say nothing, and further choices", () => {
     const events = decodeStream([
       { id: "", choices: [], prompt_filter_results: [] },
       deltaChunk({ content: "a" }),
@@ -136,14 +136,14 @@ describe("R-TXT-1: a vendor's stream is read", () => {
         "[DONE]",
       ],
     ],
-  ])("with usage %s", (_, chunks) => {
+  ])("a vendor's stream is read with usage %s", (_, chunks) => {
     const ends = decodeStream(chunks).flatMap(({ kind }) =>
       kind.case === "end" ? [kind.value.usage] : [],
     );
     expect(ends).toMatchObject([{ inputTokens: 3, outputTokens: 4 }]);
   });
 
-  it("R-ERR-6: and has no end where it was cut", () => {
+  it("R-ERR-6: a vendor's stream that was cut has no end", () => {
     const decoder = chatCompletions.decodeStream();
     decoder.push([Buffer.from(eventStream([deltaChunk({ content: "a" })]))]);
     expect(decoder.end()).toEqual([]);
@@ -152,7 +152,7 @@ describe("R-TXT-1: a vendor's stream is read", () => {
     expect(half.end()).toEqual([]);
   });
 
-  it("and is complete where only its last empty line is missing", () => {
+  it("a vendor's stream is complete where only its last empty line is missing", () => {
     const decoder = chatCompletions.decodeStream();
     decoder.push([Buffer.from(eventStream([deltaChunk({ content: "a" }, "stop")]).trimEnd())]);
     expect(brief(decoder.end()).at(-1)).toEqual(["done", StopReason.END]);
@@ -172,17 +172,20 @@ describe("R-TXT-1: a vendor's stream is read", () => {
     ["a number", { error: { message: "m", code: 503 } }, ErrorCode.UPSTREAM_OVERLOADED],
     ["anything", { error: { message: "m" } }, ErrorCode.UPSTREAM_ERROR],
     ["a reason", deltaChunk({}, "error"), ErrorCode.UPSTREAM_ERROR],
-  ])("R-ERR-6: and ends in an error at %s, after which nothing comes", (_, failure, code) => {
-    const events = decodeStream([
-      deltaChunk({ content: "a" }),
-      failure,
-      deltaChunk({}, "stop"),
-      "[DONE]",
-    ]);
-    expect(events.at(-1)?.kind).toMatchObject({ case: "error", value: { code } });
-  });
+  ])(
+    "R-ERR-6: a vendor's stream ends in an error at %s, after which nothing comes",
+    (_, failure, code) => {
+      const events = decodeStream([
+        deltaChunk({ content: "a" }),
+        failure,
+        deltaChunk({}, "stop"),
+        "[DONE]",
+      ]);
+      expect(events.at(-1)?.kind).toMatchObject({ case: "error", value: { code } });
+    },
+  );
 
-  it("and is none where an event is no JSON", () => {
+  it("a vendor's stream is unreadable where an event is no JSON", () => {
     const decoder = chatCompletions.decodeStream();
     expect(() => decoder.push([Buffer.from("data: <html>\n\n")])).toThrow(UnreadableReplyError);
   });

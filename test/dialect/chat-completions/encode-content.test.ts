@@ -15,7 +15,7 @@ import {
 } from "./turns.ts";
 
 describe("R-TXT-1: turns of other styles become messages that every vendor takes", () => {
-  it("with plain strings, and system in place of developer", () => {
+  it("turns of other styles become plain strings, and system messages in place of developer ones", () => {
     expect(
       messagesOf(
         { role: Role.SYSTEM, roleWord: "developer", parts: [text("a"), text("b")] },
@@ -29,7 +29,7 @@ describe("R-TXT-1: turns of other styles become messages that every vendor takes
     ]);
   });
 
-  it("with results directly behind their calls, before the user's text and late system text", () => {
+  it("results stand directly behind their calls, before the user's text and late system text", () => {
     expect(
       messagesOf(
         model(text("t"), call("1"), call("2", "g", '{"a":1}')),
@@ -52,13 +52,13 @@ describe("R-TXT-1: turns of other styles become messages that every vendor takes
     ]);
   });
 
-  it("with the calls of several items in one message", () => {
+  it("the calls of several items become one message", () => {
     expect(messagesOf(model(text("t")), model(call("1")), model(call("2")))).toMatchObject([
       { role: "assistant", content: "t", tool_calls: [{ id: "1" }, { id: "2" }] },
     ]);
   });
 
-  it("with pictures of results in a user message behind all results", () => {
+  it("pictures of results become a user message behind all results", () => {
     expect(
       messagesOf(
         model(call("1"), call("2")),
@@ -78,7 +78,7 @@ describe("R-TXT-1: turns of other styles become messages that every vendor takes
     ]);
   });
 
-  it("with ids that are too long made shorter, alike for call and result", () => {
+  it("ids that are too long are made shorter, alike for call and result", () => {
     const id = "x".repeat(60);
     const [said, answered] = messagesOf(model(call(id)), user(result(id, [])));
     expect(said.tool_calls[0].id).toMatch(/^call_[0-9a-f]{32}$/);
@@ -95,7 +95,7 @@ describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => 
     kind: { case: "reasoning", value: { text: "hm", seal: { dialect, signature } } },
   });
 
-  it("under the name that it came by", () => {
+  it("reasoning goes back under the name that it came by", () => {
     expect(
       messagesOf(model(reasoning(Dialect.CHAT_COMPLETIONS, "reasoning"), call("1")))[0],
     ).toMatchObject({
@@ -104,7 +104,7 @@ describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => 
     });
   });
 
-  it("in the message that it led to, though it came in an item of its own", () => {
+  it("reasoning goes back in the message that it led to, though it came in an item of its own", () => {
     const thought = model(reasoning(Dialect.CHAT_COMPLETIONS, "reasoning_content"));
     expect(messagesOf(user(text("q")), thought, model(text("a")), model(text("b")))).toEqual([
       { role: "user", content: "q" },
@@ -116,12 +116,12 @@ describe("R-TXT-3: reasoning goes back to vendors of its own style only", () => 
     expect(dropped).toEqual(["turns.reasoning"]);
   });
 
-  it("and under no other name, whatever the client says", () => {
+  it("reasoning goes back under no other name, whatever the client says", () => {
     const [said] = messagesOf(model(reasoning(Dialect.CHAT_COMPLETIONS, "role"), text("x")));
     expect(said).toEqual({ role: "assistant", content: "x", reasoning_content: "hm" });
   });
 
-  it("and is left out and named where another style sealed it", () => {
+  it("reasoning that another style sealed is left out and named", () => {
     const turns = [
       model(reasoning(Dialect.MESSAGES, "sig"), text("x")),
       model(reasoning(Dialect.GEMINI, "s")),

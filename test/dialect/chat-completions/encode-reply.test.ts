@@ -25,7 +25,7 @@ function encode(init: MessageInitShape<typeof ReplySchema>) {
 }
 
 describe("R-TXT-1: a vendor's reply is read in full", () => {
-  it("with reasoning, text and its sources, refusal and calls", () => {
+  it("a vendor's reply is read with reasoning, text and its sources, refusal and calls", () => {
     const annotation = {
       type: "url_citation",
       url_citation: { url: "https://x.test", title: "X", start_index: 0, end_index: 2 },
@@ -79,11 +79,14 @@ describe("R-TXT-1: a vendor's reply is read in full", () => {
     ["function_call", { function_call: { name: "f", arguments: "" } }, StopReason.TOOL_CALLS],
     ["stop", { content: "x" }, StopReason.STOP_SEQUENCE, { stop_reason: "###" }],
     ["something new", { content: "x" }, StopReason.UNSPECIFIED],
-  ])("and %s as the reason for its end", (word, message, reason, others) => {
-    expect(decodeWith(message, word, others).stopReason).toBe(reason);
-  });
+  ])(
+    "a vendor's reply is read with %s as the reason for its end",
+    (word, message, reason, others) => {
+      expect(decodeWith(message, word, others).stopReason).toBe(reason);
+    },
+  );
 
-  it("also where the content is a list with thinking in it", () => {
+  it("a vendor's reply is read where the content is a list with thinking in it", () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
       { type: "text", text: "hi" },
@@ -100,7 +103,7 @@ describe("R-TXT-1: a vendor's reply is read in full", () => {
     ["an error", { error: { message: "x" }, choices: [{ message: { content: "" } }] }],
     ["a choice that failed", { choices: [{ message: {}, finish_reason: "error" }] }],
     ["a list", []],
-  ])("and is none with %s", (_, body) => {
+  ])("a vendor's reply with %s is unreadable", (_, body) => {
     expect(() => chatCompletions.decodeReply(bytes(body))).toThrow(UnreadableReplyError);
   });
 });
@@ -121,11 +124,11 @@ describe("R-ERR-4: a vendor's refusal is read", () => {
     ],
     ["a proxy's", { detail: "m" }, { message: "m", code: "" }],
     ["none", { hello: 1 }, undefined],
-  ])("%s", (_, body, expected) => {
+  ])("a vendor's refusal is read in this form: %s", (_, body, expected) => {
     expect(chatCompletions.decodeError(bytes(body))).toEqual(expected);
   });
 
-  it("and is none where it is no JSON", () => {
+  it("a vendor's refusal that is no JSON is not read as a refusal", () => {
     expect(chatCompletions.decodeError(Buffer.from("<html>"))).toBeUndefined();
   });
 });
@@ -190,7 +193,7 @@ describe("R-TXT-2: a reply for a client", () => {
     expect(dropped).toEqual(["citations"]);
   });
 
-  it("names what it loses", () => {
+  it("a reply for a client names what it loses", () => {
     const { body, dropped } = encode({
       parts: [
         {

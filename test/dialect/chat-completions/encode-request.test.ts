@@ -95,7 +95,7 @@ describe("R-TXT-2: parameters", () => {
     ["an effort", { effort: "low" }, "low"],
     ["disabled", { mode: ReasoningMode.DISABLED }, undefined],
     ["nothing", {}, undefined],
-  ])("reasoning: %s", (_, reasoning, effort) => {
+  ])("reasoning of %s is asked for by effort", (_, reasoning, effort) => {
     const { body, dropped } = write({ reasoning });
     expect(body.reasoning_effort).toBe(effort);
     const isLost = reasoning.mode === ReasoningMode.DISABLED;
@@ -188,9 +188,12 @@ describe("R-TXT-2: what would change the request is refused by its name", () => 
       /the model sent/,
     ],
     ["a picture in system text", { conversation: { turns: [system(picture)] } }, /text only/],
-  ])("%s", (_, init, message) => {
-    expect(refusal(() => write(init)).message).toMatch(message);
-  });
+  ])(
+    "a request with %s, which would change if it was left out, is refused by name",
+    (_, init, message) => {
+      expect(refusal(() => write(init)).message).toMatch(message);
+    },
+  );
 });
 
 describe("R-TXT-1: documents", () => {

@@ -40,7 +40,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
       JSON.stringify({ ...before, model: "public", messages, ...after }, null, indent),
     );
 
-  it("but for the model name", () => {
+  it("a body in the vendor's own dialect passes byte for byte but for the model name", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
         // Members that the gateway reads, in any case, have tests of their own.
@@ -60,7 +60,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
     expect(sentBody(read(body), "v")).toBe(body.replace('"m"', '"v"'));
   });
 
-  it("also where it is large, and then without a copy of what stays", () => {
+  it("a large body passes without a copy of what stays", () => {
     const picture = "A".repeat(1_000_000);
     const body = `{"model":"public","messages":[{"role":"user","content":"${picture}"}],"stream":true}`;
     const request = read(body);
@@ -119,7 +119,7 @@ describe("R-TXT-5: the platform's names", () => {
     });
   });
 
-  it("stream where the route always streams", () => {
+  it("the platform's route always asks the vendor for a stream where it always streams", () => {
     for (const stream of [undefined, false, null, true]) {
       const body = { modelKey: "m", prompt: "x", ...(stream === undefined ? {} : { stream }) };
       expect(sent(body, { alwaysStream: true })).toMatchObject({
@@ -129,7 +129,7 @@ describe("R-TXT-5: the platform's names", () => {
     }
   });
 
-  it("are unknown members elsewhere", () => {
+  it("the platform's names are unknown members in other styles", () => {
     expect(refusal({ modelKey: "m", messages }).param).toBe("model");
     expect(JSON.parse(sentBody(read({ model: "m", messages, prompt: 1 }), "m")).prompt).toBe(1);
   });
@@ -159,7 +159,7 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     ["MAX_TOKENS", { model: "m", messages, max_tokens: 1, MAX_TOKENS: 100_000 }],
     ["N", { model: "m", messages, N: 100 }],
     ["me\u017f\u017fages", { model: "m", messages, "me\u017f\u017fages": [] }],
-  ])("%s in %j", (param, body) => {
+  ])("a bad body is refused by the name %s: %j", (param, body) => {
     expect(refusal(body)).toMatchObject({ param, meaning: { status: 400 } });
   });
 
@@ -168,7 +168,7 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     expect(read({ model: "m", messages, ...limits }).maxOutputTokens).toBe(100_000);
   });
 
-  it("without reading numbers that it does not need", () => {
+  it("a body is read without reading numbers that are not needed", () => {
     expect(
       read('{"model":"m","messages":[],"max_tokens":null,"seed":-1e999}').maxOutputTokens,
     ).toBeUndefined();

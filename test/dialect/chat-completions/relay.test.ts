@@ -57,7 +57,7 @@ const anyChunk = fc
   }));
 
 describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", () => {
-  it("however it is cut, and whatever it holds, when nothing is to be touched", () => {
+  it("a stream in the vendor's own dialect passes byte for byte, however it is cut and whatever it holds", () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -81,7 +81,7 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
     );
   });
 
-  it("but for the model name and the usage that only the gateway asked for", () => {
+  it("a stream in the vendor's own dialect passes unchanged but for the model name and the usage that only the gateway asked for", () => {
     fc.assert(
       fc.property(
         fc.array(anyChunk, { maxLength: 6 }),

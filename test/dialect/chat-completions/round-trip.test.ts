@@ -33,7 +33,7 @@ function settled(generation: Generation): Generation {
 }
 
 describe("R-TXT-2: a request keeps everything", () => {
-  it("on its way through the contract back into its own style", () => {
+  it("a request keeps everything on its way through the contract back into its own style", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
         const read = decode(body);
@@ -45,7 +45,7 @@ describe("R-TXT-2: a request keeps everything", () => {
     );
   });
 
-  it("but for what came from elsewhere and has no place, which is named or refused", () => {
+  it("a request keeps everything but what came from elsewhere and has no place, which is named or refused", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
         const read = decode(body);
@@ -67,7 +67,7 @@ describe("R-TXT-1: a stream keeps everything", () => {
   const text = (events: readonly GenerateEvent[]) =>
     events.map(({ kind }) => (kind.case === "start" ? { ...kind.value, model: "" } : kind));
 
-  it("on its way from the contract to the wire and back", () => {
+  it("a stream keeps everything on its way from the contract to the wire and back", () => {
     fc.assert(
       fc.property(anyReply, (events) => {
         const encoder = chatCompletions.encodeStream(replyOptions());
@@ -80,7 +80,7 @@ describe("R-TXT-1: a stream keeps everything", () => {
     );
   });
 
-  it("however the bytes are cut", () => {
+  it("a stream keeps everything however its bytes are cut", () => {
     fc.assert(
       fc.property(anyReply, fc.array(fc.nat(400), { maxLength: 30 }), (events, cuts) => {
         const encoder = chatCompletions.encodeStream(replyOptions());

@@ -74,7 +74,7 @@ const messages = [{ role: "user" as const, content: "hi" }];
 describe("R-TXT-1: the SDKs read what is written", () => {
   const client = () => new OpenAI({ baseURL, apiKey: "x", maxRetries: 0 });
 
-  it("openai 7, by its strict helper for streams", async () => {
+  it("openai 7 reads a stream by its strict helper", async () => {
     answerStream(spoken);
     const stream = client().chat.completions.stream({
       model: "public",
@@ -111,7 +111,7 @@ describe("R-TXT-1: the SDKs read what is written", () => {
     await expect(read()).rejects.toMatchObject({ code: "upstream_error" });
   });
 
-  it("openai 7, a whole reply", async () => {
+  it("openai 7 reads a whole reply", async () => {
     const reply = create(ReplySchema, {
       parts: [{ kind: { case: "text", value: { text: "hi" } } }],
       stopReason: StopReason.LENGTH,
@@ -128,7 +128,7 @@ describe("R-TXT-1: the SDKs read what is written", () => {
     });
   });
 
-  it("@ai-sdk/openai-compatible, with the reasoning", async () => {
+  it("@ai-sdk/openai-compatible reads a reply with its reasoning", async () => {
     answerStream(spoken);
     const provider = createOpenAICompatible({
       name: "uas",

@@ -131,7 +131,7 @@ describe("the end", () => {
     ["CONTINUATION", StopReason.PAUSE, ""],
     ["OTHER", StopReason.UNSPECIFIED, ""],
     ["SOMETHING_NEW", StopReason.UNSPECIFIED, ""],
-  ])("%s", (finish, stopReason, stopDetail) => {
+  ])("the finish reason %s of Gemini has its stop reason", (finish, stopReason, stopDetail) => {
     const reply = whole(chunk([{ text: "A" }], { finish }));
     expect(reply).toMatchObject({ stopReason, stopDetail });
   });
@@ -214,11 +214,11 @@ describe("refusals", () => {
     [{ error: "x" }, undefined],
     [[], undefined],
     [null, undefined],
-  ])("%j", (body, expected) => {
+  ])("the refusal %j is read", (body, expected) => {
     expect(gemini.decodeError(bytes(body))).toEqual(expected);
   });
 
-  it("of something else are none of this style", () => {
+  it("errors of another form are not read as refusals of this style", () => {
     expect(gemini.decodeError(Buffer.from("<html>"))).toBeUndefined();
   });
 });

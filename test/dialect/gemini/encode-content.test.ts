@@ -65,7 +65,7 @@ describe("turns", () => {
   it.each([
     ["empty messages", [user(text(""))], "the messages are empty"],
     ["a picture in a system message", [system(media({}))], "may only hold text"],
-  ])("R-TXT-2 refuses %s", (_what, turns, message) => {
+  ])("R-TXT-2: turns with %s are refused", (_what, turns, message) => {
     expect(() => bodyOf(turns)).toThrow(message);
   });
 
@@ -109,7 +109,7 @@ describe("media", () => {
       { fileData: { fileUri: "https://a.example/x" } },
     ],
     [{ type: MediaType.DOCUMENT, source: { case: "text", value: "Plain." } }, { text: "Plain." }],
-  ])("%j", (value, part) => {
+  ])("media goes to Gemini in its form: %j", (value, part) => {
     expect(userParts(media(value))).toEqual([part]);
   });
 
@@ -117,7 +117,7 @@ describe("media", () => {
     [{ type: MediaType.IMAGE, source: { case: "fileId", value: "file-1" } }, "a file id"],
     [{ type: MediaType.IMAGE, source: { case: "base64", value: "xx" } }, "no MIME type"],
     [{ type: MediaType.IMAGE }, "no content"],
-  ])("R-TXT-2 refuses %j", (value, message) => {
+  ])("R-TXT-2: media is refused: %j", (value, message) => {
     expect(() => userParts(media(value))).toThrow(message);
   });
 });
@@ -256,7 +256,7 @@ describe("R-TXT-3 reasoning goes back where it stood", () => {
       [{ kind: { case: "reasoning" as const, value: { summaries: ["A", "B"] } } }, text("So.")],
       [{ text: "A\n\nB", thought: true }, { text: "So." }],
     ],
-  ])("%s", (_where, parts, expected) => {
+  ])("R-TXT-3: a signature goes back %s", (_where, parts, expected) => {
     expect(modelParts(parts)).toEqual(expected);
   });
 

@@ -9,7 +9,7 @@ const droppedOf = (init: GenerationInit, model?: string): readonly string[] =>
   encode({ conversation: { turns }, ...init }, model).dropped;
 
 describe("settings", () => {
-  it("go by Gemini's names", () => {
+  it("settings go by Gemini's names", () => {
     const body = bodyWith({
       maxOutputTokens: 100,
       temperature: 0,
@@ -96,7 +96,7 @@ describe("the form of the reply", () => {
         responseJsonSchema: { type: "object", $ref: "#" },
       },
     ],
-  ])("%j", (responseFormat, config) => {
+  ])("the form of the reply is asked for in Gemini's words: %j", (responseFormat, config) => {
     expect(bodyWith({ responseFormat })["generationConfig"]).toEqual(config);
     expect(droppedOf({ responseFormat })).toEqual([]);
   });
@@ -151,7 +151,7 @@ describe("reasoning", () => {
     ["gemini-2.0-flash", { effort: "high" }, undefined, ["reasoning"]],
     ["gemini-2.0-flash", { effort: "none" }, undefined, []],
     ["tunedModels/mine", { effort: "low" }, { thinkingBudget: 1024 }, []],
-  ] as const)("%s %j", (model, reasoning, thinkingConfig, dropped) => {
+  ] as const)("%s is asked for the reasoning %j", (model, reasoning, thinkingConfig, dropped) => {
     const config = thinkingConfig && { thinkingConfig };
     expect(bodyWith({ reasoning }, model)["generationConfig"]).toEqual(config);
     expect(droppedOf({ reasoning }, model)).toEqual(dropped);
@@ -206,7 +206,7 @@ describe("tools", () => {
     expect(droppedOf({ conversation: { turns, tools } })).toEqual(["tools.format"]);
   });
 
-  it("of Gemini itself go as they are; R-TXT-2 those of others are refused", () => {
+  it("tools of Gemini itself go as they are; R-TXT-2 those of others are refused", () => {
     const own = (dialect: Dialect) => ({
       turns,
       tools: [
@@ -239,7 +239,7 @@ describe("tools", () => {
       { mode: REQUIRED, allowed: [{ name: "b" }, { name: "a" }] },
       { mode: "ANY", allowedFunctionNames: ["b", "a"] },
     ],
-  ])("are chosen among: %j", (choice, functionCallingConfig) => {
+  ])("the choice among tools is written for Gemini: %j", (choice, functionCallingConfig) => {
     expect(choiceOf(choice)["toolConfig"]).toEqual({ functionCallingConfig });
   });
 

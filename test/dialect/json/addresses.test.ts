@@ -41,7 +41,7 @@ const same: readonly string[] = [
 ];
 
 for (const [name, from, to] of rows) {
-  test(`${name} becomes ours`, () => {
+  test(`${name} becomes an address of the gateway`, () => {
     expect(rewriteAddresses(Buffer.from(from), [edit]).toString()).toBe(to);
   });
 }

@@ -11,7 +11,7 @@ test.each([
   ['{"":1,"":2}', ""],
   ['{"__proto__":1,"__proto__":2}', "__proto__"],
   ['{"a\\"":1,"b":"\\\\","a\\"":2}', 'a"'],
-])("finds it in %s", (text, path) => {
+])("a duplicate member is found in %s", (text, path) => {
   expect(findDuplicateMember(Buffer.from(text))?.path).toBe(path);
 });
 
@@ -23,6 +23,6 @@ test.each([
   '{"a":"\\"a\\":1,\\"a\\":2","b":"\\\\"}',
   '{"a":"b","b":"a","c":["a","a"]}',
   '{"a":"{\\"x\\":1,\\"x\\":2}"}',
-])("finds none in %s", (text) => {
+])("no duplicate member is found in %s", (text) => {
   expect(findDuplicateMember(Buffer.from(text))).toBeUndefined();
 });

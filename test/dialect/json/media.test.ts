@@ -94,7 +94,7 @@ describe("finds", () => {
       },
       { kind: "video", bytes: undefined, text: "" },
     ],
-  ])("%s", (_, body, found) => {
+  ])("media is found: %s", (_, body, found) => {
     expect(find(body)).toEqual([found]);
     expect(find({ model: "m", ...(body as object), stream: true })).toEqual([found]);
   });
@@ -134,12 +134,12 @@ describe("takes for text", () => {
       "what stands deeper than parts do",
       JSON.parse(`${'{"content":['.repeat(40)}{"image_url":"${dataUrl}"}${"]}".repeat(40)}`),
     ],
-  ])("%s", (_, body) => {
+  ])("text is not taken for media: %s", (_, body) => {
     expect(find(body)).toEqual([]);
   });
 });
 
-it("leaves a text alone that stands in a list behind a part with a seal", () => {
+it("a text in a list behind a part with a seal is left alone", () => {
   const parts = [[{ type: "reasoning", encrypted_content: base64 }, dataUrl], dataUrl];
   expect(find({ input: [{ content: parts }] })).toEqual([{ ...inBase64, kind: "sealed" }]);
 });

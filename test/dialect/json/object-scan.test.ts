@@ -13,7 +13,7 @@ const texts = fc.oneof(
 const objects = fc.dictionary(names, fc.oneof(fc.jsonValue(), texts, fc.array(fc.jsonValue())));
 
 describe("a scan of an object in bytes", () => {
-  it("finds what JSON.parse finds", () => {
+  it("a scan of an object in bytes finds what JSON.parse finds", () => {
     fc.assert(
       fc.property(objects, fc.constantFrom(0, 1), fc.string(), (object, indent, before) => {
         const text = JSON.stringify(object, null, indent);

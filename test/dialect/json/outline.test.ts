@@ -35,7 +35,7 @@ const sorted = (result: Array<[string, unknown]> | "refused") =>
   result === "refused" ? result : result.toSorted(byKey);
 
 describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
-  it("on valid objects, with the same values at the places it names", () => {
+  it("the scanner accepts valid objects, with the same values at the places it names", () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 5 })),
@@ -49,7 +49,7 @@ describe("R-ERR-7: the scanner accepts exactly what JSON.parse accepts", () => {
     );
   });
 
-  it("on texts with a random edit", () => {
+  it("the scanner agrees with JSON.parse on texts with a random edit", () => {
     const edit = fc.record({
       at: fc.nat(400),
       drop: fc.nat(3),
@@ -181,7 +181,7 @@ describe("R-ERR-7: limits", () => {
     }
   });
 
-  it("decodes escaped names", () => {
+  it("escaped names are decoded", () => {
     expect(scanned(String.raw`{"mod\u0065l":1}`)).toEqual([["model", 1]]);
   });
 });

@@ -67,7 +67,7 @@ describe("R-TXT-3: wrapped reasoning opens into what it was", () => {
     decode({ messages: [...messages, { role: "assistant", content: [block] }] }).conversation
       ?.turns[1]?.parts[0]?.kind.value;
 
-  it("in a thinking block", () => {
+  it("wrapped reasoning in a thinking block opens into what it was", () => {
     const signature = wrapSeal(seal, { itemId: "rs_1", summaries: ["a", "b"] });
     expect(reasoningOf({ type: "thinking", thinking: "a\n\nb", signature })).toMatchObject({
       text: "",
@@ -77,13 +77,13 @@ describe("R-TXT-3: wrapped reasoning opens into what it was", () => {
     });
   });
 
-  it("in a redacted block", () => {
+  it("wrapped reasoning in a redacted block opens into what it was", () => {
     const data = wrapSeal(seal, { itemId: "rs_1" });
     const block = { type: "redacted_thinking", data };
     expect(reasoningOf(block)).toMatchObject({ itemId: "rs_1", seal });
   });
 
-  it("and the vendor's own stays as it is", () => {
+  it("the vendor's own reasoning stays as it is", () => {
     const block = { type: "thinking", thinking: "hm", signature: "sig" };
     expect(reasoningOf(block)).toMatchObject({
       text: "hm",
@@ -115,7 +115,7 @@ describe("R-ERR-1: a request that cannot be read or served", () => {
     [{ output_config: { format: { type: "xml" } } }, "output_config.format.type"],
     [{ safeguards: {} }, "safeguards"],
     [{ mcp_servers: [{}] }, "mcp_servers"],
-  ])("%j: names the member at fault", (body, param) => {
+  ])("a request that cannot be served names the member at fault: %j", (body, param) => {
     expect(refusal(body)).toMatchObject({ status: 400, param });
   });
 });

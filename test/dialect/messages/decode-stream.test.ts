@@ -142,28 +142,28 @@ describe("R-ERR-6: a stream that ends otherwise", () => {
     ["rate_limit_error", ErrorCode.RATE_LIMIT_EXCEEDED],
     ["authentication_error", ErrorCode.SERVICE_UNAVAILABLE],
     ["api_error", ErrorCode.UPSTREAM_ERROR],
-  ])("with %s: is that error, and nothing follows", (type, code) => {
+  ])("a stream that ends with %s is that error, and nothing follows", (type, code) => {
     const error = { type: "error", error: { type, message: "so" } };
     const events = decode(frames(start, error, over));
     expect(events).toHaveLength(2);
     expect(last(events)).toMatchObject({ case: "error", value: { code, message: "so" } });
   });
 
-  it("cut: has no end", () => {
+  it("a stream that is cut has no end", () => {
     expect(decode(frames(start, block("text"), delta("text_delta", { text: "a" })))).toHaveLength(
       3,
     );
     expect(decode(frames(start, block("text"), end("end_turn")))).toHaveLength(2);
   });
 
-  it("without its last event, or its last line: is complete where it told its stop reason", () => {
+  it("a stream without its last event, or its last line, is complete where it told its stop reason", () => {
     expect(last(decode(frames(start, end("end_turn"))))).toMatchObject({ case: "end" });
     const text = frames(start, end("end_turn"), over).trimEnd();
     expect(decode(text).filter(({ kind }) => kind.case === "end")).toHaveLength(1);
     expect(decode(`${frames(start, end("end_turn"), over)}data: [DONE]\n\n`)).toHaveLength(2);
   });
 
-  it("of another style: cannot be read", () => {
+  it("a stream of another style cannot be read", () => {
     const chunk = 'data: {"id":"c","object":"chat.completion.chunk","choices":[]}\n\n';
     expect(() => decode(chunk)).toThrow(UnreadableReplyError);
     expect(() => decode("data: <html>\n\n")).toThrow(UnreadableReplyError);

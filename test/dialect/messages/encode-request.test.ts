@@ -4,13 +4,13 @@ import { Role, ToolChoiceMode } from "../../../gen/uas/inference/v1/conversation
 import { call, encode, f, hi, refusal, result, say } from "./encoding.ts";
 
 describe("wire §3: what the vendor must be told", () => {
-  it("the most tokens: the caller's, else the model's, else 4096", () => {
+  it("the vendor is told the caller's max_tokens, else the model's, else 4096", () => {
     expect(encode({ maxOutputTokens: 5 }).sent.max_tokens).toBe(5);
     expect(encode({}).sent.max_tokens).toBe(8_000);
     expect(encode({}, [hi], 0).sent.max_tokens).toBe(4_096);
   });
 
-  it("the version: the older one for sampling parameters only", () => {
+  it("the older version is sent for sampling parameters only", () => {
     expect(encode({}).version).toBe("2026-10-21");
     expect(encode({ temperature: 0.5 }).version).toBe("2023-06-01");
     expect(encode({ topP: 0.5 }).version).toBe("2023-06-01");

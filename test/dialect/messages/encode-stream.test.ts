@@ -147,7 +147,7 @@ function decode(text: string, at: number): GenerateEvent[] {
 }
 
 describe("R-TXT-1, R-TXT-3: a reply through messages and back", () => {
-  it("is the same, whole", () => {
+  it("a reply is the same after its way through messages and back", () => {
     fc.assert(
       fc.property(anyReply, (sent) => {
         expect(decodeMessagesReply(encodeMessagesReply(sent, options))).toEqual(sent);
@@ -205,15 +205,15 @@ describe("wire §1.3: the SDKs read what is streamed", () => {
     usage: { input_tokens: 6, cache_read_input_tokens: 4, output_tokens: 3 },
   };
 
-  it("the current one", async () => {
+  it("the current SDK reads what is streamed", async () => {
     expect(await sdkMessage(encode(replyEvents(sent)))).toMatchObject(expected);
   });
 
-  it("the one before", async () => {
+  it("the SDK before the current one reads what is streamed", async () => {
     expect(await sdkV0Message(encode(replyEvents(sent)))).toMatchObject(expected);
   });
 
-  it("and the whole reply says the same", () => {
+  it("the SDKs read the same from the whole reply", () => {
     expect(JSON.parse(encodeMessagesReply(sent, options).toString())).toMatchObject(expected);
   });
 

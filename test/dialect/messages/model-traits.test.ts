@@ -30,7 +30,7 @@ describe("wire §3, reasoning request: effort is asked for as each model takes i
     ["claude-opus-5", adaptive, { effort: "high" }],
     ["claude-fable-5-1", adaptive, { effort: "high" }],
     ["a-model-of-somebody-else", adaptive, { effort: "high" }],
-  ])("%s", (model, thinking, config) => {
+  ])("%s is asked for effort in its own form: %j", (model, thinking, config) => {
     const asked = ask(model, high);
     expect(asked.thinking).toMatchObject(thinking);
     expect(asked.output_config).toEqual(config);
@@ -75,19 +75,22 @@ describe("wire §3, reasoning request: none is the least that a model has, and n
     ["claude-opus-5-5", undefined, { effort: "low" }, ["reasoning.effort"]],
     ["claude-fable-5", undefined, { effort: "low" }, ["reasoning.effort"]],
     ["claude-3-haiku-20240307", undefined, undefined, []],
-  ])("%s", (model, thinking, output_config, dropped) => {
+  ])("%s gets the least reasoning that it has: %j", (model, thinking, output_config, dropped) => {
     expect(ask(model, none)).toMatchObject({ thinking, output_config, dropped });
   });
 });
 
 describe("wire §3, temperature: what newer models refuse is named instead", () => {
   const sampling = { temperature: 0.2, top_p: 0.5 };
-  it.each(["claude-opus-4-7", "claude-sonnet-5", "claude-haiku-5-5"])("%s", (model) => {
-    expect(ask(model, sampling)).toEqual({ dropped: ["temperature", "top_p"] });
-    expect(ask(model, { temperature: 1, top_p: 1 })).toEqual({ dropped: [] });
-  });
+  it.each(["claude-opus-4-7", "claude-sonnet-5", "claude-haiku-5-5"])(
+    "%s gets no temperature, and the reply names it",
+    (model) => {
+      expect(ask(model, sampling)).toEqual({ dropped: ["temperature", "top_p"] });
+      expect(ask(model, { temperature: 1, top_p: 1 })).toEqual({ dropped: [] });
+    },
+  );
 
-  it("older ones get it", () => {
+  it("older models get the temperature", () => {
     expect(ask("claude-sonnet-4-6", { temperature: 0.2 })).toMatchObject({ temperature: 0.2 });
   });
 });

@@ -7,7 +7,7 @@ const messages = [{ role: "user", content: "hi" }];
 const ask = { model: "m", max_tokens: 16, messages };
 
 describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () => {
-  it("but for the model name", () => {
+  it("a body in the vendor's own dialect passes byte for byte but for the model name", () => {
     const anyBody = fc
       .record({ before: unknownMembers, after: unknownMembers, indent: fc.constantFrom(0, 2) })
       .map(({ before, after, indent }) =>
@@ -30,7 +30,7 @@ describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () 
     expect(sentBody(read(style, body), "v")).toBe(body.replace(String.raw`"\u006d"`, '"v"'));
   });
 
-  it("also where it is large, and then without a copy of what stays", () => {
+  it("a large body passes without a copy of what stays", () => {
     const data = "A".repeat(1_000_000);
     const body = JSON.stringify({ ...ask, system: data });
     const request = read(style, body);
@@ -83,11 +83,14 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     ["Model", { ...ask, Model: "dearer" }],
     ["MAX_TOKENS", { ...ask, MAX_TOKENS: 100_000 }],
     ["me\u017f\u017fages", { ...ask, "me\u017f\u017fages": [] }],
-  ])("%s in %j", (param, body) => {
+  ])("a bad body is refused by the name %s: %j", (param, body) => {
     expect(refusal(style, body)).toMatchObject({ param, meaning: { status: 400 } });
   });
 
-  it.each(["", "[]", "{", '{"model":"m"}x'])("no JSON object: %j", (body) => {
-    expect(refusal(style, body).meaning.status).toBe(400);
-  });
+  it.each(["", "[]", "{", '{"model":"m"}x'])(
+    "a body that is no JSON object is refused: %j",
+    (body) => {
+      expect(refusal(style, body).meaning.status).toBe(400);
+    },
+  );
 });

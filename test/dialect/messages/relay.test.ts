@@ -43,7 +43,7 @@ const anyEvent = fc.oneof(
 );
 
 describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", () => {
-  it("however it is cut, and whatever it holds, when nothing is to be touched", () => {
+  it("a stream in the vendor's own dialect passes byte for byte, however it is cut and whatever it holds", () => {
     fc.assert(
       fc.property(
         fc.array(anyEvent),
@@ -63,7 +63,7 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
     );
   });
 
-  it("but for the model name", () => {
+  it("a stream in the vendor's own dialect passes unchanged but for the model name", () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 8 }), cuts, (events, places) => {
         const stream = events.map(({ sent }) => sent).join("");

@@ -14,7 +14,7 @@ import { decode, encode } from "./support.ts";
 const text = (value: string) => ({ kind: { case: "text" as const, value: { text: value } } });
 
 describe("a responses request goes to a responses vendor as it came", () => {
-  it("whatever it holds (R-TXT-2)", () => {
+  it("a responses request goes to a responses vendor as it came, whatever it holds (R-TXT-2)", () => {
     fc.assert(
       fc.property(canonicalBody, (body) => {
         const { body: written, dropped } = encode(decode(body), Dialect.RESPONSES);
@@ -25,7 +25,7 @@ describe("a responses request goes to a responses vendor as it came", () => {
     );
   });
 
-  it("and is read the same again", () => {
+  it("a responses request that goes to a responses vendor is read the same again", () => {
     fc.assert(
       fc.property(canonicalBody, (body) => {
         const generation = decode(body);
@@ -37,7 +37,7 @@ describe("a responses request goes to a responses vendor as it came", () => {
 });
 
 describe("a responses request is read", () => {
-  it("with a plain string as input", () => {
+  it("a responses request is read with a plain string as input", () => {
     const { conversation, stream } = decode({ model: "m", input: "hi", instructions: "do" });
     expect(conversation?.turns).toMatchObject([
       { role: Role.SYSTEM, roleWord: "instructions", parts: [text("do")] },
@@ -46,7 +46,7 @@ describe("a responses request is read", () => {
     expect(stream).toBe(false);
   });
 
-  it("with messages that tell no type, and nulls for what is absent", () => {
+  it("a responses request is read with messages that tell no type, and nulls for what is absent", () => {
     const input = [
       { role: "user", content: [{ type: "input_text", text: "a" }] },
       { role: "assistant", content: "b", phase: null },
@@ -67,7 +67,7 @@ describe("a responses request is read", () => {
     expect(extras).toEqual([]);
   });
 
-  it("with a sealed reasoning of another style opened (R-TXT-3)", () => {
+  it("a responses request is read with a sealed reasoning of another style opened (R-TXT-3)", () => {
     const seal = create(ReasoningSealSchema, { dialect: Dialect.MESSAGES, signature: "s==" });
     const encrypted_content = wrapSeal(seal, { text: "thought" });
     const summary = [{ type: "summary_text", text: "shortened by the client" }];
@@ -76,7 +76,7 @@ describe("a responses request is read", () => {
     expect(turn?.parts[0]?.kind.value).toMatchObject({ text: "thought", summaries: [], seal });
   });
 
-  it("with the bytes of data URLs", () => {
+  it("a responses request is read with the bytes of data URLs", () => {
     const image_url = "data:image/png;base64,aGk=";
     const content = [{ type: "input_image", image_url }];
     const [turn] =
@@ -88,7 +88,7 @@ describe("a responses request is read", () => {
     });
   });
 
-  it("with the tools of a namespace one by one", () => {
+  it("a responses request is read with the tools of a namespace one by one", () => {
     const inner = { type: "function", name: "run", parameters: null, strict: false };
     const namespace = { type: "namespace", name: "sh", description: "shell", tools: [inner] };
     const { conversation } = decode({ model: "m", input: "x", tools: [namespace] });
@@ -139,12 +139,12 @@ describe("a responses request is read", () => {
     ["a choice nobody knows", { model: "m", input: "x", tool_choice: "maybe" }, "tool_choice"],
   ];
   for (const [name, body, param] of refused) {
-    it(`but not with ${name}: a 400 names the member (R-ERR-7)`, () => {
+    it(`a responses request with ${name} is a 400 that names the member (R-ERR-7)`, () => {
       expect(() => decode(body)).toThrow(expect.objectContaining({ status: 400, param }));
     });
   }
 
-  it("and never fails in another way, whatever stands in it", () => {
+  it("a responses request never fails in another way, whatever stands in it", () => {
     const names = [
       "model",
       "input",

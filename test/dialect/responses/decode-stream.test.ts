@@ -12,7 +12,7 @@ const sse = (...events: object[]) =>
 const completed = (response: object) => ({ type: "response.completed", response });
 
 describe("a vendor's stream is read", () => {
-  it("where it leaves out all but the deltas", () => {
+  it("a vendor's stream is read where it leaves out all but the deltas", () => {
     const stream = sse(
       { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "a" },
       { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "b" },
@@ -22,7 +22,7 @@ describe("a vendor's stream is read", () => {
     expect(reply.parts).toMatchObject([{ kind: { case: "text", value: { text: "ab" } } }]);
   });
 
-  it("where it leaves out the deltas", () => {
+  it("a vendor's stream is read where it leaves out the deltas", () => {
     const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
     const message = { type: "message", id: "msg_1", content: [{ type: "output_text", text: "x" }] };
     const stream = sse(
@@ -39,13 +39,13 @@ describe("a vendor's stream is read", () => {
     ]);
   });
 
-  it("where all of it is in the last event", () => {
+  it("a vendor's stream is read where all of it is in the last event", () => {
     const output = [{ type: "message", content: [{ type: "output_text", text: "x" }] }];
     const reply = assembled(decodeStream(sse(completed({ id: "resp_1", output }))));
     expect(reply).toMatchObject({ id: "resp_1", parts: [{ kind: { value: { text: "x" } } }] });
   });
 
-  it("with events that nobody knows passed over", () => {
+  it("a vendor's stream is read past events that nobody knows", () => {
     const stream = sse(
       { type: "response.created", response: { id: "resp_1" } },
       { type: "response.hologram.delta", delta: "x" },
@@ -59,7 +59,7 @@ describe("a vendor's stream is read", () => {
     ]);
   });
 
-  it("as incomplete by the token limit or the filter", () => {
+  it("a vendor's stream is incomplete by the token limit or the filter", () => {
     const reasonOf = (reason: string) => {
       const response = { status: "incomplete", incomplete_details: { reason } };
       return assembled(decodeStream(sse({ type: "response.incomplete", response }))).stopReason;
@@ -68,7 +68,7 @@ describe("a vendor's stream is read", () => {
     expect(reasonOf("content_filter")).toBe(StopReason.CONTENT_FILTER);
   });
 
-  it("as cut where no event ends it (facts 0.12)", () => {
+  it("a vendor's stream is cut where no event ends it (facts 0.12)", () => {
     const events = decodeStream(sse({ type: "response.created", response: {} }));
     expect(events.map(({ kind }) => kind.case)).toEqual(["start"]);
   });
@@ -91,7 +91,7 @@ describe("a vendor's stream is read", () => {
     ],
   ];
   for (const [name, event, code] of failures) {
-    it(`as failed by ${name}, and nothing after it`, () => {
+    it(`a vendor's stream is failed by ${name}, and nothing follows`, () => {
       const events = decodeStream(sse(event, completed({})));
       expect(events).toHaveLength(1);
       expect(events[0]?.kind).toMatchObject({ case: "error", value: { code, message: "down" } });
@@ -104,13 +104,13 @@ describe("a vendor's stream is read", () => {
     expect(JSON.stringify(events)).not.toContain("pay");
   });
 
-  it("but not where it is no such stream", () => {
+  it("bytes that are no such stream are not read as one", () => {
     expect(() => decodeStream("data: <html>\n\n")).toThrow("not a JSON object");
   });
 });
 
 describe("a vendor's refusals and failed replies are read", () => {
-  it("as errors", () => {
+  it("a vendor's refusals and failed replies are read as errors", () => {
     expect(decodeResponsesError(Buffer.from('{"error":{"message":"no","code":"x"}}'))).toEqual({
       message: "no",
       code: "x",

@@ -82,7 +82,7 @@ const anyReply = fc
   });
 
 describe("a reply crosses the responses style unchanged", () => {
-  it("whole", () => {
+  it("a whole reply crosses the responses style unchanged", () => {
     fc.assert(
       fc.property(anyReply, (reply) => {
         expect(decodeResponsesReply(encodeResponsesReply(reply, options()))).toEqual(reply);
@@ -91,7 +91,7 @@ describe("a reply crosses the responses style unchanged", () => {
     );
   });
 
-  it("streamed, in pieces of any size, and as the same response", () => {
+  it("a streamed reply crosses the responses style in pieces of any size, and as the same response", () => {
     fc.assert(
       fc.property(anyReply, fc.integer({ min: 1, max: 200 }), (reply, pieceBytes) => {
         const stream = streamOf(replyEvents(structuredClone(reply)), options());
@@ -116,7 +116,7 @@ describe("a whole reply is read by clients", () => {
     usage: { inputTokens: 3, outputTokens: 4 },
   });
 
-  it("openai 7 and @ai-sdk/openai", async () => {
+  it("openai 7 and @ai-sdk/openai read a whole reply", async () => {
     const body = encodeResponsesReply(reply, options()).toString();
     await using server = await serve(body, "application/json");
     const client = new OpenAI({ apiKey: "k", baseURL: server.url, maxRetries: 0 });
@@ -132,12 +132,12 @@ describe("a whole reply is read by clients", () => {
     expect(result.toolCalls).toMatchObject([{ toolCallId: "toolu_1", toolName: "f" }]);
   });
 
-  it("with an empty object where a function has no arguments, as streams have it", () => {
+  it("a function without arguments has an empty object in a whole reply, as streams have it", () => {
     const { output } = JSON.parse(encodeResponsesReply(reply, options()).toString());
     expect(output[2]).toMatchObject({ type: "function_call", arguments: "{}" });
   });
 
-  it("and what it cannot tell is named (R-TXT-2)", () => {
+  it("what a whole reply cannot tell is named (R-TXT-2)", () => {
     const dropped: string[] = [];
     encodeResponsesReply(
       reply,

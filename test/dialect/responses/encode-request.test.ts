@@ -22,7 +22,7 @@ describe("a request of another style is written for a responses vendor", () => {
   const messages = (init: Parameters<typeof create<typeof GenerationSchema>>[1]) =>
     encode(create(GenerationSchema, init), Dialect.MESSAGES);
 
-  it("with nothing kept at the vendor, tools not strict, and the least output limit", () => {
+  it("a request for a responses vendor keeps nothing there, has tools that are not strict, and the least output limit", () => {
     const { body } = chat({
       maxOutputTokens: 1,
       conversation: { tools: [{ kind: { case: "function", value: { name: "f" } } }] },
@@ -34,7 +34,7 @@ describe("a request of another style is written for a responses vendor", () => {
     });
   });
 
-  it("with system text first as instructions where its style has one place for it, else as it stands", () => {
+  it("system text comes first as instructions where its style has one place for it, else as it stands", () => {
     const system = (roleWord: string) => ({
       role: Role.SYSTEM,
       roleWord,
@@ -49,7 +49,7 @@ describe("a request of another style is written for a responses vendor", () => {
     });
   });
 
-  it("with text, calls and results as items of their own, ids kept or hashed alike", () => {
+  it("text, calls and results become items of their own, ids kept or hashed alike", () => {
     const long = "x".repeat(80);
     const { body } = chat({
       conversation: {
@@ -101,7 +101,7 @@ describe("a request of another style is written for a responses vendor", () => {
     expect(String(input[1]?.["call_id"]).length).toBeLessThanOrEqual(64);
   });
 
-  it("with pictures in results as parts", () => {
+  it("pictures in results become parts", () => {
     const picture = {
       kind: {
         case: "media" as const,
@@ -135,7 +135,7 @@ describe("a request of another style is written for a responses vendor", () => {
     ]);
   });
 
-  it("with the vendor's own reasoning as it was, and no other's (R-TXT-3)", () => {
+  it("the vendor's own reasoning goes back as it was, and no other's (R-TXT-3)", () => {
     const sealed = (dialect: Dialect, data: string) => ({
       kind: {
         case: "reasoning" as const,
@@ -180,7 +180,7 @@ describe("a request of another style is written for a responses vendor", () => {
     ],
   ];
   for (const [name, reasoning, written] of efforts) {
-    it(`with reasoning asked for by ${name}, sealed where it may come`, () => {
+    it(`reasoning is asked for by ${name}, sealed where it may come`, () => {
       const { body } = messages({ reasoning });
       expect(body["reasoning"]).toEqual(written);
       const isOff = (written as { effort: string }).effort === "none";
@@ -188,7 +188,7 @@ describe("a request of another style is written for a responses vendor", () => {
     });
   }
 
-  it("with the strictness of messages where the schema allows it", () => {
+  it("the strictness of messages is kept where the schema allows it", () => {
     const closed = {
       type: "object",
       properties: { a: { type: "string" } },
@@ -210,7 +210,7 @@ describe("a request of another style is written for a responses vendor", () => {
     expect(open.dropped).toEqual(["response_format.strict"]);
   });
 
-  it("with what it cannot carry named, each once (R-TXT-2)", () => {
+  it("what a request cannot carry is named, each once (R-TXT-2)", () => {
     const cached = { ...text("a"), cacheHint: { ttl: "5m" } };
     const { dropped } = messages({
       topK: 5,
@@ -232,7 +232,7 @@ describe("a request of another style is written for a responses vendor", () => {
   });
 
   const extra = (name: string, json: string) => ({ extras: [{ name, json }] });
-  it("with the metadata of chat completions", () => {
+  it("the metadata of chat completions is kept", () => {
     expect(chat(extra("metadata", '{"a":"b"}')).body).toMatchObject({ metadata: { a: "b" } });
     expect(chat(extra("n", "1")).dropped).toEqual([]);
   });
@@ -282,7 +282,7 @@ describe("a request of another style is written for a responses vendor", () => {
     ],
   ];
   for (const [name, init] of refused) {
-    it(`but not with ${name}: leaving it out would change what is asked for`, () => {
+    it(`a request with ${name} is refused: leaving it out would change what is asked for`, () => {
       expect(() => messages(init)).toThrow(expect.objectContaining({ status: 400 }));
     });
   }

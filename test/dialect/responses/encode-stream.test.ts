@@ -127,7 +127,7 @@ describe("a streamed response tells what the vendor said", () => {
 describe("other clients read the same stream", () => {
   const all = replies["reasoning with a foreign seal, text and calls"] ?? [];
 
-  it("openai 6", async () => {
+  it("openai 6 reads the same stream", async () => {
     await using server = await serve(streamOf(all, options()));
     const client = new OpenAIV6({ apiKey: "k", baseURL: server.url, maxRetries: 0 });
     const response = await client.responses.stream({ model: "m", input: "hi" }).finalResponse();
@@ -135,7 +135,7 @@ describe("other clients read the same stream", () => {
     expect(response.output).toHaveLength(5);
   });
 
-  it("@ai-sdk/openai", async () => {
+  it("@ai-sdk/openai reads the same stream", async () => {
     await using server = await serve(streamOf(all, options()));
     const provider = createOpenAI({ apiKey: "k", baseURL: server.url });
     const result = streamText({ model: provider.responses("m"), prompt: "hi", maxRetries: 0 });
@@ -161,21 +161,21 @@ describe("a failure in the middle of a stream is an error to clients (R-ERR-6)",
     message: expect.stringContaining("The vendor failed"),
   };
 
-  it("openai 7", async () => {
+  it("openai 7 reports a failure in the middle of a stream as an error", async () => {
     await using server = await serve(failed());
     const client = new OpenAI({ apiKey: "k", baseURL: server.url, maxRetries: 0 });
     const stream = await client.responses.create({ model: "m", input: "hi", stream: true });
     await expect(drain(stream)).rejects.toMatchObject(failure);
   });
 
-  it("openai 6", async () => {
+  it("openai 6 reports a failure in the middle of a stream as an error", async () => {
     await using server = await serve(failed());
     const client = new OpenAIV6({ apiKey: "k", baseURL: server.url, maxRetries: 0 });
     const stream = await client.responses.create({ model: "m", input: "hi", stream: true });
     await expect(drain(stream)).rejects.toMatchObject(failure);
   });
 
-  it("@ai-sdk/openai", async () => {
+  it("@ai-sdk/openai reports a failure in the middle of a stream as an error", async () => {
     await using server = await serve(failed());
     const provider = createOpenAI({ apiKey: "k", baseURL: server.url });
     const errors: unknown[] = [];

@@ -6,7 +6,7 @@ import { read, refusal, sentBody, unknownMembers } from "../relaying.ts";
 const ask = { model: "m", input: "hi" };
 
 describe("R-TXT-1: a body in the vendor's own dialect passes byte for byte", () => {
-  it("but for the model name", () => {
+  it("a body in the vendor's own dialect passes byte for byte but for the model name", () => {
     const anyBody = fc
       .record({ before: unknownMembers, after: unknownMembers, indent: fc.constantFrom(0, 2) })
       .map(({ before, after, indent }) =>
@@ -72,7 +72,7 @@ describe("R-ERR-7: bad bodies are refused by name", () => {
     ["max_output_tokens", '{"model":"a","max_output_tokens":1,"max_output_tokens":99}'],
     ["MODEL", { ...ask, MODEL: "dearer" }],
     ["Background", { ...ask, Background: true }],
-  ])("%s in %j", (param, body) => {
+  ])("a bad body is refused by the name %s: %j", (param, body) => {
     expect(refusal(style, body)).toMatchObject({ param, meaning: { status: 400 } });
   });
 });

@@ -59,9 +59,12 @@ describe("a responses stream that fails", () => {
   it.each([
     ["7", () => new OpenAI(address).responses.stream(ask).finalResponse()],
     ["6", () => new OpenAIV6(address).responses.stream(ask).finalResponse()],
-  ])("also in the stream helper of version %s", async (_version, open) => {
-    await expect(open()).rejects.toMatchObject({ code: told.code });
-  });
+  ])(
+    "a responses stream that fails raises an error in the stream helper of version %s",
+    async (_version, open) => {
+      await expect(open()).rejects.toMatchObject({ code: told.code });
+    },
+  );
 
   it("is one error with its message in the AI SDK", async () => {
     const model = createOpenAI(address).responses("public");

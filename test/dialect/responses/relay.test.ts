@@ -46,7 +46,7 @@ const anyEvent = fc.oneof(
 );
 
 describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", () => {
-  it("however it is cut, and whatever it holds, when nothing is to be touched", () => {
+  it("a stream in the vendor's own dialect passes byte for byte, however it is cut and whatever it holds", () => {
     fc.assert(
       fc.property(
         fc.array(anyEvent),
@@ -66,7 +66,7 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
     );
   });
 
-  it("but for the model name", () => {
+  it("a stream in the vendor's own dialect passes unchanged but for the model name", () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 8 }), cuts, (events, places) => {
         const stream = events.map(({ sent }) => sent).join("");
@@ -103,17 +103,20 @@ describe("R-TXT-1: a stream in the vendor's own dialect passes byte for byte", (
 });
 
 describe("R-MON-8: what a stream consumed", () => {
-  it.each(["completed", "incomplete", "failed"])("is read from response.%s", (type) => {
-    const begun = text("hi") + about(`response.${type}`, { usage });
-    const { relay } = relayed(style, begun + about("response.failed", { usage: null }));
-    expect(relay.usage).toMatchObject({
-      inputTokens: 30,
-      cachedInputTokens: 8,
-      cacheWriteTokens: 2,
-      outputTokens: 12,
-      reasoningTokens: 5,
-    });
-  });
+  it.each(["completed", "incomplete", "failed"])(
+    "the usage of a stream is read from response.%s",
+    (type) => {
+      const begun = text("hi") + about(`response.${type}`, { usage });
+      const { relay } = relayed(style, begun + about("response.failed", { usage: null }));
+      expect(relay.usage).toMatchObject({
+        inputTokens: 30,
+        cachedInputTokens: 8,
+        cacheWriteTokens: 2,
+        outputTokens: 12,
+        reasoningTokens: 5,
+      });
+    },
+  );
 
   it("is not taken from impossible figures, and no part is more than its whole", () => {
     for (const bad of [{ ...usage, input_tokens: -1 }, { output_tokens: 1 }, {}, "x", null]) {

@@ -44,7 +44,7 @@ function callOf(input: string, type: ToolType = ToolType.FUNCTION) {
 describe("a translated response has every required member of the responses schema", () => {
   for (const [kind, request] of Object.entries(requests)) {
     for (const [name, events] of Object.entries(replies)) {
-      it(`in every event: ${name}, after a request with ${kind}`, () => {
+      it(`every event has the members that the schema requires: ${name}, after a request with ${kind}`, () => {
         const stream = eventsOf(streamOf(events, replyOptions(decode(request))));
         expect(stream.flatMap(faultsOfEvent)).toEqual([]);
         expect(stream.flatMap((event) => missingMembers(event))).toEqual([]);
@@ -52,14 +52,14 @@ describe("a translated response has every required member of the responses schem
     }
   }
 
-  it("as a whole reply", () => {
+  it("a whole reply has the members that the schema requires", () => {
     const text = { case: "text", value: { text: "hello" } };
     const whole = wholeReply([text, callOf("{}")], StopReason.TOOL_CALLS);
     expect(faultsOfResponse(whole)).toEqual([]);
     expect(missingMembers(whole)).toEqual([]);
   });
 
-  it("while it is queued, and after it failed", () => {
+  it("a response has the members that the schema requires while it is queued, and after it failed", () => {
     const begun = { id: "resp_1", model: "m", created: 5 };
     const queued = pendingResponse(requests.tools, begun);
     expect(faultsOfResponse(queued)).toEqual([]);
@@ -68,14 +68,14 @@ describe("a translated response has every required member of the responses schem
     expect(faultsOfResponse(withStatus(queued, { status: "failed", error }))).toEqual([]);
   });
 
-  it("in the event of a failure", () => {
+  it("the event of a failure has the members that the schema requires", () => {
     const encoder = new ResponsesStreamEncoder(replyOptions(decode(requests.plain)));
     const failure = encoder.fail(new GatewayError(ErrorCode.UPSTREAM_ERROR, "gone"));
     expect(eventsOf(failure).flatMap(faultsOfEvent)).toEqual([]);
     expect(missingMembers(eventsOf(failure))).toEqual([]);
   });
 
-  it("with the time of its end, which is never before its begin, once it is complete", () => {
+  it("a complete response has the time of its end, which is never before its begin", () => {
     const stream = eventsOf(streamOf([start(), end()], replyOptions(decode(requests.plain))));
     const of = (index: number) => stream.at(index)?.["response"] as Body;
     expect(of(0)["completed_at"]).toBeNull();
@@ -83,7 +83,7 @@ describe("a translated response has every required member of the responses schem
     expect(wholeReply([], StopReason.LENGTH)["completed_at"]).toBeNull();
   });
 
-  it("with the penalties that the request named", () => {
+  it("a response has the penalties that the request named", () => {
     const stream = eventsOf(streamOf([start(), end()], replyOptions(decode(requests.tools))));
     const last = stream.at(-1)?.["response"] as Body;
     expect(last).toMatchObject({ frequency_penalty: -1, presence_penalty: 0 });
@@ -95,7 +95,7 @@ describe("a translated response has every required member of the responses schem
     ]);
   });
 
-  it("and a reply without one of them is noticed", () => {
+  it("the schema test notices a reply without one of the members", () => {
     const { strict: _, ...tool } = { type: "function", name: "f", parameters: null, strict: false };
     const whole = wholeReply([], StopReason.END);
     expect(faultsOfResponse({ ...whole, tools: [tool] })).not.toEqual([]);
@@ -115,13 +115,13 @@ describe("a call that the length limit cut is incomplete", () => {
   const statusOf = (input: string, type: ToolType = ToolType.FUNCTION) =>
     wholeReply([callOf(input, type)], StopReason.LENGTH).output[0];
 
-  it("in a whole reply, with the arguments that came", () => {
+  it("a call that the length limit cut is incomplete in a whole reply, with the arguments that came", () => {
     expect(statusOf('{"a')).toMatchObject({ status: "incomplete", arguments: '{"a' });
     expect(statusOf("")).toMatchObject({ status: "incomplete", arguments: "" });
     expect(statusOf("*** Be", ToolType.CUSTOM)).toMatchObject({ status: "incomplete" });
   });
 
-  it("but not where its arguments are complete, nor before other parts", () => {
+  it("a call is not incomplete where its arguments are complete, nor before other parts", () => {
     expect(statusOf('{"a":1}')).toMatchObject({ status: "completed" });
     const text = { case: "text", value: { text: "and" } };
     const { output } = wholeReply([callOf(""), text], StopReason.LENGTH);
@@ -131,7 +131,7 @@ describe("a call that the length limit cut is incomplete", () => {
     ]);
   });
 
-  it("in a stream, also where the vendor ended the part before it told the reason", () => {
+  it("a call that the length limit cut is incomplete in a stream, also where the vendor ended the part before it told the reason", () => {
     const call = { kind: { case: "toolCall" as const, value: { id: "c1", name: "f" } } };
     const cut = [start(), begin(0, call), delta(0, { case: "input", value: '{"a' })];
     const ended = { ...cut.at(-1)!, kind: { case: "partEnd", value: { index: 0 } } } as never;

@@ -46,7 +46,7 @@ describe("wire §3, argument deltas", () => {
     ]);
   });
 
-  it("chat → responses: as items of their own", () => {
+  it("argument deltas become items of their own: chat → responses", () => {
     const { events } = stream({ from: "chat", to: "responses" }, interleaved);
     expect(events.at(-1).response.output).toMatchObject([
       { call_id: "a", arguments: '{"x":1}' },
@@ -133,33 +133,36 @@ const streamed = (args: string, finish: string) => [
 ];
 
 describe("wire §3, argument deltas: none at all are an empty object", () => {
-  it("chat → messages", () => {
+  it("arguments without any delta are an empty object: chat → messages", () => {
     const way = { from: "chat", to: "messages" } as const;
     expect(answer(way, reply("", "tool_calls")).body.content).toMatchObject([{ input: {} }]);
     expect(blocksOf(stream(way, streamed("", "tool_calls")))).toEqual([{ id: "a", json: "{}" }]);
   });
 
-  it("chat → responses", () => {
+  it("arguments without any delta are an empty object: chat → responses", () => {
     const way = { from: "chat", to: "responses" } as const;
     expect(answer(way, reply("", "tool_calls")).body.output).toMatchObject([{ arguments: "{}" }]);
     const { events } = stream(way, streamed("", "tool_calls"));
     expect(events.at(-1).response.output).toMatchObject([{ arguments: "{}" }]);
   });
 
-  it.each(["messages", "gemini"] as const)("%s → chat", (from) => {
-    const whole = replyOf(from, {
-      messages: [{ type: "tool_use", id: "a", name: "f" }],
-      gemini: [{ functionCall: { id: "a", name: "f" } }],
-    });
-    const [choice] = answer({ from, to: "chat" }, whole).body.choices;
-    expect(choice.message.tool_calls[0].function.arguments).toBe("{}");
-  });
+  it.each(["messages", "gemini"] as const)(
+    "arguments without any delta are an empty object: %s → chat",
+    (from) => {
+      const whole = replyOf(from, {
+        messages: [{ type: "tool_use", id: "a", name: "f" }],
+        gemini: [{ functionCall: { id: "a", name: "f" } }],
+      });
+      const [choice] = answer({ from, to: "chat" }, whole).body.choices;
+      expect(choice.message.tool_calls[0].function.arguments).toBe("{}");
+    },
+  );
 });
 
 describe("arguments that the length limit cut are shown as cut, whole and streamed", () => {
   const cut = '{"path":"/tm';
 
-  it("chat → messages", () => {
+  it("arguments that the length limit cut are shown as cut: chat → messages", () => {
     const way = { from: "chat", to: "messages" } as const;
     expect(answer(way, reply(cut, "length")).body).toMatchObject({
       stop_reason: "max_tokens",
@@ -168,7 +171,7 @@ describe("arguments that the length limit cut are shown as cut, whole and stream
     expect(blocksOf(stream(way, streamed(cut, "length")))).toEqual([{ id: "a", json: cut }]);
   });
 
-  it("chat → responses", () => {
+  it("arguments that the length limit cut are shown as cut: chat → responses", () => {
     const way = { from: "chat", to: "responses" } as const;
     const expected = [{ type: "function_call", status: "incomplete", arguments: cut }];
     expect(answer(way, reply(cut, "length")).body.output).toMatchObject(expected);

@@ -19,12 +19,15 @@ const cut: Readonly<Partial<Record<Vendor, readonly unknown[]>>> = {
 };
 
 describe("wire §3, terminal: each style's own, once and last", () => {
-  it.each(waysBack)("$from → $to", ({ from, to }) => {
-    const { text } = stream({ from, to }, hiStreams[from]);
-    expect(text).toMatch(terminals[to].last);
-    expect(text).not.toMatch(terminals[to].never);
-    expect(text).toContain("hi");
-  });
+  it.each(waysBack)(
+    "a stream ends in the caller's style, once and last: $from → $to",
+    ({ from, to }) => {
+      const { text } = stream({ from, to }, hiStreams[from]);
+      expect(text).toMatch(terminals[to].last);
+      expect(text).not.toMatch(terminals[to].never);
+      expect(text).toContain("hi");
+    },
+  );
 
   it.each(waysBack)("$from → $to: none where the vendor's stream was cut", ({ from, to }) => {
     const begun = cut[from] ?? hiStreams[from].slice(0, 2);
@@ -63,11 +66,14 @@ const errors: Readonly<Record<Caller, Json>> = {
 };
 
 describe("wire §3, errors mid-stream: the vendor's, in the caller's form, and nothing behind it (R-ERR-6)", () => {
-  it.each(waysBack)("$from → $to", ({ from, to }) => {
-    const [first] = hiStreams[from];
-    const { text, events } = stream({ from, to }, [first, overloaded[from], ...hiStreams[from]]);
-    expect(events.at(-1)).toMatchObject(errors[to]);
-    expect(text).not.toMatch(terminals[to].last);
-    if (to !== "chat") expect(text).toMatch(/\nevent: error\ndata: [^\n]*\n\n$/);
-  });
+  it.each(waysBack)(
+    "an error in the middle of a stream is told in the caller's form, and nothing follows: $from → $to",
+    ({ from, to }) => {
+      const [first] = hiStreams[from];
+      const { text, events } = stream({ from, to }, [first, overloaded[from], ...hiStreams[from]]);
+      expect(events.at(-1)).toMatchObject(errors[to]);
+      expect(text).not.toMatch(terminals[to].last);
+      if (to !== "chat") expect(text).toMatch(/\nevent: error\ndata: [^\n]*\n\n$/);
+    },
+  );
 });

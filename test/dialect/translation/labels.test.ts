@@ -153,11 +153,14 @@ crossings("state", [
 ]);
 
 describe("wire §3, state: a thread is refused in the words that the SDK knows", () => {
-  it.each(["chat", "responses", "gemini"] as const)("messages → %s", (to) => {
-    const error = refusal({ from: "messages", to }, { thread: { type: "create" } });
-    expect(error.details).toEqual({
-      error_code: "thread_unsupported_request",
-      unsupported: ["thread"],
-    });
-  });
+  it.each(["chat", "responses", "gemini"] as const)(
+    "a thread is refused in the words that the SDK knows: messages → %s",
+    (to) => {
+      const error = refusal({ from: "messages", to }, { thread: { type: "create" } });
+      expect(error.details).toEqual({
+        error_code: "thread_unsupported_request",
+        unsupported: ["thread"],
+      });
+    },
+  );
 });

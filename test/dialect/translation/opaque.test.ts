@@ -36,32 +36,41 @@ crossings(
 );
 
 describe("opaque parts: what only the vendor's style knows is left out of a reply, and named", () => {
-  it.each(["chat", "responses"] as const)("messages → %s", (to) => {
-    const reply = replyOf("messages", { messages: [search, { type: "text", text: "hi" }] });
-    for (const got of [
-      answer({ from: "messages", to }, reply),
-      answerStreamed({ from: "messages", to }, reply),
-    ]) {
-      expect(got.dropped).toEqual(["server_tool_use"]);
-      expect(got.text).toContain("hi");
-      expect(got.text).not.toContain("srvtoolu_1");
-    }
-  });
+  it.each(["chat", "responses"] as const)(
+    "what only the vendor's style knows is left out of a reply, and named: messages → %s",
+    (to) => {
+      const reply = replyOf("messages", { messages: [search, { type: "text", text: "hi" }] });
+      for (const got of [
+        answer({ from: "messages", to }, reply),
+        answerStreamed({ from: "messages", to }, reply),
+      ]) {
+        expect(got.dropped).toEqual(["server_tool_use"]);
+        expect(got.text).toContain("hi");
+        expect(got.text).not.toContain("srvtoolu_1");
+      }
+    },
+  );
 
-  it.each(["chat", "messages"] as const)("responses → %s", (to) => {
-    const reply = replyOf("responses", { responses: [searched, said("hi")] });
-    for (const got of [
-      answer({ from: "responses", to }, reply),
-      answerStreamed({ from: "responses", to }, reply),
-    ]) {
-      expect(got.dropped).toEqual(["web_search_call"]);
-      expect(got.text).toContain("hi");
-    }
-  });
+  it.each(["chat", "messages"] as const)(
+    "what only the vendor's style knows is left out of a reply, and named: responses → %s",
+    (to) => {
+      const reply = replyOf("responses", { responses: [searched, said("hi")] });
+      for (const got of [
+        answer({ from: "responses", to }, reply),
+        answerStreamed({ from: "responses", to }, reply),
+      ]) {
+        expect(got.dropped).toEqual(["web_search_call"]);
+        expect(got.text).toContain("hi");
+      }
+    },
+  );
 
-  it.each(["chat", "responses", "messages"] as const)("gemini → %s", (to) => {
-    const code = { executableCode: { language: "PYTHON", code: "1" } };
-    const reply = replyOf("gemini", { gemini: [code, { text: "hi" }] });
-    expect(answer({ from: "gemini", to }, reply).dropped).toEqual(["executableCode"]);
-  });
+  it.each(["chat", "responses", "messages"] as const)(
+    "what only the vendor's style knows is left out of a reply, and named: gemini → %s",
+    (to) => {
+      const code = { executableCode: { language: "PYTHON", code: "1" } };
+      const reply = replyOf("gemini", { gemini: [code, { text: "hi" }] });
+      expect(answer({ from: "gemini", to }, reply).dropped).toEqual(["executableCode"]);
+    },
+  );
 });

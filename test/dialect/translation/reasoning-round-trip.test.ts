@@ -27,7 +27,7 @@ const pairs = [
 describe("wire §3, reasoning text back (R-TXT-3): a vendor gets its own, byte for byte", () => {
   for (const [client, vendor] of pairs) {
     for (const [form, get] of forms({ from: vendor, to: client })) {
-      it(`${vendor} → ${client} → ${vendor}, ${form}`, () => {
+      it(`a vendor gets its own reasoning back byte for byte: ${vendor} → ${client} → ${vendor}, ${form}`, () => {
         const got = get();
         expect(got.dropped).toEqual([]);
         const sent = send({ from: client, to: vendor }, nextRequest(client, got));
@@ -46,14 +46,17 @@ const foreign = pairs.flatMap(([client, vendor]) =>
 );
 
 describe("wire §3, reasoning text back (R-TXT-3): no vendor gets another's", () => {
-  it.each(foreign)("$vendor → $client → $other", ({ client, vendor, other }) => {
-    const got = answer({ from: vendor, to: client }, thoughtReply(vendor));
-    const { body, dropped } = send({ from: client, to: other }, nextRequest(client, got));
-    const text = JSON.stringify(body);
-    expect(text).not.toContain("EqQBCkYIBBgCKkA");
-    expect(text).not.toContain("uas1.");
-    expect(dropped).toEqual([client === "messages" ? "messages.thinking" : "input.reasoning"]);
-  });
+  it.each(foreign)(
+    "no vendor gets another's reasoning: $vendor → $client → $other",
+    ({ client, vendor, other }) => {
+      const got = answer({ from: vendor, to: client }, thoughtReply(vendor));
+      const { body, dropped } = send({ from: client, to: other }, nextRequest(client, got));
+      const text = JSON.stringify(body);
+      expect(text).not.toContain("EqQBCkYIBBgCKkA");
+      expect(text).not.toContain("uas1.");
+      expect(dropped).toEqual([client === "messages" ? "messages.thinking" : "input.reasoning"]);
+    },
+  );
 });
 
 /** Keeps in memory what the database keeps in operation. */
@@ -93,11 +96,14 @@ async function throughChat(vendor: Vendor, reply: Json, isStreamed: boolean) {
 
 describe("wire §3, reasoning text back (R-TXT-3): a chat client has no place for it: the gateway keeps it", () => {
   for (const vendor of ["messages", "responses", "gemini"] as const) {
-    it.each([false, true])(`${vendor} → chat → ${vendor}, streamed: %s`, async (isStreamed) => {
-      const sent = await throughChat(vendor, thoughtReply(vendor), isStreamed);
-      expect(cameBack(vendor, sent)).toEqual(expected(vendor));
-      expect(sent.dropped).toEqual([]);
-    });
+    it.each([false, true])(
+      `the gateway keeps reasoning for a chat client: ${vendor} → chat → ${vendor}, streamed: %s`,
+      async (isStreamed) => {
+        const sent = await throughChat(vendor, thoughtReply(vendor), isStreamed);
+        expect(cameBack(vendor, sent)).toEqual(expected(vendor));
+        expect(sent.dropped).toEqual([]);
+      },
+    );
   }
 
   it("messages → chat → messages: around the text that stood between", async () => {

@@ -123,7 +123,7 @@ crossings("temperature", [
 ]);
 
 describe("wire §3, temperature: the version of the wire follows it", () => {
-  it("chat → messages", () => {
+  it("the temperature follows the version of the wire: chat → messages", () => {
     const way = { from: "chat", to: "messages" } as const;
     expect(send(way, { temperature: 0.5 }).headers["anthropic-version"]).toBe("2023-06-01");
     expect(send(way, {}).headers["anthropic-version"]).toBe("2026-10-21");

@@ -15,7 +15,7 @@ describe("the older output_format of messages", () => {
     expect(older).toEqual(send({ from: "messages", to }, newer));
   });
 
-  it("gives way to output_config.format", () => {
+  it("the older output_format of messages gives way to output_config.format", () => {
     const newer = { type: "json_schema", schema: { type: "object" } };
     const request = { messages, output_format, output_config: { format: newer } };
     const { body } = send({ from: "messages", to: "chat" }, request);
@@ -58,7 +58,7 @@ describe("a text document sent as an octet stream", () => {
     ["data.bin", Buffer.from("text")],
     ["notes.md", Buffer.from([0xff, 0xfe])],
     ["notes.md", Buffer.from("a\0b")],
-  ])("but not %s of %o", (filename, bytes) => {
+  ])("a file sent as an octet stream is not read as text: %s of %o", (filename, bytes) => {
     expect(refusal(way, request(filename, bytes)).param).toBe("media_type");
   });
 });

@@ -157,19 +157,22 @@ describe("wire §3, stop reason: the explanation of a refusal is kept", () => {
     expect(body.status).toBe("completed");
   });
 
-  it.each(["chat", "responses"] as const)("%s → messages: as details of the end", (from) => {
-    const refused = {
-      ...said(""),
-      content: [{ type: "refusal", refusal: "No." }],
-    };
-    const reply = replyOf(from, { chat: { refusal: "No." }, responses: [refused] });
-    expect(answer({ from, to: "messages" }, reply).body).toMatchObject({
-      stop_reason: "refusal",
-      stop_details: { type: "refusal", explanation: "No." },
-    });
-  });
+  it.each(["chat", "responses"] as const)(
+    "the explanation of a refusal is kept as details of the end: %s → messages",
+    (from) => {
+      const refused = {
+        ...said(""),
+        content: [{ type: "refusal", refusal: "No." }],
+      };
+      const reply = replyOf(from, { chat: { refusal: "No." }, responses: [refused] });
+      expect(answer({ from, to: "messages" }, reply).body).toMatchObject({
+        stop_reason: "refusal",
+        stop_details: { type: "refusal", explanation: "No." },
+      });
+    },
+  );
 
-  it("gemini → messages: the filter's as well", () => {
+  it("the explanation of a filter is kept: gemini → messages", () => {
     const end = { finishReason: "SAFETY", finishMessage: "Unsafe." };
     const { body } = answer({ from: "gemini", to: "messages" }, replyOf("gemini", { end }));
     expect(body.stop_details.explanation).toBe("Unsafe.");

@@ -43,29 +43,32 @@ const ways = callers.flatMap((caller) => vendors.map((vendor) => ({ caller, vend
 const texts = ["think, then greet", "call two tools", "think, then call get_weather"];
 
 describe.each(ways)("$caller from $vendor", ({ caller, vendor }) => {
-  it.each(texts)("stopped after any event of: %s", async (text) => {
-    const events = await vendorEvents(vendor, text);
-    let stops = 0;
-    // The first events tell that there is a reply: before them nothing can have been used up.
-    for (let count = 2; count <= events.length; count++) {
-      const relay = open(caller, vendor);
-      const passed = events.slice(0, count).map((each) => relay.push([Buffer.from(each)]));
-      if (relay.finished) break;
-      const before = Buffer.concat(passed).toString();
-      const after = relay.stop(usage).toString();
-      const got = await accumulatedOf(caller, before + after);
-      const { input, ...rest } = delivered(caller, before);
-      expect(got, `after ${count} events`).toMatchObject(rest);
-      // What had waited for another part to end comes with the stop; and the empty object of a call of
-      // which no input came, where clients parse it.
-      expect(got.inputs.join("")).toBe(delivered(caller, before + after).input);
-      expect(got.inputs.join("").startsWith(input)).toBe(true);
-      expect(got).toMatchObject({ stop: stopWords[caller], outputTokens: 12 });
-      expect(before + after).not.toContain("vendor-model");
-      stops++;
-    }
-    expect(stops).toBeGreaterThan(vendor === "gemini" ? 0 : 3);
-  });
+  it.each(texts)(
+    "a reply that is stopped after any event ends as its style says: %s",
+    async (text) => {
+      const events = await vendorEvents(vendor, text);
+      let stops = 0;
+      // The first events tell that there is a reply: before them nothing can have been used up.
+      for (let count = 2; count <= events.length; count++) {
+        const relay = open(caller, vendor);
+        const passed = events.slice(0, count).map((each) => relay.push([Buffer.from(each)]));
+        if (relay.finished) break;
+        const before = Buffer.concat(passed).toString();
+        const after = relay.stop(usage).toString();
+        const got = await accumulatedOf(caller, before + after);
+        const { input, ...rest } = delivered(caller, before);
+        expect(got, `after ${count} events`).toMatchObject(rest);
+        // What had waited for another part to end comes with the stop; and the empty object of a call of
+        // which no input came, where clients parse it.
+        expect(got.inputs.join("")).toBe(delivered(caller, before + after).input);
+        expect(got.inputs.join("").startsWith(input)).toBe(true);
+        expect(got).toMatchObject({ stop: stopWords[caller], outputTokens: 12 });
+        expect(before + after).not.toContain("vendor-model");
+        stops++;
+      }
+      expect(stops).toBeGreaterThan(vendor === "gemini" ? 0 : 3);
+    },
+  );
 });
 
 describe("several choices in one stream", () => {

@@ -138,7 +138,7 @@ export function crossings(row: string, all: readonly Crossing[]): void {
   describe(`wire §3, ${row} (R-TXT-2)`, () => {
     for (const each of all) {
       const { from, to, given, sent = {}, without = [], dropped = [], refused } = each;
-      it(`${from} → ${to}${each.with ? `: ${each.with}` : ""}`, () => {
+      it(`${row} ${refused === undefined ? "goes" : "is refused"} from ${from} to ${to}${each.with ? `: ${each.with}` : ""}`, () => {
         if (refused !== undefined) {
           const error = refusal(each, given);
           expect(error.status).toBe(400);

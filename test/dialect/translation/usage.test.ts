@@ -58,17 +58,23 @@ const content = {
 };
 
 describe("wire §3, usage: cached and written tokens are counted once, within the input or beside it", () => {
-  it.each(waysBack)("$from → $to", ({ from, to }) => {
-    const reply = replyOf(from, { ...content, usage: told[from] });
-    expect(answer({ from, to }, reply).body.usage).toEqual(expected(from, to));
-  });
+  it.each(waysBack)(
+    "cached and written tokens are counted once, within the input or beside it: $from → $to",
+    ({ from, to }) => {
+      const reply = replyOf(from, { ...content, usage: told[from] });
+      expect(answer({ from, to }, reply).body.usage).toEqual(expected(from, to));
+    },
+  );
 
-  it.each(["chat", "responses"] as const)("%s → messages: never below 0", (from) => {
-    const usage = {
-      chat: { ...told.chat, prompt_tokens_details: { cached_tokens: 500 } },
-      responses: { ...told.responses, input_tokens_details: { cached_tokens: 500 } },
-    }[from];
-    const { body } = answer({ from, to: "messages" }, replyOf(from, { ...content, usage }));
-    expect(body.usage).toMatchObject({ input_tokens: 0, cache_read_input_tokens: 100 });
-  });
+  it.each(["chat", "responses"] as const)(
+    "input tokens are never below 0: %s → messages",
+    (from) => {
+      const usage = {
+        chat: { ...told.chat, prompt_tokens_details: { cached_tokens: 500 } },
+        responses: { ...told.responses, input_tokens_details: { cached_tokens: 500 } },
+      }[from];
+      const { body } = answer({ from, to: "messages" }, replyOf(from, { ...content, usage }));
+      expect(body.usage).toMatchObject({ input_tokens: 0, cache_read_input_tokens: 100 });
+    },
+  );
 });

@@ -17,7 +17,7 @@ describe.each(paths)("%s", (path) => {
     ["prompt", { modelKey: publicModel, prompt: 'Say "hello".\n' }],
     ["prompt first", { prompt: "Say hello.", model: publicModel, max_tokens: 5 }],
     ["both names of the model", { modelKey: publicModel, ...ask }],
-  ])("takes %s", async (_name, body) => {
+  ])("the alias takes %s", async (_name, body) => {
     const id = newRequestId();
     const reply = await post(body, id);
     expect(reply.status).toBe(200);
@@ -55,13 +55,13 @@ it("streams on /api/ai/stream-generate even where the body says not to", async (
   expect(dataOf(reply.body).at(-1)).toBe("[DONE]");
 });
 
-it("leaves the platform's names alone on /v1: the vendor judges them (R-TXT-1)", async () => {
+it("the platform's names are left alone on /v1: the vendor judges them (R-TXT-1)", async () => {
   const reply = await fixture.chat({ ...ask, prompt: "x" });
   expect(reply.status).toBe(400);
   expect(errorOf(reply)["message"]).toBe("Unrecognized request argument supplied: prompt");
 });
 
-it("lists models in the platform's words", async () => {
+it("models are listed in the platform's words", async () => {
   const reply = await fixture.send("/api/ai/models", { method: "GET" });
   expect(reply.status).toBe(200);
   expect(json(reply)).toEqual({

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-it("answers, whole and streamed, with the same words and the same cost", async () => {
+it("the demo vendor answers, whole and streamed, with the same words and the same cost", async () => {
   const [first, second] = [newRequestId(), newRequestId()];
   const whole = await openai.chat.completions.create(ask, { headers: { "x-request-id": first } });
   const streamed = await openai.chat.completions
@@ -37,7 +37,7 @@ it("answers, whole and streamed, with the same words and the same cost", async (
   expect(b.cost?.amountNanos).toBe(a.cost?.amountNanos);
 });
 
-it("runs a tool loop", async () => {
+it("the demo vendor runs a tool loop", async () => {
   const asked: unknown[] = [];
   const runner = openai.chat.completions.runTools({
     ...ask,
@@ -65,7 +65,7 @@ it("runs a tool loop", async () => {
   expect(asked).toHaveLength(1);
 });
 
-it("stops when the client leaves", async () => {
+it("the demo vendor stops when the client leaves", async () => {
   const id = newRequestId();
   const stream = await openai.chat.completions.create(
     { ...ask, model: "demo-chat", stream: true },
@@ -94,7 +94,7 @@ describe("bad input is never a 5xx (R-ERR-7)", () => {
     { tools: [5] },
     { tools: null },
     { stream: true, stream_options: null },
-  ])("%j", async (change) => {
+  ])("bad input is never a 5xx: %j", async (change) => {
     const reply = await send(`${gateway.url}/v1/chat/completions`, {
       headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
       body: JSON.stringify({ ...ask, ...change }),

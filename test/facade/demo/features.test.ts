@@ -220,13 +220,13 @@ describe("embeddings", () => {
     );
   });
 
-  it("take tokens", async () => {
+  it("embeddings of the demo vendor take tokens as input", async () => {
     const { data } = await openai.embeddings.create({ model: "embedding", input: [[1, 2], [3]] });
     expect(data).toHaveLength(2);
   });
 });
 
-it("ranks the document first that shares words with the query", async () => {
+it("the demo vendor ranks the document first that shares words with the query", async () => {
   const response = await fetch(`${gateway.url}/v2/rerank`, {
     method: "POST",
     headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
@@ -241,7 +241,7 @@ it("ranks the document first that shares words with the query", async () => {
   expect(results).toEqual([{ index: 1, relevance_score: expect.any(Number) }]);
 });
 
-it("moderates, by a few words", async () => {
+it("the demo vendor moderates by a few words", async () => {
   const { results } = await openai.moderations.create({
     model: "moderation",
     input: ["I will kill you", "Hello"],
@@ -250,7 +250,7 @@ it("moderates, by a few words", async () => {
   expect(results[0]?.categories.violence).toBe(true);
 });
 
-it("continues a text, whole and streamed alike", async () => {
+it("the demo vendor continues a text, whole and streamed alike", async () => {
   const body = { model: "instant", prompt: "Once", max_tokens: 6, echo: true };
   const whole = await openai.completions.create(body);
   let text = "";
@@ -298,7 +298,7 @@ describe("audio", () => {
   });
 });
 
-it("lists each model with the paths that it answers", async () => {
+it("the gateway lists each demo model with the paths that it answers", async () => {
   const paths: Record<string, unknown> = {};
   for await (const model of openai.models.list()) {
     expect(model.created).toBeGreaterThan(1_600_000_000);
@@ -319,7 +319,7 @@ it("lists each model with the paths that it answers", async () => {
   });
 });
 
-it("edits an image, the same way each time", async () => {
+it("the demo vendor edits an image the same way each time", async () => {
   const image = await toFile(Buffer.from("not really an image"), "a.png", { type: "image/png" });
   const edit = async (prompt: string) => {
     const { data } = await openai.images.edit({

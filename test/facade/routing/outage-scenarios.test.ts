@@ -197,7 +197,7 @@ function primaries(name: string): number {
 
 const isComplete = (text: string): boolean => text === "Hello" || text === words.join("");
 
-it.each(Object.entries(scenarios))("%s", async (name, scenario) => {
+it.each(Object.entries(scenarios))("routing survives this outage: %s", async (name, scenario) => {
   vendor.answer = (request) => (request.model === "ok" ? completes : scenario.answer)(request);
   const { status, text, error, usage, headers } = await read(modelOf(name));
   expect(primaries(name)).toBe(scenario.attempts);

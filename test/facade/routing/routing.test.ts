@@ -316,17 +316,20 @@ describe("routing preferences", () => {
     [{ order: ["first", "b"] }, "first/x"],
     [{ only: ["first", "b"], ignore: ["first/x"] }, "b/y"],
     [{ max_price: { prompt: 100, completion: "100" } }, "first/x"],
-  ])("%j in the body or the header chooses %s", async (preferences, expected) => {
-    expect(await route(preferences)).toBe(expected);
-    expect(await route(preferences, true)).toBe(expected);
-  });
+  ])(
+    "the routing preferences %j in the body or the header choose %s",
+    async (preferences, expected) => {
+      expect(await route(preferences)).toBe(expected);
+      expect(await route(preferences, true)).toBe(expected);
+    },
+  );
 
   it("is taken out of the body before the vendor sees it", async () => {
     await chat(ask("first", { provider: { only: ["first"] }, models: [], user: "u" }));
     expect(a().requests[0]?.body).toEqual({ ...ask("x"), user: "u" });
   });
 
-  it("allow_fallbacks: false tries one route only", async () => {
+  it("with allow_fallbacks: false only one route is tried", async () => {
     a().answer = refuses(500);
     const reply = await chat(ask("first", { provider: { allow_fallbacks: false } }));
     expect(reply.status).toBe(502);
@@ -344,14 +347,17 @@ describe("routing preferences", () => {
     [{ max_price: { image: 1 } }, "provider.max_price.image is not known"],
     [{ order: ["nobody"], allow_fallbacks: false }, "No route of the model fits"],
     ["fast", "provider must be a JSON object"],
-  ])("%j is refused, and nothing is sent or held", async (provider, message) => {
-    const before = await fixture.gateway.money(fixture.customer.accountId);
-    const reply = await chat(ask("first", { provider }));
-    expect(reply.status).toBe(400);
-    expect(reply.body.toString()).toContain(message);
-    expect([...a().requests, ...b().requests]).toHaveLength(0);
-    expect((await fixture.gateway.money(fixture.customer.accountId)).held).toBe(before.held);
-  });
+  ])(
+    "the routing preferences %j are refused, and nothing is sent or held",
+    async (provider, message) => {
+      const before = await fixture.gateway.money(fixture.customer.accountId);
+      const reply = await chat(ask("first", { provider }));
+      expect(reply.status).toBe(400);
+      expect(reply.body.toString()).toContain(message);
+      expect([...a().requests, ...b().requests]).toHaveLength(0);
+      expect((await fixture.gateway.money(fixture.customer.accountId)).held).toBe(before.held);
+    },
+  );
 });
 
 it.each([
@@ -369,17 +375,20 @@ describe("fallback models", () => {
   it.each([
     ["of the configuration", { model: "replaced" }],
     ["of the request", { model: "alone", models: ["alone", "cheaper"] }],
-  ])("%s take the call when all routes fail, at their own price", async (_name, more) => {
-    a().answer = refuses(404);
-    const id = newRequestId();
-    const reply = await chat(ask("", more), { "x-request-id": id });
-    expect(reply.status).toBe(200);
-    expect(JSON.parse(reply.body.toString())).toMatchObject({ model: "cheaper" });
-    const call = await fixture.gateway.call(id);
-    expect(call.model).toBe("cheaper");
-    // 15 tokens at 2 USD for a million.
-    expect(call.cost?.amountNanos).toBe(30_000n);
-  });
+  ])(
+    "fallback models %s take the call when all routes fail, at their own price",
+    async (_name, more) => {
+      a().answer = refuses(404);
+      const id = newRequestId();
+      const reply = await chat(ask("", more), { "x-request-id": id });
+      expect(reply.status).toBe(200);
+      expect(JSON.parse(reply.body.toString())).toMatchObject({ model: "cheaper" });
+      const call = await fixture.gateway.call(id);
+      expect(call.model).toBe("cheaper");
+      // 15 tokens at 2 USD for a million.
+      expect(call.cost?.amountNanos).toBe(30_000n);
+    },
+  );
 
   it("take the calls of a model whose only route has an open breaker, without asking it", async () => {
     a().answer = refuses(500);
@@ -405,7 +414,7 @@ describe("fallback models", () => {
     expect(reply.body.toString()).toContain("[DONE]");
   });
 
-  it("of the request that do not exist are refused", async () => {
+  it("fallback models of the request that do not exist are refused", async () => {
     const reply = await chat(ask("alone", { models: ["none"] }));
     expect(reply.status).toBe(404);
     onTestFinished(() => expect(a().requests).toHaveLength(0));

@@ -123,7 +123,7 @@ it.each([
   expect(JSON.parse(request?.body ?? "")).toEqual(sent);
 });
 
-it("sends audio on while it is made", async () => {
+it("speech is sent on while it is made", async () => {
   const url = new URL(`${fixture.gateway.url}/v1/audio/speech`);
   const client = new Leaver(url, { key: fixture.customer.key, body: { ...ask, model: "slow" } });
   await client.got("first");
@@ -134,7 +134,7 @@ it("sends audio on while it is made", async () => {
   expect(call).toMatchObject({ stream: true, ending: CallEnding.COMPLETED });
 });
 
-it("breaks the connection off where the vendor's audio is cut, so that no client takes it for whole", async () => {
+it("the connection breaks off where the vendor's audio is cut, so that no client takes it for whole", async () => {
   const url = new URL(`${fixture.gateway.url}/v1/audio/speech`);
   const client = new Leaver(url, { key: fixture.customer.key, body: { ...ask, model: "slow" } });
   await client.got("first");
@@ -243,34 +243,37 @@ describe("refused, free of charge", () => {
     { status: 401, name: "no key", headers: { authorization: "" } },
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
     { status: 405, name: "GET", method: "GET" },
-  ])("$status: $name", async ({ status, method, body = ask, headers, param }) => {
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    const got = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.send("/v1/audio/speech", {
-        method: method ?? "POST",
-        ...(method === undefined && { body: text }),
-        headers: { "x-request-id": "refused", ...headers },
-      }),
-    );
-    expect(got.status).toBe(status);
-    expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
-    if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
-    expect(vendor().requests).toHaveLength(0);
-  });
+  ])(
+    "speech with $name is refused with $status, free of charge",
+    async ({ status, method, body = ask, headers, param }) => {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const got = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.send("/v1/audio/speech", {
+          method: method ?? "POST",
+          ...(method === undefined && { body: text }),
+          headers: { "x-request-id": "refused", ...headers },
+        }),
+      );
+      expect(got.status).toBe(status);
+      expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+      if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+      expect(vendor().requests).toHaveLength(0);
+    },
+  );
 
   it.each([
     ["a refusal", { status: 400, body: '{"error":{"message":"no such voice"}}' }, 400],
     ["JSON instead of audio", { body: "{}" }, 502],
     ["its own failure", { status: 500, body: "{}" }, 502],
     ["our key refused", { status: 401, body: "{}" }, 503],
-  ])("%s of the vendor", async (_name, answer, status) => {
+  ])("%s of the speech vendor costs nothing", async (_name, answer, status) => {
     vendor().answer = () => answer;
     const got = await expectFree(fixture.gateway, fixture.customer, () => speak(ask));
     expect(got.status).toBe(status);
   });
 });
 
-it("counts Unicode code points, as prices do", () => {
+it("speech is charged by Unicode code points, as prices count", () => {
   const text = fc.string({ unit: "binary" });
   const isCounted = (each: string): void => expect(codePoints(each)).toBe(Array.from(each).length);
   fc.assert(

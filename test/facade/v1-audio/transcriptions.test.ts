@@ -202,7 +202,7 @@ describe("money", () => {
   });
 });
 
-it("sends a recording of many megabytes on whole, from a file that has no name", async () => {
+it("a recording of many megabytes is sent on whole, from a file that has no name", async () => {
   const long = wav(3_000);
   const id = newRequestId();
   const got = await formOf({ model: "ears" }, long, undefined, { "x-request-id": id });
@@ -240,7 +240,7 @@ describe("refused, free of charge", () => {
       name: "another boundary",
       headers: { "content-type": "multipart/form-data; boundary=other" },
     },
-  ])("$status: $name", async (row) => {
+  ])("a transcription with $name is refused with $status, free of charge", async (row) => {
     const { status, fields = { model: "ears" }, headers, param } = row;
     const file = "file" in row ? row.file : recording;
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
@@ -263,7 +263,7 @@ describe("refused, free of charge", () => {
     ["with a field twice", `${part("model", "ears")}${part("model", "x")}${file}--x--\r\n`],
     ["with two files", `${part("model", "ears")}${file}${file}--x--\r\n`],
     ["of too many parts", `${part("a", "b").repeat(100)}--x--\r\n`],
-  ])("400: a form %s", async (_name, body) => {
+  ])("a transcription form %s is refused with 400, free of charge", async (_name, body) => {
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
       fixture.send("/v1/audio/transcriptions", {
         headers: { "content-type": "multipart/form-data; boundary=x" },

@@ -110,7 +110,7 @@ async function added(): Promise<number> {
   return Math.max(most, vendor.most) - before;
 }
 
-it("adds at most 8 MB of memory, while it comes and while it goes on", async () => {
+it("an upload adds at most 8 MB of memory, while it comes and while it goes on", async () => {
   // The first one loads code.
   expect((await upload()).status).toBe(200);
   // The least of three: what else the process does only adds. A form that lay in memory would add more each time.

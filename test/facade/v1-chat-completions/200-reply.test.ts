@@ -7,7 +7,7 @@ import { ask, json, newRequestId, publicModel, useGateway } from "../harness.ts"
 
 const fixture = useGateway();
 
-it("answers the SDK with the public model name", async () => {
+it("the SDK gets an answer with the public model name", async () => {
   const reply = await fixture.openai.chat.completions.create(ask);
   expect(reply.model).toBe(publicModel);
   expect(reply.choices[0]?.message.content).toBe("Hello there!");
@@ -15,7 +15,7 @@ it("answers the SDK with the public model name", async () => {
   expect(reply._request_id).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-it("asks the vendor for its own model, with the operator's credential and nothing of the client's", async () => {
+it("the vendor is asked for its own model, with the operator's credential and nothing of the client's", async () => {
   const headers = {
     cookie: "session=1",
     "openai-organization": "org-client",
@@ -28,7 +28,7 @@ it("asks the vendor for its own model, with the operator's credential and nothin
   expect(sent["accept-encoding"] ?? "identity").toBe("identity");
 });
 
-it("keeps the vendor's own headers to itself (R-ID-5)", async () => {
+it("the vendor's own headers do not reach the client (R-ID-5)", async () => {
   const id = newRequestId();
   const reply = await fixture.chat(ask, { "x-request-id": id });
   for (const [name, value] of Object.entries(vendorHeaders)) {
@@ -39,7 +39,7 @@ it("keeps the vendor's own headers to itself (R-ID-5)", async () => {
   expect((await fixture.gateway.call(id)).upstreamRequestId).toBe("req_vendor_7f3a");
 });
 
-it("passes members and number spellings that it does not know (R-TXT-1)", async () => {
+it("unknown members and number spellings pass (R-TXT-1)", async () => {
   const text =
     '{ "id":"x","model" : "vendor-model","n":2.50,"big":1e400,"id64":9223372036854775807,"n":1,' +
     '"choices":[{"index":0,"message":{"role":"assistant","content":"\\u0048i"},"model":"vendor-model"}],' +

@@ -19,13 +19,13 @@ it("streams to the SDK, under the public model name", async () => {
   expect(all).toBe(text.join(""));
 });
 
-it("satisfies the SDK's stream helper", async () => {
+it("the stream satisfies the SDK's stream helper", async () => {
   fixture.upstream.script(answer({ text, comments: true, newline: "\r\n" }));
   const stream = fixture.openai.chat.completions.stream(ask);
   expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe(text.join(""));
 });
 
-it("passes reasoning and members that it does not know", async () => {
+it("reasoning and unknown members pass in a stream", async () => {
   fixture.upstream.script(answer({ reasoning: ["hm", "…"], extra: { x_vendor: { deep: 1 } } }));
   const reply = await fixture.chat({ ...ask, stream: true });
   expect(reply.body.toString()).toContain('"reasoning_content":"…"');
@@ -108,7 +108,7 @@ describe("the head", () => {
   });
 });
 
-it("ends without [DONE] where a compatible vendor sends none but says that it has finished", async () => {
+it("a stream ends without [DONE] where a compatible vendor sends none but says that it has finished", async () => {
   fixture.upstream.script(answer({ done: false }));
   const stream = fixture.openai.chat.completions.stream(ask);
   expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe("Hello there!");

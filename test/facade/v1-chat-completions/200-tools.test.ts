@@ -26,7 +26,7 @@ const tools = (asked: string[]) => [
   },
 ];
 
-it("runs the SDK's tool loop", async () => {
+it("the SDK's tool loop runs to its end", async () => {
   const asked: string[] = [];
   fixture.upstream.script(answer({ text: [], toolCalls }), answer({ text: ["Sunny."] }));
   const runner = fixture.openai.chat.completions.runTools({ ...ask, tools: tools(asked) });
@@ -35,7 +35,7 @@ it("runs the SDK's tool loop", async () => {
   expect(fixture.upstream.requests).toHaveLength(2);
 });
 
-it("runs the SDK's tool loop over streams, with parallel calls in pieces", async () => {
+it("the SDK's tool loop runs over streams, with parallel calls in pieces", async () => {
   const asked: string[] = [];
   fixture.upstream.script(
     answer({ text: [], toolCalls, pieceBytes: 5 }),

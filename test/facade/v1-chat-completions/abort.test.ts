@@ -8,7 +8,7 @@ import { ask, newRequestId, useGateway } from "../harness.ts";
 
 const fixture = useGateway();
 
-it("stops the vendor in the middle of a stream and records an estimate", async () => {
+it("a disconnect in the middle of a stream stops the vendor and records an estimate", async () => {
   const text = ["12345678", "abcdefgh"];
   // Role and two pieces of text, then silence: only the abort can end it.
   fixture.upstream.script(answer({ text, cutAfter: 3, ending: "hang" }));

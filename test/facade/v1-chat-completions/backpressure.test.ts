@@ -11,7 +11,7 @@ const fixture = useGateway();
 /** What kernels and HTTP libraries on three hops may keep beside the gateway's own buffer, generously. */
 const elsewhereBytesMax = 16 * 1024 * 1024;
 
-it("pauses the vendor while the client does not read, and stops it when the client leaves", async () => {
+it("the vendor is paused while the client does not read, and stopped when the client leaves", async () => {
   const floodBytes = 256 * 1024 * 1024;
   fixture.upstream.script(flood(floodBytes));
   const { hostname, port } = new URL(fixture.gateway.url);

@@ -146,7 +146,7 @@ it("the discount of the account comes off hold and charge, and not off what the 
   expect(values).toEqual([{ labels: { model: "bought", vendor: "sim" }, value: 0.000004 }]);
 });
 
-it("never takes more than there is: the shortfall is the platform's (R-MON-3)", async () => {
+it("a charge never takes more than there is: the shortfall is the platform's (R-MON-3)", async () => {
   // The vendor reports more than max_tokens allowed it.
   const poor = await fixture.gateway.customer({ balanceNanos: 601_000_000n });
   fixture.upstream.script(answer({ usage: usage(10, 5) }));

@@ -114,7 +114,7 @@ describe("402", () => {
   });
 });
 
-it("403: refuses a model that the key may not use, and records it (R-MON-10)", async () => {
+it("403: a model that the key may not use is refused and recorded (R-MON-10)", async () => {
   const { key, accountId } = await fixture.gateway.customer({ models: ["other"] });
   const id = newRequestId();
   const error = await failureWith(key, ask, id);
@@ -129,7 +129,7 @@ it("403: refuses a model that the key may not use, and records it (R-MON-10)", a
   });
 });
 
-it("404: has no such model", async () => {
+it("404: an unknown model is refused", async () => {
   const error = await failureWith(fixture.customer.key, { ...ask, model: "no/such\u0000model" });
   expect(error).toBeInstanceOf(NotFoundError);
   expect(error).toMatchObject({ code: "model_not_found", type: "invalid_request_error" });

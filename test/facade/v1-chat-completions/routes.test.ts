@@ -125,7 +125,7 @@ it("a stream that has begun does not change its route (R-RTE-2)", async () => {
   expect(second.upstream?.requests).toHaveLength(0);
 });
 
-it("502: nobody can be reached", async () => {
+it("502: a call fails when no route can be reached", async () => {
   const reply = await expectFree(fixture.gateway, fixture.customer, () =>
     fixture.chat({ ...ask, model: "away-only" }),
   );

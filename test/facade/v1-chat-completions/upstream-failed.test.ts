@@ -32,21 +32,24 @@ describe("before the head", () => {
     ["a reply that is cut", half, 502, "upstream_error"],
     ["an empty reply", bytes(""), 502, "upstream_error"],
     ["silence", hang, 504, "upstream_timeout"],
-  ] as const)("%s", async (_name, behaviour, status, code) => {
-    fixture.upstream.script(behaviour);
-    const id = newRequestId();
-    const reply = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.chat(ask, { "x-request-id": id }),
-    );
-    expect(reply.status).toBe(status);
-    expect(errorOf(reply)["code"]).toBe(code);
-    expect(reply.headers["x-request-id"]).toBe(id);
-    expect(await fixture.gateway.call(id)).toMatchObject({
-      ending: CallEnding.UPSTREAM_FAILED,
-      status,
-      errorCode: code,
-    });
-  });
+  ] as const)(
+    "a call that fails before the head costs nothing, and its record says why: %s",
+    async (_name, behaviour, status, code) => {
+      fixture.upstream.script(behaviour);
+      const id = newRequestId();
+      const reply = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.chat(ask, { "x-request-id": id }),
+      );
+      expect(reply.status).toBe(status);
+      expect(errorOf(reply)["code"]).toBe(code);
+      expect(reply.headers["x-request-id"]).toBe(id);
+      expect(await fixture.gateway.call(id)).toMatchObject({
+        ending: CallEnding.UPSTREAM_FAILED,
+        status,
+        errorCode: code,
+      });
+    },
+  );
 });
 
 const cuts: ReadonlyArray<[string, AnswerOptions]> = [

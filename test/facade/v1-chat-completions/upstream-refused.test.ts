@@ -46,22 +46,25 @@ const rows: ReadonlyArray<
 ];
 
 describe.each([false, true])("stream: %s", (stream) => {
-  it.each(rows)("%s", async (_name, behaviour, status, code, retryAfter) => {
-    fixture.upstream.script(behaviour);
-    const id = newRequestId();
-    const reply = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.chat({ ...ask, stream }, { "x-request-id": id }),
-    );
-    expect(reply.status).toBe(status);
-    expect(errorOf(reply)).toMatchObject({ code, message: expect.any(String) });
-    expect(reply.body.toString()).not.toMatch(/simulated|quota|DOCTYPE|vendor-model/);
-    expect(reply.headers["content-type"]).toMatch(/^application\/json/);
-    expect(reply.headers["x-request-id"]).toBe(id);
-    if (retryAfter !== undefined) expect(reply.headers["retry-after"]).toBe(retryAfter);
-    const call = await fixture.gateway.call(id);
-    expect(call).toMatchObject({ status, errorCode: code });
-    expect(call.cost?.amountNanos).toBe(0n);
-  });
+  it.each(rows)(
+    "a vendor's refusal is relayed as the rules say: %s",
+    async (_name, behaviour, status, code, retryAfter) => {
+      fixture.upstream.script(behaviour);
+      const id = newRequestId();
+      const reply = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.chat({ ...ask, stream }, { "x-request-id": id }),
+      );
+      expect(reply.status).toBe(status);
+      expect(errorOf(reply)).toMatchObject({ code, message: expect.any(String) });
+      expect(reply.body.toString()).not.toMatch(/simulated|quota|DOCTYPE|vendor-model/);
+      expect(reply.headers["content-type"]).toMatch(/^application\/json/);
+      expect(reply.headers["x-request-id"]).toBe(id);
+      if (retryAfter !== undefined) expect(reply.headers["retry-after"]).toBe(retryAfter);
+      const call = await fixture.gateway.call(id);
+      expect(call).toMatchObject({ status, errorCode: code });
+      expect(call.cost?.amountNanos).toBe(0n);
+    },
+  );
 
   it.each([400, 413, 422])("passes its %s about the request byte for byte", async (status) => {
     fixture.upstream.script(
@@ -86,7 +89,7 @@ describe.each([false, true])("stream: %s", (stream) => {
   });
 });
 
-it("alarms the operator where the vendor refuses the gateway itself (R-ERR-3)", async () => {
+it("the operator is alarmed where the vendor refuses the gateway itself (R-ERR-3)", async () => {
   const count = fixture.gateway.log.length;
   fixture.upstream.script(failure(401));
   await fixture.chat(ask);

@@ -51,7 +51,7 @@ const fixture = useGateway(() => ({
 }));
 const ask = { model: "instruct", prompt: "Hello", max_tokens: 16 };
 
-it("gives the official SDK a completion, charged as the vendor counts", async () => {
+it("the official SDK gets a completion, charged as the vendor counts", async () => {
   const id = newRequestId();
   const got = await fixture.openai.completions.create(ask, { headers: { "x-request-id": id } });
   expect(got).toMatchObject({ ...whole, model: "instruct" });
@@ -85,7 +85,7 @@ it("streams to the official SDK, and hides the usage that only billing asked for
   expect(call.usage).toMatchObject({ inputTokens: 5, outputTokens: 7 });
 });
 
-it("shows the usage to a client that asked for it", async () => {
+it("a client that asked for the usage gets it", async () => {
   const body = { ...ask, stream: true, stream_options: { include_usage: true } };
   const got = await fixture.send("/v1/completions", { body: JSON.stringify(body) });
   const events = dataOf(got.body);
@@ -93,7 +93,7 @@ it("shows the usage to a client that asked for it", async () => {
   expect(JSON.parse(events.at(-2) ?? "")).toEqual({ ...chunks[2], model: "instruct" });
 });
 
-it("holds every choice that the vendor makes: each of best_of, for each prompt", async () => {
+it("a completion holds money for every choice that the vendor makes: each of best_of, for each prompt", async () => {
   const [one, six] = [newRequestId(), newRequestId()];
   const send = (body: unknown, id: string) =>
     fixture.send("/v1/completions", {
@@ -149,7 +149,7 @@ describe("streams that fail", () => {
   it.each([
     ["an error event", streamed([chunks[0], { error: { message: "boom" } }], "")],
     ["an end before the last text", streamed(chunks.slice(0, 1), "")],
-  ])("after %s do not look complete", async (_name, answer) => {
+  ])("streams that fail after %s do not look complete", async (_name, answer) => {
     vendor().answer = () => answer;
     const id = newRequestId();
     const body = JSON.stringify({ ...ask, stream: true });
@@ -174,7 +174,7 @@ describe("refused, free of charge", () => {
     ["a stream flag that is a text", { ...ask, stream: "yes" }, "stream"],
     ["stream options that are no object", { ...ask, stream_options: 5 }, "stream_options"],
     ["a dearer service", { ...ask, service_tier: "priority" }, "service_tier"],
-  ])("%s", async (_name, body, param) => {
+  ])("a completion request with %s is refused, free of charge", async (_name, body, param) => {
     const headers = { "x-request-id": "refused" };
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
       fixture.send("/v1/completions", { body: JSON.stringify(body), headers }),

@@ -58,23 +58,26 @@ function count(path: string, body: unknown, headers: Readonly<Record<string, str
 }
 
 describe("counted by a vendor of the style", () => {
-  it.each(["", "/v1"])("for the Anthropic SDK at {base}%s, free", async (base) => {
-    const result = await expectFree(fixture.gateway, fixture.customer, () =>
-      anthropic(base).messages.countTokens({ ...ask, system: "Be brief." }),
-    );
-    expect(result).toMatchObject(JSON.parse(counted) as object);
-    const [request] = vendor().requests;
-    expect(request?.url).toBe("/v1/messages/count_tokens");
-    expect(request?.headers["x-api-key"]).toBe(secret);
-    expect(request?.headers["anthropic-version"]).toBe("2026-10-21");
-    expect(JSON.parse(request?.body ?? "")).toEqual({
-      ...ask,
-      model: "claude-vendor",
-      system: "Be brief.",
-    });
-  });
+  it.each(["", "/v1"])(
+    "a vendor of the style counts for the Anthropic SDK at {base}%s, free",
+    async (base) => {
+      const result = await expectFree(fixture.gateway, fixture.customer, () =>
+        anthropic(base).messages.countTokens({ ...ask, system: "Be brief." }),
+      );
+      expect(result).toMatchObject(JSON.parse(counted) as object);
+      const [request] = vendor().requests;
+      expect(request?.url).toBe("/v1/messages/count_tokens");
+      expect(request?.headers["x-api-key"]).toBe(secret);
+      expect(request?.headers["anthropic-version"]).toBe("2026-10-21");
+      expect(JSON.parse(request?.body ?? "")).toEqual({
+        ...ask,
+        model: "claude-vendor",
+        system: "Be brief.",
+      });
+    },
+  );
 
-  it("for older versions of it, with betas and their query", async () => {
+  it("a vendor of the style counts for older versions of the Anthropic SDK, with betas and their query", async () => {
     const { key: apiKey } = fixture.customer;
     const client = new AnthropicV0({ apiKey, baseURL: fixture.gateway.url });
     await client.beta.messages.countTokens({ ...ask, betas: ["token-counting-2024-11-01"] });
@@ -84,7 +87,7 @@ describe("counted by a vendor of the style", () => {
     expect(request?.headers["anthropic-version"]).toBe("2023-06-01");
   });
 
-  it("for the OpenAI SDK", async () => {
+  it("a vendor of the style counts for the OpenAI SDK", async () => {
     const body = { object: "response.input_tokens", input_tokens: 11 };
     vendor().answer = () => ({ body: JSON.stringify(body) });
     const result = await fixture.openai.responses.inputTokens.count({ model: "gpt", input: "Hi" });
@@ -96,13 +99,13 @@ describe("counted by a vendor of the style", () => {
     });
   });
 
-  it("byte for byte, with both request ids (R-TXT-1, R-ID-3)", async () => {
+  it("a vendor's count passes byte for byte, with both request ids (R-TXT-1, R-ID-3)", async () => {
     const reply = await count("/v1/messages/count_tokens", ask, { "x-request-id": "mine" });
     expect(reply.body.toString()).toBe(counted);
     expect(reply.headers).toMatchObject({ "x-request-id": "mine", "request-id": "mine" });
   });
 
-  it("refused by it: its own words (R-ERR-4)", async () => {
+  it("a vendor's refusal to count passes in its own words (R-ERR-4)", async () => {
     const told =
       '{"type":"error","error":{"type":"invalid_request_error","message":"messages: empty"}}';
     vendor().answer = () => ({ status: 400, body: told });
@@ -124,10 +127,13 @@ describe("estimated by the gateway", () => {
     ["/v1/responses/input_tokens", { model: "claude", input: "Hello" }],
     ["/v1/responses/input_tokens", { model: "restricted", input: "Hello" }],
     ["/v1/v1/responses/input_tokens", { model: "plain" }],
-  ])("where the vendor does not count in the style: %s %j", async (path, body) => {
-    expect(await estimate(path, body)).toBeGreaterThan(0);
-    expect(vendor().requests).toHaveLength(0);
-  });
+  ])(
+    "the gateway estimates tokens where the vendor does not count in the style: %s %j",
+    async (path, body) => {
+      expect(await estimate(path, body)).toBeGreaterThan(0);
+      expect(vendor().requests).toHaveLength(0);
+    },
+  );
 
   it.each([
     ["fails", { status: 500, body: "{}" }],
@@ -138,13 +144,13 @@ describe("estimated by the gateway", () => {
     ["counts 0", { body: '{"input_tokens":0}' }],
     ["counts a text", { body: '{"input_tokens":"7"}' }],
     ["answers null", { body: "null" }],
-  ])("where the vendor %s", async (_name, answer) => {
+  ])("the gateway estimates tokens where the vendor %s", async (_name, answer) => {
     vendor().answer = () => answer;
     expect(await estimate("/v1/messages/count_tokens", ask)).toBeGreaterThan(0);
     expect(vendor().requests).toHaveLength(1);
   });
 
-  it("in the body of the style", async () => {
+  it("the gateway's estimate comes in the body of the style", async () => {
     const { responses } = fixture.openai;
     const got = await responses.inputTokens.count({ model: "plain", input: "Hello" });
     expect(got).toMatchObject({ object: "response.input_tokens", input_tokens: 3 });
@@ -152,7 +158,7 @@ describe("estimated by the gateway", () => {
     expect(messages).toMatchObject({ input_tokens: 4 });
   });
 
-  it("as a token for four bytes of text; a picture is not its base64", async () => {
+  it("the gateway estimates a token for four bytes of text, and a picture not by its base64", async () => {
     const path = "/v1/messages/count_tokens";
     const body = (content: unknown) => ({ model: "plain", messages: [{ role: "user", content }] });
     const base = await estimate(path, body(""));
@@ -180,18 +186,21 @@ describe("refused in the words of the style, free", () => {
     { status: 401, headers: { authorization: "" } },
     { status: 415, headers: { "content-type": "text/plain" } },
     { status: 405, method: "GET" },
-  ])("$status $body", async ({ status, body, headers, method, says }) => {
-    const reply = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.send("/v1/messages/count_tokens", {
-        method: method ?? "POST",
-        ...(method === undefined && { body: body ?? good }),
-        headers: { "x-request-id": "refused", ...headers },
-      }),
-    );
-    expect(reply.status).toBe(status);
-    expect(json(reply)).toMatchObject({ type: "error", request_id: "refused" });
-    if (says !== undefined) expect(reply.body.toString()).toContain(says);
-  });
+  ])(
+    "counting tokens is refused with $status, free: $body",
+    async ({ status, body, headers, method, says }) => {
+      const reply = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.send("/v1/messages/count_tokens", {
+          method: method ?? "POST",
+          ...(method === undefined && { body: body ?? good }),
+          headers: { "x-request-id": "refused", ...headers },
+        }),
+      );
+      expect(reply.status).toBe(status);
+      expect(json(reply)).toMatchObject({ type: "error", request_id: "refused" });
+      if (says !== undefined) expect(reply.body.toString()).toContain(says);
+    },
+  );
 
   it("403, 404 and 400 as the SDKs see them", async () => {
     const { key } = await fixture.gateway.customer({ models: ["plain"] });

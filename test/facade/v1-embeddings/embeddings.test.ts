@@ -86,7 +86,7 @@ describe("the official SDK", () => {
   });
 });
 
-it("changes the model's name and nothing else, both ways (R-TXT-1)", async () => {
+it("an embeddings call changes the model's name and nothing else, both ways (R-TXT-1)", async () => {
   const sent =
     ' {"input" : ["é\\u00e9", 2.50], "model":"embed" ,"dimensions":1e2,"x":{"model":"embed"}} ';
   const answered =
@@ -103,12 +103,12 @@ it("changes the model's name and nothing else, both ways (R-TXT-1)", async () =>
   expect(got.headers["content-length"]).toBe(String(got.body.length));
 });
 
-it("leaves every byte where both names are the same", async () => {
+it("an embeddings call keeps every byte where both names are the same", async () => {
   await embed({ ...ask, model: "vendor-embed" });
   expect(JSON.parse(vendor().requests[0]?.body ?? "")).toMatchObject({ model: "vendor-embed" });
 });
 
-it("reaches OpenAI, and paths with /v1 twice (R-TXT-6)", async () => {
+it("an embeddings call reaches OpenAI, also at paths with /v1 twice (R-TXT-6)", async () => {
   const got = await fixture.send("/v1/v1/embeddings", {
     body: JSON.stringify({ ...ask, model: "openai-embed" }),
   });
@@ -184,22 +184,25 @@ describe("refused, free of charge", () => {
     { status: 401, name: "no key", headers: { authorization: "" } },
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
     { status: 405, name: "GET", method: "GET" },
-  ])("$status: $name", async ({ status, method, body: sent, headers, param }) => {
-    const got = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.send("/v1/embeddings", {
-        method: method ?? "POST",
-        ...(method === undefined && { body: sent ?? body }),
-        headers: { "x-request-id": "refused", ...headers },
-      }),
-    );
-    expect(got.status).toBe(status);
-    expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
-    if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
-    expect(got.headers["x-request-id"]).toBe("refused");
-    expect(vendor().requests).toHaveLength(0);
-  });
+  ])(
+    "embeddings with $name are refused with $status, free of charge",
+    async ({ status, method, body: sent, headers, param }) => {
+      const got = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.send("/v1/embeddings", {
+          method: method ?? "POST",
+          ...(method === undefined && { body: sent ?? body }),
+          headers: { "x-request-id": "refused", ...headers },
+        }),
+      );
+      expect(got.status).toBe(status);
+      expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+      if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+      expect(got.headers["x-request-id"]).toBe("refused");
+      expect(vendor().requests).toHaveLength(0);
+    },
+  );
 
-  it("400 of the vendor: its own words (R-ERR-4)", async () => {
+  it("a vendor's 400 to an embeddings call passes in its own words (R-ERR-4)", async () => {
     const told = '{"error":{"message":"too long","type":"invalid_request_error"}}';
     vendor().answer = () => ({ status: 400, body: told });
     const id = newRequestId();
@@ -221,7 +224,7 @@ describe("refused, free of charge", () => {
     ["its own failure", { status: 500, body: "{}" }, 502],
     ["too many requests", { status: 429, body: "{}", headers: { "retry-after": "7" } }, 429],
     ["our key refused", { status: 401, body: "{}" }, 503],
-  ])("%s of the vendor", async (_name, answer, status) => {
+  ])("%s of the embeddings vendor costs nothing", async (_name, answer, status) => {
     vendor().answer = () => answer;
     const got = await expectFree(fixture.gateway, fixture.customer, () => embed(ask));
     expect(got.status).toBe(status);

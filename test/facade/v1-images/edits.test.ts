@@ -90,7 +90,7 @@ describe("the official SDK", () => {
     expect(vendor().requests[1]?.url).toBe("/v1/images/variations");
   });
 
-  it("gets a streamed edit", async () => {
+  it("the official SDK gets a streamed edit", async () => {
     const event = { type: "image_edit.completed", b64_json: "AAAA" };
     const body = `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
     vendor().answer = () => ({ body, type: "text/event-stream" });
@@ -104,7 +104,7 @@ describe("the official SDK", () => {
   });
 });
 
-it("takes edits of images by address as JSON", async () => {
+it("edits of images by address are taken as JSON", async () => {
   const body = { model: "image", prompt: "x", images: [{ image_url: "https://example.com/a" }] };
   const got = await fixture.send("/v1/images/edits", { body: JSON.stringify(body) });
   // The simulated vendor reads forms only.
@@ -124,7 +124,7 @@ describe("refused, free of charge", () => {
     { name: "another count", fields: { batch_size: "4" }, param: "batch_size" },
     { name: "a model of text", fields: { model: "text" }, param: "model" },
     { name: "an image as text", fields: { image: "not a file" }, param: "image" },
-  ])("400: $name", async ({ fields, param }) => {
+  ])("an image edit with $name is refused with 400, free of charge", async ({ fields, param }) => {
     const form = new FormData();
     const all = { model: "image", prompt: "x", image, ...fields };
     for (const [name, value] of Object.entries(all)) {
@@ -142,7 +142,7 @@ describe("refused, free of charge", () => {
     expect(vendor().requests).toHaveLength(0);
   });
 
-  it("415: a variation as JSON", async () => {
+  it("a variation as JSON is a 415", async () => {
     const got = await fixture.send("/v1/images/variations", { body: '{"model":"image"}' });
     expect(got.status).toBe(415);
   });

@@ -134,7 +134,7 @@ describe("the official SDK", () => {
   });
 });
 
-it("changes the model's name and nothing else (R-TXT-1)", async () => {
+it("an image generation changes the model's name and nothing else (R-TXT-1)", async () => {
   const sent = ' {"prompt" : "\\u00e9", "n":2, "model":"image" ,"x":{"model":"image"}} ';
   const answered = ` { "data":[{"url":"https://vendor.test/a"},\n{"url":"b"}], "n": 2.50 }\n`;
   vendor().answer = () => ({ body: answered });
@@ -234,23 +234,26 @@ describe("refused, free of charge", () => {
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
     { status: 415, name: "a form", headers: { "content-type": "multipart/form-data; boundary=x" } },
     { status: 405, name: "GET", method: "GET" },
-  ])("$status: $name", async ({ status, method, body = ask, headers, param }) => {
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    const got = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.send("/v1/images/generations", {
-        method: method ?? "POST",
-        ...(method === undefined && { body: text }),
-        headers: { "x-request-id": "refused", ...headers },
-      }),
-    );
-    expect(got.status).toBe(status);
-    expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
-    if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
-    expect(got.headers["x-request-id"]).toBe("refused");
-    expect(vendor().requests).toHaveLength(0);
-  });
+  ])(
+    "an image generation with $name is refused with $status, free of charge",
+    async ({ status, method, body = ask, headers, param }) => {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const got = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.send("/v1/images/generations", {
+          method: method ?? "POST",
+          ...(method === undefined && { body: text }),
+          headers: { "x-request-id": "refused", ...headers },
+        }),
+      );
+      expect(got.status).toBe(status);
+      expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+      if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+      expect(got.headers["x-request-id"]).toBe("refused");
+      expect(vendor().requests).toHaveLength(0);
+    },
+  );
 
-  it("400 of the vendor: its own words (R-ERR-4)", async () => {
+  it("a vendor's 400 to an image generation passes in its own words (R-ERR-4)", async () => {
     const told =
       '{"error":{"message":"blocked","type":"invalid_request_error","code":"moderation_blocked"}}';
     vendor().answer = () => ({ status: 400, body: told });
@@ -264,7 +267,7 @@ describe("refused, free of charge", () => {
     ["its own failure", { status: 500, body: "{}" }, 502],
     ["too many requests", { status: 429, body: "{}", headers: { "retry-after": "7" } }, 429],
     ["our key refused", { status: 401, body: "{}" }, 503],
-  ])("%s of the vendor", async (_name, answer, status) => {
+  ])("%s of the image vendor costs nothing", async (_name, answer, status) => {
     vendor().answer = () => answer;
     const got = await expectFree(fixture.gateway, fixture.customer, () => generate(ask));
     expect(got.status).toBe(status);

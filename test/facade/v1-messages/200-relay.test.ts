@@ -57,7 +57,7 @@ const clients = [
   },
 ].flatMap((each) => ["", "/v1"].map((base) => ({ ...each, base })));
 
-it.each(clients)("serves SDK $name at {base}$base, betas and all (R-TXT-6)", async (row) => {
+it.each(clients)("SDK $name is served at {base}$base, betas and all (R-TXT-6)", async (row) => {
   const { ask, base, url, version } = row;
   const { gateway, customer } = fixture;
   const id = newRequestId();

@@ -53,29 +53,32 @@ describe.each(["/v1/messages", "/v1/v1/messages", "/v1/messages?beta=true"])("%s
       body: ask.replace(publicModel, "none"),
       code: "model_not_found",
     },
-  ])("$status $type", async ({ status, type, headers, method, body, code }) => {
-    const reply = await expectFree(fixture.gateway, fixture.customer, () =>
-      fixture.send(path, {
-        method: method ?? "POST",
-        headers: { ...version, "x-request-id": "refused", ...headers },
-        ...(method === undefined && { body: body ?? ask }),
-      }),
-    );
-    expect(reply.status).toBe(status);
-    expect(json(reply)).toEqual({
-      type: "error",
-      error: {
-        type,
-        message: expect.any(String),
-        details: { error_code: code ?? "invalid_request" },
-      },
-      request_id: "refused",
-    });
-    expect(reply.headers).toMatchObject({ "x-request-id": "refused", "request-id": "refused" });
-    expect(reply.headers["x-should-retry"]).toBe(status === 401 ? "false" : undefined);
-    expect(reply.body.toString()).not.toContain(unknownKey);
-    expect(fixture.upstream.requests).toHaveLength(0);
-  });
+  ])(
+    "a refusal has status $status and type $type",
+    async ({ status, type, headers, method, body, code }) => {
+      const reply = await expectFree(fixture.gateway, fixture.customer, () =>
+        fixture.send(path, {
+          method: method ?? "POST",
+          headers: { ...version, "x-request-id": "refused", ...headers },
+          ...(method === undefined && { body: body ?? ask }),
+        }),
+      );
+      expect(reply.status).toBe(status);
+      expect(json(reply)).toEqual({
+        type: "error",
+        error: {
+          type,
+          message: expect.any(String),
+          details: { error_code: code ?? "invalid_request" },
+        },
+        request_id: "refused",
+      });
+      expect(reply.headers).toMatchObject({ "x-request-id": "refused", "request-id": "refused" });
+      expect(reply.headers["x-should-retry"]).toBe(status === 401 ? "false" : undefined);
+      expect(reply.body.toString()).not.toContain(unknownKey);
+      expect(fixture.upstream.requests).toHaveLength(0);
+    },
+  );
 });
 
 describe("money and rights", () => {
@@ -92,15 +95,18 @@ describe("money and rights", () => {
       code: "access_denied",
       customer: { models: ["other"] },
     },
-  ])("$status $type", async ({ status, type, code, customer }) => {
-    const { key } = await fixture.gateway.customer(customer);
-    const reply = await fixture.send("/v1/messages", {
-      headers: { ...version, authorization: "", "x-api-key": key },
-      body: ask,
-    });
-    expect(reply.status).toBe(status);
-    expect(json(reply)).toMatchObject({ error: { type, details: { error_code: code } } });
-    expect(reply.headers["x-should-retry"]).toBe("false");
-    expect(fixture.upstream.requests).toHaveLength(0);
-  });
+  ])(
+    "a refusal about money or rights has status $status and type $type",
+    async ({ status, type, code, customer }) => {
+      const { key } = await fixture.gateway.customer(customer);
+      const reply = await fixture.send("/v1/messages", {
+        headers: { ...version, authorization: "", "x-api-key": key },
+        body: ask,
+      });
+      expect(reply.status).toBe(status);
+      expect(json(reply)).toMatchObject({ error: { type, details: { error_code: code } } });
+      expect(reply.headers["x-should-retry"]).toBe("false");
+      expect(fixture.upstream.requests).toHaveLength(0);
+    },
+  );
 });

@@ -35,7 +35,7 @@ describe("retrieve", () => {
     ["acme/deep/er", "/v1/models/acme/deep%2Fer"],
     ["a%2Fb", "/v1/models/a%252Fb"],
     ["public-model", "/v1/models/public-model?x=y"],
-  ])("finds %s at %s", async (key, path) => {
+  ])("the model %s is found at %s", async (key, path) => {
     const reply = await fixture.send(path, { method: "GET" });
     expect(reply.status).toBe(200);
     expect(json(reply)["id"]).toBe(key);

@@ -62,7 +62,7 @@ describe("list", () => {
     ["limit=3&before_id=b", ["a%2Fb", "acme/chat", "acme/deep/er"], false],
     ["before_id=a%252Fb", [], false],
     ["limit=1&beta=true&unknown=1", ["a%2Fb"], true],
-  ])("?%s", async (query, ids, hasMore) => {
+  ])("the list of models takes ?%s", async (query, ids, hasMore) => {
     const reply = await fixture.send(`/v1/models?${query}`, { method: "GET", headers: version });
     expect(reply.status).toBe(200);
     const body = json(reply);
@@ -84,7 +84,7 @@ describe("list", () => {
     "limit=1e2",
     "after_id=a&before_id=b",
     "after_id=a&after_id=b",
-  ])("400: ?%s", async (query) => {
+  ])("the list of models refuses ?%s with 400", async (query) => {
     const reply = await fixture.send(`/v1/models?${query}`, { method: "GET", headers: version });
     expect(reply.status).toBe(400);
     expect(json(reply)).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });

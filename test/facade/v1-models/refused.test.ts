@@ -5,7 +5,7 @@ import { errorOf, useGateway } from "../harness.ts";
 
 const fixture = useGateway(() => ({ models: { open: {}, "acme/closed": {} } }));
 
-it("401: needs a key (R-AUTH-5)", async () => {
+it("401: the list of models needs a key (R-AUTH-5)", async () => {
   for (const path of ["/v1/models", "/v1/models/open", "/api/ai/models"]) {
     const reply = await fixture.send(path, { method: "GET", headers: { authorization: "" } });
     expect(reply.status).toBe(401);
@@ -19,7 +19,7 @@ it("401: needs a key (R-AUTH-5)", async () => {
   await expect(wrong).rejects.toBeInstanceOf(AuthenticationError);
 });
 
-it("403: refuses a model that the key may not use (R-MDL-1)", async () => {
+it("403: a model that the key may not use is refused (R-MDL-1)", async () => {
   const { key } = await fixture.gateway.customer({ models: ["open"] });
   const error = await fixture
     .openaiWith(key)
@@ -29,7 +29,7 @@ it("403: refuses a model that the key may not use (R-MDL-1)", async () => {
   expect(error).toMatchObject({ code: "access_denied", type: "access_denied" });
 });
 
-it("404: has no other models", async () => {
+it("404: an unknown model is not found", async () => {
   const error = await fixture.openai.models.retrieve("none/such").catch((e: unknown) => e);
   expect(error).toBeInstanceOf(NotFoundError);
   expect(error).toMatchObject({ code: "model_not_found", type: "invalid_request_error" });
@@ -41,7 +41,7 @@ it("400 or 404: a path that is no text", async () => {
   expect(errorOf(reply)["message"]).toEqual(expect.any(String));
 });
 
-it("405: names the methods that there are", async () => {
+it("405: a refusal names the methods that there are", async () => {
   const reply = await fixture.send("/v1/models", { method: "POST", body: "{}" });
   expect(reply.status).toBe(405);
   expect(reply.headers["allow"]).toContain("GET");

@@ -23,7 +23,7 @@ const fixture = useGateway(() => ({
   },
 }));
 
-it("gives the official SDK its results, at the price 0 that the configuration names", async () => {
+it("the official SDK gets moderation results, at the price 0 that the configuration names", async () => {
   const id = newRequestId();
   const got = await fixture.openai.moderations.create(
     { model: "free", input: ["a", "b"] },
@@ -52,7 +52,7 @@ describe("refused, free of charge", () => {
     ["no input", { model: "free" }, "input", 400],
     ["a model of text", { model: "chat", input: "x" }, "model", 400],
     ["an unknown model", { model: "none", input: "x" }, "model", 404],
-  ])("%s", async (_name, body, param, status) => {
+  ])("a moderation with %s is refused, free of charge", async (_name, body, param, status) => {
     const headers = { "x-request-id": "refused" };
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
       fixture.send("/v1/moderations", { body: JSON.stringify(body), headers }),
@@ -61,7 +61,7 @@ describe("refused, free of charge", () => {
     expect(errorOf(got)["param"]).toBe(param);
   });
 
-  it("a reply without results", async () => {
+  it("a reply without moderation results is an error, free of charge", async () => {
     const { vendor } = running;
     if (vendor === undefined) throw new Error("not started");
     const before = vendor.answer;

@@ -85,7 +85,7 @@ describe("requests and replies", () => {
     },
   );
 
-  it.each(["jina", "vllm"])("of %s show the public model name", async (model) => {
+  it.each(["jina", "vllm"])("rerank replies of %s show the public model name", async (model) => {
     vendor().answer = () => ({ body: JSON.stringify(jinaReply) });
     const got = await rank({ ...ask, model, return_documents: true }, "/v1/rerank");
     expect(json(got)).toEqual({ ...jinaReply, model });
@@ -227,7 +227,7 @@ describe("refused, free of charge", () => {
       "documents[0]",
       400,
     ],
-  ])("%s", async (_name, body, param, status) => {
+  ])("a rerank request with %s is refused, free of charge", async (_name, body, param, status) => {
     const sent = typeof body === "string" ? body : JSON.stringify(body);
     const path =
       param === "documents[0]" && body instanceof Object && body.model === "gte"
@@ -251,7 +251,7 @@ describe("refused, free of charge", () => {
       '{"error":{"message":"too many documents","type":"BadRequestError","code":400}}',
       false,
     ],
-  ])("%s refusal keeps its words", async (_name, model, told, isOwn) => {
+  ])("%s refusal of a rerank keeps its words", async (_name, model, told, isOwn) => {
     vendor().answer = () => ({ status: 400, body: told });
     const got = await expectFree(fixture.gateway, fixture.customer, () => rank({ ...ask, model }));
     expect(got.status).toBe(400);
@@ -263,7 +263,7 @@ describe("refused, free of charge", () => {
     ["a reply without results", "{}"],
     ["a reply that is no JSON", "<html>"],
     ["a cut reply", '{"results":['],
-  ])("%s is 502", async (_name, body) => {
+  ])("%s of the rerank vendor is a 502, free of charge", async (_name, body) => {
     vendor().answer = () => ({ body });
     const got = await expectFree(fixture.gateway, fixture.customer, () => rank(ask));
     expect(got.status).toBe(502);

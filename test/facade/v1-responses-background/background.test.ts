@@ -135,23 +135,26 @@ describe("a response in the background", () => {
     ["chat", "status 500", "upstream_error"],
     ["chat", "error midstream", "upstream_error"],
     ["chat", "status 400", "invalid_parameters"],
-  ])("of %s that fails (%s) says why, and costs nothing (R-TSK-6)", async (model, input, code) => {
-    const before = await fixture.settled();
-    const requestId = unique();
-    const { id } = await fixture.openai.responses.create(
-      { model, input, background: true },
-      { headers: { "x-request-id": requestId } },
-    );
-    expect(await fixture.ended(id)).toMatchObject({
-      ...{ id, status: "failed", output: [], usage: null },
-      error: { code, message: expect.stringMatching(/./) },
-    });
-    expect(await fixture.gateway.call(requestId)).toMatchObject({
-      errorCode: code,
-      cost: { amountNanos: 0n },
-    });
-    expect(await fixture.settled()).toEqual(before);
-  });
+  ])(
+    "a background response of %s that fails (%s) says why, and costs nothing (R-TSK-6)",
+    async (model, input, code) => {
+      const before = await fixture.settled();
+      const requestId = unique();
+      const { id } = await fixture.openai.responses.create(
+        { model, input, background: true },
+        { headers: { "x-request-id": requestId } },
+      );
+      expect(await fixture.ended(id)).toMatchObject({
+        ...{ id, status: "failed", output: [], usage: null },
+        error: { code, message: expect.stringMatching(/./) },
+      });
+      expect(await fixture.gateway.call(requestId)).toMatchObject({
+        errorCode: code,
+        cost: { amountNanos: 0n },
+      });
+      expect(await fixture.settled()).toEqual(before);
+    },
+  );
 
   it("names in its record what its vendor's style could not carry, and to its client at once", async () => {
     const requestId = unique();
@@ -182,35 +185,42 @@ describe("a response in the background", () => {
 });
 
 describe("a conversation", () => {
-  it.each(["responses", "chat"])("of %s goes on from it, in both ways", async (model) => {
-    const { openai } = fixture;
-    const first = await openai.responses.create({ model, input: "One", background: true });
-    await fixture.ended(first.id);
-    const second = await openai.responses.create({
-      ...{ model, input: "Two", previous_response_id: first.id, background: true },
-    });
-    expect(second.previous_response_id).toBe(first.id);
-    const ended = await fixture.ended(second.id);
-    expect(ended).toMatchObject({ status: "completed", previous_response_id: first.id });
-    const third = await openai.responses.create({
-      ...{ model, input: "Three", previous_response_id: second.id },
-    });
-    expect(third.output_text).toBe(greeting);
-    if (model === "chat") {
-      expect(fixture.vendor.chat.last().json?.messages).toHaveLength(5);
-      return;
-    }
-    // Its vendor keeps it, under the id that it gave it.
-    const sent = fixture.vendor.responses.last().json?.["previous_response_id"];
-    expect(sent).toMatch(/^resp_/);
-    expect(sent).not.toBe(second.id);
-    // Its replies name it so: that goes on, too.
-    expect(third.previous_response_id).toBe(sent);
-    const asked = { model, input: "Four", previous_response_id: third.previous_response_id ?? "" };
-    expect((await openai.responses.create(asked)).output_text).toBe(greeting);
-    await openai.responses.delete(second.id);
-    await expect(openai.responses.create(asked)).rejects.toMatchObject({ status: 400 });
-  });
+  it.each(["responses", "chat"])(
+    "a conversation goes on from a background response of %s, in both ways",
+    async (model) => {
+      const { openai } = fixture;
+      const first = await openai.responses.create({ model, input: "One", background: true });
+      await fixture.ended(first.id);
+      const second = await openai.responses.create({
+        ...{ model, input: "Two", previous_response_id: first.id, background: true },
+      });
+      expect(second.previous_response_id).toBe(first.id);
+      const ended = await fixture.ended(second.id);
+      expect(ended).toMatchObject({ status: "completed", previous_response_id: first.id });
+      const third = await openai.responses.create({
+        ...{ model, input: "Three", previous_response_id: second.id },
+      });
+      expect(third.output_text).toBe(greeting);
+      if (model === "chat") {
+        expect(fixture.vendor.chat.last().json?.messages).toHaveLength(5);
+        return;
+      }
+      // Its vendor keeps it, under the id that it gave it.
+      const sent = fixture.vendor.responses.last().json?.["previous_response_id"];
+      expect(sent).toMatch(/^resp_/);
+      expect(sent).not.toBe(second.id);
+      // Its replies name it so: that goes on, too.
+      expect(third.previous_response_id).toBe(sent);
+      const asked = {
+        model,
+        input: "Four",
+        previous_response_id: third.previous_response_id ?? "",
+      };
+      expect((await openai.responses.create(asked)).output_text).toBe(greeting);
+      await openai.responses.delete(second.id);
+      await expect(openai.responses.create(asked)).rejects.toMatchObject({ status: 400 });
+    },
+  );
 
   it("goes on at the one of a model's vendors that keeps it, whichever comes first", async () => {
     const { openai, vendor } = fixture;

@@ -7,7 +7,7 @@ import { unique, useBackground } from "./harness.ts";
 const fixture = useBackground();
 
 describe("R-TSK-3: the same Idempotency-Key", () => {
-  it("with the same body is the same response, charged once; with another it is refused", async () => {
+  it("the same Idempotency-Key with the same body is the same response, charged once; with another it is refused", async () => {
     const before = await fixture.settled();
     const key = { "idempotency-key": unique() };
     const body = { model: "chat", input: "Hi", background: true };
@@ -30,7 +30,7 @@ describe("R-TSK-3: the same Idempotency-Key", () => {
 });
 
 describe("somebody else", () => {
-  it("neither gets, cancels, lists nor deletes it", async () => {
+  it("another account neither gets, cancels, lists nor deletes a response", async () => {
     fixture.vendor.chat.always(hang);
     const asked = { model: "chat", input: "Hi", background: true } as const;
     const { id } = await fixture.openai.responses.create(asked);
@@ -46,7 +46,7 @@ describe("somebody else", () => {
 });
 
 describe("cancel", () => {
-  it("of a response that was waited for is a 400 that tells what to do", async () => {
+  it("cancelling a response that was waited for is a 400 that tells what to do", async () => {
     for (const model of ["chat", "responses"]) {
       const { id } = await fixture.openai.responses.create({ model, input: "Hi" });
       await expect(fixture.openai.responses.cancel(id)).rejects.toMatchObject({
@@ -58,7 +58,7 @@ describe("cancel", () => {
 });
 
 describe("delete", () => {
-  it("of one that is being made ends it, and keeps nothing", async () => {
+  it("deleting a response that is being made ends it, and keeps nothing", async () => {
     const before = await fixture.settled();
     fixture.vendor.chat.always(hang);
     const asked = { model: "chat", input: "Hi", background: true } as const;
@@ -102,18 +102,21 @@ describe("what is wrong with a request is told at once, and nothing is held", ()
       "invalid_request",
       "Idempotency-Key",
     ],
-  ])("%s", async (_, asked, headers, status, code, param) => {
-    const before = await fixture.settled();
-    const requestId = unique();
-    const reply = await fixture.post(asked, { ...headers, "x-request-id": requestId });
-    expect(reply.status).toBe(status);
-    expect(JSON.parse(reply.body.toString())).toMatchObject({ error: { code, param } });
-    expect(await fixture.gateway.call(requestId)).toMatchObject({ ending: CallEnding.REFUSED });
-    expect(await fixture.settled()).toEqual(before);
-    expect(fixture.vendor.chat.requests).toHaveLength(0);
-  });
+  ])(
+    "a background request with this fault is refused at once, and nothing is held: %s",
+    async (_, asked, headers, status, code, param) => {
+      const before = await fixture.settled();
+      const requestId = unique();
+      const reply = await fixture.post(asked, { ...headers, "x-request-id": requestId });
+      expect(reply.status).toBe(status);
+      expect(JSON.parse(reply.body.toString())).toMatchObject({ error: { code, param } });
+      expect(await fixture.gateway.call(requestId)).toMatchObject({ ending: CallEnding.REFUSED });
+      expect(await fixture.settled()).toEqual(before);
+      expect(fixture.vendor.chat.requests).toHaveLength(0);
+    },
+  );
 
-  it("R-MON-4: an account without the money", async () => {
+  it("R-MON-4: an account without the money gets 402, and the call is recorded as refused", async () => {
     const poor = await fixture.gateway.customer({ balanceNanos: 1_000n });
     const requestId = unique();
     const asked = { model: "chat", input: "Hi", background: true } as const;

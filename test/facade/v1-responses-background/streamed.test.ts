@@ -71,7 +71,7 @@ describe.each(sdks)("the official SDK %s", (_version, sdk) => {
   });
 });
 
-it("tells what is made while it is made; leaving changes nothing, and it goes on from any event", async () => {
+it("a stream tells what is made while it is made; leaving changes nothing, and it goes on from any event", async () => {
   const { openai } = fixture;
   const passed = Promise.withResolvers<void>();
   const made = strictResponses().answer;
@@ -165,12 +165,15 @@ describe("what cannot be read as a stream is told", () => {
     ["?stream=true&starting_after=-1", 400, "starting_after"],
     ["?stream=true&starting_after=x", 400, "starting_after"],
     ["?stream=true", 404, "response_id"],
-  ])("resp_none%s", async (query, status, name) => {
-    const reply = await get(`resp_none${query}`);
-    expect([reply.status, param(reply)]).toEqual([status, name]);
-  });
+  ])(
+    "a response that cannot be read as a stream is answered with the reason: resp_none%s",
+    async (query, status, name) => {
+      const reply = await get(`resp_none${query}`);
+      expect([reply.status, param(reply)]).toEqual([status, name]);
+    },
+  );
 
-  it("somebody else's", async () => {
+  it("a response of another account cannot be read as a stream", async () => {
     fixture.vendor.chat.always(hang);
     const asked = { model: "chat", input: "Hi", background: true, stream: true } as const;
     const events: ResponseStreamEvent[] = [];

@@ -88,17 +88,20 @@ describe("a vendor that refuses", () => {
     [429, 429, "rate_limit_exceeded"],
     [500, 502, "upstream_error"],
     [503, 503, "upstream_overloaded"],
-  ])("with %i is %i %s here (R-ERR-3, R-ERR-4)", async (status, told, code) => {
-    const id = await remembered();
-    const body = '{"error":{"message":"of the vendor","code":null}}';
-    fixture.keeper.answers.set(`GET /v1/responses/${id}`, { status, body });
-    const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
-    expect(reply.status).toBe(told);
-    expect(errorOf(reply)).toMatchObject({ code });
-    expect(reply.body.toString()).not.toContain("of the vendor");
-  });
+  ])(
+    "a vendor that refuses with %i is %i %s here (R-ERR-3, R-ERR-4)",
+    async (status, told, code) => {
+      const id = await remembered();
+      const body = '{"error":{"message":"of the vendor","code":null}}';
+      fixture.keeper.answers.set(`GET /v1/responses/${id}`, { status, body });
+      const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
+      expect(reply.status).toBe(told);
+      expect(errorOf(reply)).toMatchObject({ code });
+      expect(reply.body.toString()).not.toContain("of the vendor");
+    },
+  );
 
-  it("with 429 for our empty account is no limit of the customer, and tells the operator", async () => {
+  it("a vendor that refuses with 429 for our empty account is no limit of the customer, and tells the operator", async () => {
     const id = await remembered();
     const body = '{"error":{"message":"pay","code":"insufficient_quota"}}';
     fixture.keeper.answers.set(`GET /v1/responses/${id}`, { status: 429, body });
@@ -108,7 +111,7 @@ describe("a vendor that refuses", () => {
     expect(alarm).toHaveLength(1);
   });
 
-  it("for a while says how long", async () => {
+  it("a vendor that refuses for a while says how long", async () => {
     const id = await remembered();
     const answer = { status: 429, body: "{}", headers: { "retry-after": "7" } };
     fixture.keeper.answers.set(`GET /v1/responses/${id}`, answer);
@@ -116,7 +119,7 @@ describe("a vendor that refuses", () => {
     expect(reply.headers["retry-after"]).toBe("7");
   });
 
-  it("with 400 about the request is heard in its own words", async () => {
+  it("a vendor that refuses with 400 about the request is heard in its own words", async () => {
     const id = await remembered();
     const body = '{"error":{"message":"No item with id \'msg_9\'.","code":null}}';
     const path = `/v1/responses/${id}/input_items?after=msg_9`;
@@ -129,16 +132,19 @@ describe("a vendor that refuses", () => {
     });
   });
 
-  it.each(["", "[]", "<html>", '{"id":', '{"id":"a"}x'])("or answers %j is 502", async (body) => {
-    const id = await remembered();
-    fixture.keeper.answers.set(`GET /v1/responses/${id}`, { body });
-    const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
-    expect(reply.status).toBe(502);
-    expect(errorOf(reply)["code"]).toBe("upstream_error");
-  });
+  it.each(["", "[]", "<html>", '{"id":', '{"id":"a"}x'])(
+    "a vendor that answers %j is a 502",
+    async (body) => {
+      const id = await remembered();
+      fixture.keeper.answers.set(`GET /v1/responses/${id}`, { body });
+      const reply = await fixture.send(`/v1/responses/${id}`, { method: "GET" });
+      expect(reply.status).toBe(502);
+      expect(errorOf(reply)["code"]).toBe("upstream_error");
+    },
+  );
 
   it.each(["sim", "removed"])(
-    "or cannot be asked any more (%s): 404, with the reason",
+    "a vendor that cannot be asked any more (%s) is a 404, with the reason",
     async (vendor) => {
       const id = await remembered(vendor);
       for (const method of ["GET", "DELETE"]) {

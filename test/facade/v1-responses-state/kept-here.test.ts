@@ -50,7 +50,7 @@ describe("with the SDK", () => {
     expect(texts.at(-1)).toEqual([`say ${last}`]);
   });
 
-  it("`include` does no harm", async () => {
+  it("`include` does no harm to the SDK's retrieve", async () => {
     const id = await kept();
     const include = ["reasoning.encrypted_content", "message.output_text.logprobs"] as const;
     const found = await fixture.openai.responses.retrieve(id, { include: [...include] });
@@ -72,7 +72,7 @@ describe("the bytes", () => {
     expect(reply.headers["x-request-id"]).toBeTruthy();
   });
 
-  it("of a page say where it begins and ends", async () => {
+  it("the bytes of a page say where it begins and ends", async () => {
     const id = await kept({ input: input.slice(0, 3) });
     const path = `/v1/responses/${id}/input_items`;
     const page = json(await fixture.send(`${path}?limit=2&order=asc`, { method: "GET" }));

@@ -137,7 +137,7 @@ describe.each(translated)("a model whose vendor speaks %s and cannot compact", (
 const question: Items = [{ role: "user", content: "Which password?" }];
 
 describe("a compaction", () => {
-  it("without a summary fails, complete and streamed, and costs nothing", async () => {
+  it("a compaction without a summary fails, complete and streamed, and costs nothing", async () => {
     const { customer, openai } = await start();
     const input = [...conversation, trigger];
     const request = { model: modelOf("chat"), input };
@@ -163,7 +163,7 @@ describe("a compaction", () => {
       "input[0].encrypted_content",
     ],
     [{ input: [{ type: "compaction", encrypted_content: "gAAA" }, ...question] }, "input"],
-  ])("of %j is a 400 that names %s", async (body, param) => {
+  ])("a compaction of %j is a 400 that names %s", async (body, param) => {
     const { openai } = await start();
     const request = {
       model: modelOf("messages"),
@@ -172,15 +172,18 @@ describe("a compaction", () => {
     await expect(openai.responses.create(request)).rejects.toMatchObject({ status: 400, param });
   });
 
-  it.each(["stream", "background"])("by its endpoint is a 400 with %s", async (name) => {
-    const { customer } = await start();
-    const reply = await expectFree(fixture.gateway, customer, () =>
-      send(`${fixture.gateway.url}/v1/responses/compact`, {
-        headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: modelOf("chat"), input: conversation, [name]: true }),
-      }),
-    );
-    expect(reply.status).toBe(400);
-    expect(JSON.parse(reply.body.toString())).toMatchObject({ error: { param: name } });
-  });
+  it.each(["stream", "background"])(
+    "a compaction by its endpoint is a 400 with %s",
+    async (name) => {
+      const { customer } = await start();
+      const reply = await expectFree(fixture.gateway, customer, () =>
+        send(`${fixture.gateway.url}/v1/responses/compact`, {
+          headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: modelOf("chat"), input: conversation, [name]: true }),
+        }),
+      );
+      expect(reply.status).toBe(400);
+      expect(JSON.parse(reply.body.toString())).toMatchObject({ error: { param: name } });
+    },
+  );
 });

@@ -109,7 +109,7 @@ describe("a connection", () => {
     expect(sent("chat")).toContain("One");
   });
 
-  it("serves the official SDK", async () => {
+  it("a WebSocket connection serves the official SDK", async () => {
     const { key } = await fixture.gateway.customer();
     const openai = new OpenAI({ apiKey: key, baseURL: `${fixture.gateway.url}/v1` });
     const socket = new ResponsesWS(openai);
@@ -187,7 +187,7 @@ describe("a connection", () => {
     expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 
-  it("answers pings", async () => {
+  it("a WebSocket connection answers pings", async () => {
     const { client } = await open();
     client.socket.ping("here");
     const [data] = (await once(client.socket, "pong")) as [Buffer];
@@ -201,7 +201,7 @@ describe("a connection", () => {
       (client: Client) => client.socket.send("x".repeat(20 * 1024 * 1024 + 1)),
       1009,
     ],
-  ])("is closed after %s", async (_, act, code) => {
+  ])("a WebSocket connection is closed after %s", async (_, act, code) => {
     const { client } = await open();
     act(client);
     expect(await client.closed).toMatchObject({ code });
@@ -235,7 +235,7 @@ describe("a connection", () => {
 
 describe("a handshake", () => {
   it.each(["/v1/responses", "/v1/v1/responses", "/v1/responses?api-version=1"])(
-    "is accepted at %s",
+    "a handshake is accepted at %s",
     async (path) => {
       const { key } = await fixture.gateway.customer();
       const client = await connect(fixture.gateway.url, key, { path });
@@ -243,7 +243,7 @@ describe("a handshake", () => {
     },
   );
 
-  it("without a good key is a 401 with a JSON body", async () => {
+  it("a handshake without a good key is a 401 with a JSON body", async () => {
     const reply = await sendBytes(
       fixture.gateway.url,
       handshake("/v1/responses", "Bearer uas_none"),
@@ -264,7 +264,7 @@ describe("a handshake", () => {
     expect(errorOf(reply)).toMatchObject({ code: "invalid_request" });
   });
 
-  it("at a path that only takes POST is a 426, after which clients use POST", async () => {
+  it("a handshake at a path that only takes POST is a 426, after which clients use POST", async () => {
     const { key } = await fixture.gateway.customer();
     const reply = await sendBytes(
       fixture.gateway.url,
@@ -275,13 +275,13 @@ describe("a handshake", () => {
     expect(reply.headers).not.toHaveProperty("upgrade");
   });
 
-  it("at a path that has GET is served without an upgrade", async () => {
+  it("a handshake at a path that has GET is served without an upgrade", async () => {
     const { key } = await fixture.gateway.customer();
     const reply = await sendBytes(fixture.gateway.url, handshake("/v1/models", `Bearer ${key}`));
     expect(reply.status).toBe(200);
   });
 
-  it("to another protocol, or none, is a 405", async () => {
+  it("a handshake to another protocol, or none, is a 405", async () => {
     const { key } = await fixture.gateway.customer();
     const other = handshake("/v1/responses", `Bearer ${key}`).replace(
       "Upgrade: websocket",
@@ -290,7 +290,7 @@ describe("a handshake", () => {
     expect((await sendBytes(fixture.gateway.url, other)).status).toBe(405);
   });
 
-  it("of a client that leaves at once harms nobody", async () => {
+  it("a handshake of a client that leaves at once harms nobody", async () => {
     const { key } = await fixture.gateway.customer();
     const { hostname, port } = new URL(fixture.gateway.url);
     const socket = connectTcp(Number(port), hostname);

@@ -52,7 +52,7 @@ describe("a client that disconnects", () => {
     [5_000, 0, true],
     [5_000, 5, false],
   ])(
-    "with a grace period of %i ms and content after %i ms: is the vendor stopped? %s",
+    "a client disconnects with a grace period of %i ms and content after %i ms, and the vendor is stopped: %s",
     (graceMs, firstByteMs, isStopped) => {
       const { handler, client } = openCall({ firstByteMs });
       const vendor = handler.signalFor(graceMs);

@@ -262,7 +262,7 @@ describe("checkpoints", () => {
     expect(scene.asked).toMatchObject([{ checkpointNanos: 0n, record: { cost: "0" } }]);
   });
 
-  it("end with the stream", async () => {
+  it("checkpoints end with the stream", async () => {
     scene.hold.check(1_000);
     scene.hold.end();
     await scene.answer(1n);

@@ -4,7 +4,7 @@ import { inputItems, listedItems } from "../../../src/inference/state/input-item
 const id = `resp_${"0".repeat(60)}`;
 
 describe("input items", () => {
-  it("of a plain text are one user message", () => {
+  it("a plain text as input is one user message", () => {
     expect(inputItems("Hi")).toEqual([{ role: "user", content: "Hi" }]);
     expect(inputItems(undefined)).toEqual([]);
   });

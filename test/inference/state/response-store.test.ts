@@ -182,7 +182,7 @@ describe("a conversation", () => {
 });
 
 describe("concurrent turns", () => {
-  it("of one old conversation are all stored, without a deadlock", async () => {
+  it("concurrent turns of one old conversation are all stored, without a deadlock", async () => {
     const [store, account] = [open(), newAccount()];
     const ids = await converse(store, account, ["a", "b", "c", "d", "e"]);
     await expire(fixture.pool, "stored_response", account, -86_400);
@@ -251,7 +251,7 @@ describe("references to items", () => {
     expect((await store.findItems(account, ["msg_a"])).size).toBe(0);
   });
 
-  it("refer to the newer item where an id came twice", async () => {
+  it("a reference means the newer item where an id came twice", async () => {
     const [store, account] = [open(), newAccount()];
     for (const text of ["old", "new"]) {
       await store.save(response(account, "", { output: [answer(text, "msg_same")] }));

@@ -23,7 +23,7 @@ function bound(text: string): number {
 }
 
 describe("the byte bound", () => {
-  it.each(Object.entries({ ...scripts, ...forms }))("covers %s", (_, text) => {
+  it.each(Object.entries({ ...scripts, ...forms }))("the byte bound covers %s", (_, text) => {
     expect(bound(text)).toBeGreaterThanOrEqual(most(text));
   });
 

@@ -44,7 +44,7 @@ describe.each([
     }
   });
 
-  it("counts lone surrogates", () => {
+  it("the tokenizer counts lone surrogates", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.nat({ max: 5 }), (text, cut) => {
         expect(count(text.slice(cut))).toBeGreaterThanOrEqual(0);

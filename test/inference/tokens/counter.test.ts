@@ -30,7 +30,7 @@ function question(body: string, encoding: CountQuestion["encoding"] = "o200k_bas
 }
 
 describe("the token counter", () => {
-  it("answers in order", async () => {
+  it("the token counter answers in order", async () => {
     const { count } = bind(counter());
     expect(await Promise.all(["7", "8", "9"].map((word) => count(question(word))))).toEqual([
       7, 8, 9,
@@ -62,7 +62,7 @@ it("a text that was counted is not counted again", async () => {
 });
 
 describe("the token counter answers undefined", () => {
-  it("where a count fails, and continues", async () => {
+  it("the token counter answers undefined where a count fails, and continues", async () => {
     const { count } = bind(counter());
     expect(await count(question("fail"))).toBeUndefined();
     expect(await count(question("5"))).toBe(5);
@@ -70,7 +70,7 @@ describe("the token counter answers undefined", () => {
   });
 
   it.each(["throw", "exit"])(
-    "where the thread ends by %s, also for queued counts",
+    "the token counter answers undefined where the thread ends by %s, also for queued counts",
     async (word) => {
       const { count } = bind(counter());
       const asked = [word, "1", "2"].map((each) => count(question(each)));
@@ -80,17 +80,17 @@ describe("the token counter answers undefined", () => {
     },
   );
 
-  it("where a count takes too long", async () => {
+  it("the token counter answers undefined where a count takes too long", async () => {
     const { count } = bind(counter({ script, timeoutMs: 50 }));
     expect(await count(question("hang"))).toBeUndefined();
   });
 
-  it("where no thread can be started", async () => {
+  it("the token counter answers undefined where no thread can be started", async () => {
     const { count } = bind(counter({ script: new URL("none.ts", import.meta.url) }));
     expect(await count(question("1"))).toBeUndefined();
   });
 
-  it("for a text that is too long, and beyond the queue limit", async () => {
+  it("the token counter answers undefined for a text that is too long, and beyond the queue limit", async () => {
     const { count } = bind(counter());
     expect(await count(question("1".repeat(countBytesMax + 1)))).toBeUndefined();
     const asked = Array.from({ length: countQueueMax + 2 }, (_, at) =>
@@ -100,7 +100,7 @@ describe("the token counter answers undefined", () => {
     expect(counts.filter((each) => each === undefined)).toHaveLength(1);
   });
 
-  it("beyond the share of an account, while others count (R-LIM-2)", async () => {
+  it("the token counter answers undefined beyond the share of an account, while others count (R-LIM-2)", async () => {
     const { count } = bind(counter());
     const greedy = Array.from({ length: countAccountMax + 2 }, (_, at) =>
       runInAccountContext(accountOf("greedy"), () => count(question(String(at)))),
@@ -110,7 +110,7 @@ describe("the token counter answers undefined", () => {
     expect(await other).toBe(7);
   });
 
-  it("at the deadline, the time in the queue included, and the thread goes on", async () => {
+  it("the token counter answers undefined at the deadline, the time in the queue included, and the thread goes on", async () => {
     const { count } = bind(counter({ script, timeoutMs: 60_000, deadlineMs: 50 }));
     const asked = ["hang", "1"].map((each) => count(question(each)));
     expect(await Promise.all(asked)).toEqual([undefined, undefined]);

@@ -21,7 +21,7 @@ it.each([
   ["a video", { type: "video_url", video_url: { url } }, 1_048_576],
   ["a video of Gemini", { fileData: { mimeType: "video/mp4", fileUri: url } }, 1_048_576],
   ["audio", { fileData: { mimeType: "audio/mp3", fileUri: url } }, 1_048_576],
-])("%s by URL", (_, part, tokens) => {
+])("%s by URL holds the most that a model reads of it", (_, part, tokens) => {
   const json = body(part);
   const bodyOf = "fileData" in part ? gemini(part) : json;
   expect(boundOf(measureRequest(bodyOf))).toBeGreaterThanOrEqual(tokens);
@@ -31,7 +31,7 @@ function gemini(part: object): Buffer {
   return Buffer.from(JSON.stringify({ contents: [{ role: "user", parts: [part] }] }));
 }
 
-it("is bounded by the context that the routes are configured with, if all of them are", () => {
+it("media is bounded by the context that the routes are configured with, if all of them are", () => {
   const sent = body({ type: "video_url", video_url: { url } });
   expect(tokensOf(sent, 32_000, 128_000).bound).toBe(128_000);
   expect(tokensOf(sent, 32_000, undefined).bound).toBeGreaterThan(1_000_000);
@@ -100,7 +100,7 @@ describe("in base64", () => {
     ["MP3 of 12 s", speech, 12],
     ["MP3 of 12 s with a tag", Buffer.concat([tag, speech]), 12],
     ["MP3 of 36 s of silence in 36 kB", silence, 36],
-  ])("%s holds its length, and little more", (_, file, seconds) => {
+  ])("base64 of %s holds its length, and little more", (_, file, seconds) => {
     expect(audio(file)).toBeGreaterThanOrEqual(seconds * second);
     expect(audio(file)).toBeLessThan(seconds * second + 100);
   });
@@ -112,7 +112,7 @@ describe("in base64", () => {
     ["Ogg", Buffer.from("OggS\0\x02")],
     ["MP4", Buffer.from("\0\0\0\x18ftypM4A ")],
     ["what nobody knows", Buffer.from("\0\x01\x02\x03")],
-  ])("%s holds all that a model can read", (_, file) => {
+  ])("base64 of %s holds all that a model can read", (_, file) => {
     expect(audio(file)).toBeGreaterThanOrEqual(1_048_576);
   });
 
@@ -142,7 +142,7 @@ describe("in base64", () => {
     ["a PDF that is called a text", "text/plain", "\n\n%PDF-1.7", 1_048_576],
     ["an archive that is called a text", "text/plain", "PK\x03\x04", 1_048_576],
     ["a video", "video/mp4", "x".repeat(999), 1_048_576],
-  ])("%s holds all that a model can read", (_, mimeType, content, tokens) => {
+  ])("base64 of %s holds all that a model can read", (_, mimeType, content, tokens) => {
     const data = Buffer.from(content).toString("base64");
     expect(boundOf(measureRequest(gemini({ inlineData: { mimeType, data } })))).toBe(tokens);
   });

@@ -229,7 +229,7 @@ describe.each<[string, string, () => StrictStyle, readonly Row[]]>([
     return { status: reply.status, body: await reply.text() };
   };
 
-  it.each(rows)("refuses %s", async (_what, body, text) => {
+  it.each(rows)("the strict vendor refuses %s", async (_what, body, text) => {
     const reply = await send(body);
     const { error } = JSON.parse(reply.body) as { error: { message: string } };
     expect(error.message).toMatch(text);

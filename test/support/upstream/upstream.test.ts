@@ -66,7 +66,7 @@ describe("failures", () => {
       { messages: [{ role: "tool", tool_call_id: "x", content: "" }] },
       400,
     ],
-  ])("refuses %s", async (_name, change, status) => {
+  ])("the simulated vendor refuses %s", async (_name, change, status) => {
     const error = await caught({ ...ask, ...change });
     expect(error).toBeInstanceOf(APIError);
     expect((error as APIError).status).toBe(status);
@@ -80,7 +80,7 @@ describe("failures", () => {
     await other.close();
   });
 
-  it("fails as scripted", async () => {
+  it("the simulated vendor fails as scripted", async () => {
     upstream.script(failure(503, { message: "busy" }, { "retry-after": "7" }), reset);
     expect(await caught(ask)).toMatchObject({ status: 503 });
     expect(await caught(ask)).toBeInstanceOf(APIConnectionError);

@@ -15,7 +15,7 @@ describe("R-MDL-1: a model's schema", () => {
     ["image", "IMAGE", "imageParams"],
     ["acme/film", "VIDEO", "videoParams"],
     ["text", "TEXT", "textParams"],
-  ])("of %s is what submits are checked with", async (modelKey, type, paramsField) => {
+  ])("the schema of %s is what submits are checked with", async (modelKey, type, paramsField) => {
     const path = `/api/ai/models/${modelKey}/schema`;
     const { status, json, headers } = await tasks.send(customer, path);
     expect(status).toBe(200);
@@ -34,7 +34,7 @@ describe("R-MDL-1: a model's schema", () => {
     ["closed", 403, "access_denied"],
     ["none", 404, "model_not_found"],
     ["sound", 400, "invalid_request"],
-  ])("of %s is %i", async (modelKey, status, code) => {
+  ])("the schema of %s is answered with %i %s", async (modelKey, status, code) => {
     const reply = await tasks.send(customer, `/api/ai/models/${modelKey}/schema`);
     expect([reply.status, (reply.json["error"] as { code: string }).code]).toEqual([status, code]);
   });

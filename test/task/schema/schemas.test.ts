@@ -50,13 +50,13 @@ function refusal(type: ModelType, params: JsonObject): GatewayError {
 const image = ModelType.IMAGE;
 
 describe("parameters", () => {
-  it.each(types)("of type %i: the example is accepted as it is", (type) => {
+  it.each(types)("the example of the parameters of type %i is accepted as it is", (type) => {
     const { example, read } = taskModel(type);
     expect(read(example)).toEqual(example);
   });
 
   it.each(types)(
-    "of type %i: every one has a description, and snake_case stands for it",
+    "every parameter of type %i has a description, and snake_case stands for it",
     (type) => {
       const { schema, read, example } = taskModel(type);
       const properties = schema["properties"] as Record<string, JsonObject>;

@@ -54,7 +54,7 @@ it.each([
   expect(audioSeconds(file, format)).toBeCloseTo(seconds, 5);
 });
 
-it("counts what is there where a stream of WAV does not know its length", () => {
+it("a stream of WAV that does not know its length is counted by what is there", () => {
   const file = renderTune(Buffer.alloc(16), 2);
   file.writeUInt32LE(0xff_ff_ff_ff, file.indexOf("data") + 4);
   expect(audioSeconds(file, "wav")).toBeCloseTo(2, 5);

@@ -65,23 +65,26 @@ describe("pictures", () => {
     [256, 1],
     [512, 2],
     [1024, 4],
-  ])("of %i pixels, %i of them, are whole PNG files that say what they are", async (side, n) => {
-    const params = { prompt: "A lighthouse", size: `${side}x${side}`, n };
-    const outcome = await made(submission(image, { params }));
-    expect(outcome.units).toEqual({ images: n });
-    expect(outcome.files).toHaveLength(n);
-    for (const { bytes, contentType } of outcome.files) {
-      expect(contentType).toBe("image/png");
-      const chunks = chunksOf(bytes ?? Buffer.alloc(0));
-      expect(chunks.get("IHDR")?.readUInt32BE(0)).toBe(side);
-      expect(chunks.get("IHDR")?.readUInt32BE(4)).toBe(side);
-      expect(chunks.get("tEXt")?.toString()).toContain("Not an AI");
-      const rows = inflateSync(chunks.get("IDAT") ?? Buffer.alloc(0));
-      expect(rows).toHaveLength(side * (side + 1));
-      // The word is written in a colour that nothing else has.
-      expect(rows.filter((index) => index === 255).length).toBeGreaterThan(side);
-    }
-  });
+  ])(
+    "pictures of %i pixels, %i of them, are whole PNG files that say what they are",
+    async (side, n) => {
+      const params = { prompt: "A lighthouse", size: `${side}x${side}`, n };
+      const outcome = await made(submission(image, { params }));
+      expect(outcome.units).toEqual({ images: n });
+      expect(outcome.files).toHaveLength(n);
+      for (const { bytes, contentType } of outcome.files) {
+        expect(contentType).toBe("image/png");
+        const chunks = chunksOf(bytes ?? Buffer.alloc(0));
+        expect(chunks.get("IHDR")?.readUInt32BE(0)).toBe(side);
+        expect(chunks.get("IHDR")?.readUInt32BE(4)).toBe(side);
+        expect(chunks.get("tEXt")?.toString()).toContain("Not an AI");
+        const rows = inflateSync(chunks.get("IDAT") ?? Buffer.alloc(0));
+        expect(rows).toHaveLength(side * (side + 1));
+        // The word is written in a colour that nothing else has.
+        expect(rows.filter((index) => index === 255).length).toBeGreaterThan(side);
+      }
+    },
+  );
 
   it("are the same from the same prompt and seed, and others from others", async () => {
     const draw = async (params: TaskSubmission["params"]): Promise<Buffer> =>
@@ -109,7 +112,7 @@ it("sound is a WAV file of the seconds that were asked for, and paid", async () 
   expect(bytesOf(await made(submission(audio, { params })))).toEqual(file);
 });
 
-it("tells how far it is, and that there is news", async () => {
+it("a demo task tells how far it is, and that there is news", async () => {
   const onUpdate = vi.fn();
   const id = await idOf(submission(image, { onUpdate }));
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "running", progress: 0 });
@@ -121,7 +124,7 @@ it("tells how far it is, and that there is news", async () => {
   expect(await tasks.poll?.(id, signal)).toMatchObject({ status: "completed" });
 });
 
-it("R-TSK-7: is idempotent: the same attempt is the same task, also where another process asks", async () => {
+it("R-TSK-7: a demo submission is idempotent: the same attempt is the same task, also where another process asks", async () => {
   expect(tasks.resubmit).toBe("idempotent");
   const task = submission(image);
   const id = await idOf(task);
@@ -138,7 +141,7 @@ it("R-TSK-7: is idempotent: the same attempt is the same task, also where anothe
   expect(await createDemoTasks().poll?.(id, signal)).toMatchObject({ status: "completed" });
 });
 
-it("is cancelled while it runs, and not afterwards", async () => {
+it("a demo task is cancelled while it runs, and not afterwards", async () => {
   const id = await idOf(submission({ ...image, model: "slow" }));
   expect(await tasks.cancel?.(id, signal)).toBe("cancelled");
   expect(await tasks.poll?.(id, signal)).toEqual({ status: "cancelled" });
@@ -154,7 +157,7 @@ it("is cancelled while it runs, and not afterwards", async () => {
   expect(await tasks.cancel?.(done, signal)).toBe("too_late");
 });
 
-it("refuses what it does not have", async () => {
+it("the demo vendor refuses the kinds of task that it does not have", async () => {
   const unknown = tasks.submit(submission({ ...image, model: "chat" }));
   await expect(unknown).rejects.toThrow(TaskRefused);
   await expect(tasks.poll?.("demo-image-1-9-1", signal)).rejects.toThrow(VendorReplyError);

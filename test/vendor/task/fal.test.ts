@@ -161,7 +161,7 @@ describe("fal", () => {
     ]);
   });
 
-  it("R-TSK-6: where a second has a price, one must say how many", async () => {
+  it("R-TSK-6: the duration is required where a second has a price", async () => {
     const { tasks } = await started();
     const route = { vendor: "acme", model: "m" };
     const requiredBy = (second?: bigint): unknown =>

@@ -164,7 +164,7 @@ describe("replicate", () => {
         },
       },
     ],
-  ] as [JsonObject, TaskUpdate][])("R-TSK-1: a prediction %j", async (changes, news) => {
+  ] as [JsonObject, TaskUpdate][])("R-TSK-1: a prediction is read: %j", async (changes, news) => {
     const { tasks, sim } = await started();
     sim.next(prediction("p1", changes));
     expect(await tasks.poll?.("p1", signal)).toEqual(news);
@@ -193,7 +193,7 @@ describe("replicate", () => {
     await expect(tasks.cancel?.("p1", signal)).rejects.toMatchObject({ status: 500 });
   });
 
-  it("R-TSK-6: where a second has a price, one must say how many", async () => {
+  it("R-TSK-6: the duration is required where a second has a price", async () => {
     const { tasks } = await started();
     const route = { vendor: "acme", model: "m" };
     const requiredBy = (second?: bigint): unknown =>
@@ -204,7 +204,7 @@ describe("replicate", () => {
     expect(requiredBy(400_000_000n)).toEqual(["prompt", "duration"]);
   });
 
-  it("generates no text", async () => {
+  it("replicate generates no text", async () => {
     const { vendor } = await started();
     expect(vendor.dialects.size).toBe(0);
   });

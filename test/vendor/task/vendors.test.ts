@@ -113,7 +113,7 @@ describe("gemini", () => {
     [{ candidates: [{ finishReason: "NO_IMAGE" }] }, "upstream_error"],
     [{ candidates: [{ content: { parts: [{ text: "No." }] } }] }, "upstream_error"],
     [{}, "upstream_error"],
-  ])("R-TSK-10: a reply without a picture: %j", async (body, code) => {
+  ])("R-TSK-10: a reply without a picture fails the submit: %j", async (body, code) => {
     const { tasks, sim } = await started("gemini", startGemini, at);
     sim.next({ status: 200, body: body as JsonObject });
     await expect(tasks.submit(submission(draw))).rejects.toMatchObject({
@@ -163,14 +163,17 @@ describe("gemini", () => {
       /usage guidelines/,
     ],
     [{ error: { code: 13, message: "Internal: host-7" } }, "upstream_error", /^((?!host-7).)*$/],
-  ])("R-TSK-10: an operation that ended without a film: %j", async (how, code, message) => {
-    const { tasks, sim } = await started("gemini", startGemini, at);
-    sim.next(ended(how));
-    expect(await tasks.poll?.(name, signal)).toEqual({
-      status: "failed",
-      error: { code, message: expect.stringMatching(message) },
-    });
-  });
+  ])(
+    "R-TSK-10: an operation that ended without a video fails the task: %j",
+    async (how, code, message) => {
+      const { tasks, sim } = await started("gemini", startGemini, at);
+      sim.next(ended(how));
+      expect(await tasks.poll?.(name, signal)).toEqual({
+        status: "failed",
+        error: { code, message: expect.stringMatching(message) },
+      });
+    },
+  );
 
   it("R-TSK-1: an operation that was cancelled there is cancelled", async () => {
     const { tasks, sim } = await started("gemini", startGemini, at);
