@@ -87,6 +87,8 @@ export interface VendorConfig {
   readonly rerankForm?: "texts" | undefined;
   /** Kind `fal` only: the address of its synchronous interface. */
   readonly runBaseUrl: string | undefined;
+  /** Kind `gemini` only: the buckets of Google Cloud Storage that all customers may name. Absent: none. */
+  readonly fileBuckets?: readonly string[] | undefined;
 }
 
 /** One of a vendor's credentials. */

@@ -107,6 +107,10 @@ function vendorSchema(
       kind === undefined || kind === "fal"
         ? address(references).optional()
         : absent("only kind fal has it; remove it"),
+    file_buckets:
+      kind === undefined || kind === "gemini"
+        ? list(scalar("the name of a bucket", parseBucket), "names of buckets").optional()
+        : absent("only kind gemini has it; remove it"),
     api_key: hasCredentials
       ? absent("credentials: lists them all; remove api_key")
       : (preset ?? served)?.needsApiKey === true
@@ -201,6 +205,12 @@ const reservedPrefixes: ReadonlySet<string> = new Set([
   "/callbacks",
   "/console",
 ]);
+
+function parseBucket(value: string): Parsed<string> {
+  if (/^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/.test(value)) return { value };
+  const form = "3 to 222 lower-case letters, digits, dots, dashes and underscores, without gs://";
+  return { problem: `must be the name of a bucket: ${form}` };
+}
 
 function parsePrefix(value: string): Parsed<string> {
   if (!/^\/[a-z0-9][a-z0-9-]{0,31}$/.test(value)) {

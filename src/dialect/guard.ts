@@ -23,6 +23,8 @@ export interface GuardOptions extends FeatureRules {
   readonly isVerified: boolean;
   /** The vendor's configured URL, where stored objects may lie. Absent: only its well-known hosts. */
   readonly vendorUrl?: string | undefined;
+  /** The buckets of files that all callers of the vendor may name. Absent: none. */
+  readonly fileBuckets?: readonly string[] | undefined;
   /** The outline of the body, if known. Absent: the body is searched. */
   readonly outline?: Outline;
 }

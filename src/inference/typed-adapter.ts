@@ -91,7 +91,10 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return this.#text;
   }
 
-  prepare(model: ModelConfig, { route, dialect, vendorUrl }: PlannedRoute): PreparedCall {
+  prepare(
+    model: ModelConfig,
+    { route, dialect, vendorUrl, fileBuckets }: PlannedRoute,
+  ): PreparedCall {
     const codec = vendorDialect(dialect);
     const encoded = codec.encodeRequest(this.#generation, {
       model: route.model,
@@ -108,6 +111,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       maxToolCalls: model.maxToolCalls,
       fileStores: model.fileStores,
       vendorUrl,
+      fileBuckets,
       outline: encoded.outline(),
     });
     const body = applyEdits(encoded.body, features?.edits ?? []);

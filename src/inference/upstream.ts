@@ -132,6 +132,7 @@ class RoutedUpstream implements Upstream {
       const shares = { priority: priorities[index] ?? 0, weight: route.weight ?? 1 };
       const details = vendor && {
         vendorUrl: vendor.config.baseUrl,
+        fileBuckets: vendor.config.fileBuckets,
         detachedReadMs: detachedReadMs(vendor.config, model),
       };
       const name = memberName(`${route.vendor}/${route.model}`);

@@ -320,7 +320,7 @@ class WireRequest extends ReadRequest<Buffer> {
   }
 
   #encoded(
-    { dialect, vendorUrl }: PlannedRoute,
+    { dialect, vendorUrl, fileBuckets }: PlannedRoute,
     { rules, ...target }: RequestTarget & { readonly rules: FeatureRules },
   ): {
     readonly encoded: EncodedRequest;
@@ -335,6 +335,7 @@ class WireRequest extends ReadRequest<Buffer> {
         ...rules,
         isVerified: true,
         vendorUrl,
+        fileBuckets,
         outline: encoded.outline(),
       });
       return { encoded, features };

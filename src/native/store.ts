@@ -194,7 +194,7 @@ export function referencesOf({
   mount,
   request,
 }: Pick<NativeExchange, "mount" | "request">): readonly string[] {
-  return mount.api.references?.(request) ?? [];
+  return mount.api.references?.(request, mount.config) ?? [];
 }
 
 /** Checks that the caller owns all objects that a request refers to.

@@ -6,7 +6,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig, VendorConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { BilledFeatures } from "../dialect/billed-features.ts";
 import type { TaskUpdate, TaskUnits } from "./task.ts";
@@ -39,8 +39,12 @@ export interface NativeApi {
   readonly linkMembers?: readonly string[];
   /** The callback settings of requests, which are never forwarded. Absent: none. */
   readonly callback?: NativeCallback;
-  /** The names of vendor objects that a request refers to; the caller must own them. Absent: none. */
-  references?(request: NativeRequest): readonly string[];
+  /**
+   * The names of vendor objects that a request refers to; the caller must own them. Absent: none.
+   *
+   * @throws GatewayError INVALID_REQUEST for objects that nobody may refer to
+   */
+  references?(request: NativeRequest, vendor: VendorConfig): readonly string[];
   /** An error in the vendor's own form, including the platform's code. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /** The routes. The first match counts; without a match the answer is 404. */

@@ -75,6 +75,7 @@ describe("each refusal says what to do", () => {
     [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
+    [", file_buckets: [a]", "only kind gemini has it; remove it"],
   ])('a vendor with "%s" is refused with what to do', (vendor, message) => {
     expect(messages(file({ vendor }), { EMPTY: " " })).toContainEqual(message);
   });

@@ -95,14 +95,24 @@ describe.each(Object.keys(asks))("%s", (name) => {
 
   it.each(kept)("an address of what the vendor keeps is refused: %s", async (url) => {
     // Some styles take no odd address at all.
-    const told = /what the model's vendor keeps|must be an http or https address/;
+    const told =
+      /what the model's vendor keeps|a bucket that is not shared|must be an http, https or gs/;
     expect(await ask(url)).toEqual([400, expect.stringMatching(told)]);
     expect(gateway.vendor.requests).toEqual([]);
   });
 
-  it("an address that everybody can read is passed on", async () => {
-    expect(await ask(open)).toEqual([200, expect.any(String)]);
-    expect(gateway.vendor.requests[0]?.body.toString()).toContain(open);
+  it.each([open, "gs://shared-bucket/a file.png"])(
+    "an address that everybody can read is passed on: %s",
+    async (url) => {
+      expect(await ask(url)).toEqual([200, expect.any(String)]);
+      expect(gateway.vendor.requests[0]?.body.toString()).toContain(JSON.stringify(url));
+    },
+  );
+
+  it("a file of a bucket that is not shared is refused with the setting that shares it", async () => {
+    const told = /file_buckets of the vendor in uas\.yaml/;
+    expect(await ask("gs://shared-bucket-2/a.png")).toEqual([400, expect.stringMatching(told)]);
+    expect(gateway.vendor.requests).toEqual([]);
   });
 });
 

@@ -50,6 +50,7 @@ export async function startGeminiGateway(): Promise<NativeGateway> {
         baseUrl: vendor.origin,
         apiKey: vendor.secret,
         nativePrefix: "/gemini",
+        fileBuckets: ["shared-bucket"],
       },
     },
     models: geminiModels,

@@ -34,6 +34,28 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
   });
 }
 
+test.each([
+  [200, "gs://shared-bucket/film.mp4"],
+  [400, "gs://shared-bucket"],
+  [400, "gs://shared-bucket/"],
+  [400, "gs://shared-bucket.evil/film.mp4"],
+  [400, "gs://other/shared-bucket/film.mp4"],
+  [400, "GS://shared-bucket/film.mp4"],
+  [400, " gs://shared-bucket/film.mp4"],
+  [400, "g\ts://other/film.mp4"],
+  [400, "gs:other/film.mp4"],
+  [400, "gs:\\\\shared-bucket/film.mp4"],
+])("answers %i to %j: only buckets that the operator shares are read", async (status, fileUri) => {
+  gateway.vendor.answer(() => ({ body: geminiReply }));
+  const contents = [{ parts: [{ fileData: { fileUri, mimeType: "video/mp4" } }] }];
+  const response = await ask("/v1beta/models/gemini-tools:generateContent", {
+    body: JSON.stringify({ contents }),
+  });
+  const text = await response.text();
+  expect([response.status, text.includes("file_buckets")]).toEqual([status, status === 400]);
+  expect(gateway.vendor.requests).toHaveLength(status === 200 ? 1 : 0);
+});
+
 /** What so many tokens cost, at 0.25 and 2.00 USD per million. */
 function costOf({ input, output }: { input: number; output: number }): bigint {
   return BigInt(input) * 250n + BigInt(output) * 2_000n;

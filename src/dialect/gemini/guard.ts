@@ -7,6 +7,7 @@ import {
   type ToolRules,
   type ToolUnit,
 } from "../billed-features.ts";
+import { invalid } from "../../core/validation.ts";
 import { checkServiceTier, guardOf, refuseStored } from "../guard.ts";
 import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
 
@@ -31,26 +32,34 @@ function isFunctions(name: string): boolean {
 
 /** Checks a body of Gemini's, which is always one of ours: callers know its members by other names, but for parts and
  * tools of Gemini's own, which pass whole. */
-export const guardGemini = guardOf(suspects, (body, { vendorUrl }, { use }) => {
+export const guardGemini = guardOf(suspects, (body, { vendorUrl, fileBuckets = [] }, { use }) => {
   checkServiceTier(body["serviceTier"]);
-  const vendorHost = hostOf(vendorUrl ?? "");
-  for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], vendorHost);
+  const places = { vendorHost: hostOf(vendorUrl ?? ""), fileBuckets };
+  for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], places);
   checkGeminiTools(body["tools"], use);
   checkGeminiConfig(body["generationConfig"], use);
 });
 
+/** The places of files that matter. */
+interface FilePlaces {
+  readonly vendorHost: string | undefined;
+  readonly fileBuckets: readonly string[];
+}
+
 /** Refuses files that the vendor keeps, in parts and in what is below them. */
-function checkFiles(value: unknown, vendorHost: string | undefined): void {
+function checkFiles(value: unknown, places: FilePlaces): void {
   if (Array.isArray(value)) {
-    for (const each of value) checkFiles(each, vendorHost);
+    for (const each of value) checkFiles(each, places);
     return;
   }
   if (!isRecord(value)) return;
   for (const [name, each] of Object.entries(value)) {
     // What tools are called with, and answer, is their own.
     if (name === "functionCall" || name === "response") continue;
-    if (!uriNames.has(name)) checkFiles(each, vendorHost);
-    else if (!isPublic(each, vendorHost)) {
+    if (!uriNames.has(name)) checkFiles(each, places);
+    else if (typeof each === "string" && isInBucket(each)) {
+      checkBucket("url", each, places.fileBuckets);
+    } else if (!isPublic(each, places.vendorHost)) {
       throw refuseStored("url", "send the file itself, or a public address");
     }
   }
@@ -65,6 +74,25 @@ function isPublic(uri: unknown, vendorHost: string | undefined): boolean {
   if (typeof uri !== "string" || !/^\s*https?:/i.test(uri)) return false;
   const host = hostOf(uri);
   return host !== undefined && host !== vendorHost && !isGoogleHost(host);
+}
+
+/** Whether an address, as the URL standard reads it, is one of Google Cloud Storage. */
+export function isInBucket(uri: string): boolean {
+  return URL.parse(uri)?.protocol === "gs:";
+}
+
+/**
+ * Refuses a file of a bucket that the operator does not share with all customers: the vendor reads it as the operator.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function checkBucket(path: string, uri: string, shared: readonly string[]): void {
+  const [, bucket] = /^gs:\/\/([^/]+)\/./.exec(uri) ?? [];
+  if (bucket !== undefined && shared.includes(bucket)) return;
+  throw invalid(
+    path,
+    `"${path}" names a file of a bucket that is not shared here: send the file itself, or a public address; the operator shares buckets with file_buckets of the vendor in uas.yaml`,
+  );
 }
 
 /** Whether files lie there that were uploaded with the operator's key. @param host without a dot at its end */

@@ -55,8 +55,8 @@ function sourceOf(part: JsonReader, names: SourceNames): MediaInit {
   const url = part.requiredText(names.url);
   const media = fromDataUrl(url);
   if (media !== undefined) return media;
-  if (/^https?:\/\//i.test(url)) return { source: { case: "url", value: url } };
-  throw part.invalid("must be an http or https address, or a data: URL", names.url);
+  if (/^(?:https?|gs):\/\//i.test(url)) return { source: { case: "url", value: url } };
+  throw part.invalid("must be an http, https or gs address, or a data: URL", names.url);
 }
 
 const dataUrl = /^data:([^,]{0,255}?)(;base64)?,/i;

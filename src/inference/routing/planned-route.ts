@@ -12,6 +12,8 @@ export interface PlannedRoute {
   readonly detachedReadMs: number;
   /** The vendor's configured address. Absent: it has none. */
   readonly vendorUrl?: string;
+  /** The vendor's `file_buckets`. Absent: none. */
+  readonly fileBuckets?: readonly string[] | undefined;
   /** `vendor/model`, as a header may carry it. Absent: the route is not told. */
   readonly name?: string;
   /** Lower numbers are used first. Default 0. */

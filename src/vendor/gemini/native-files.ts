@@ -1,6 +1,7 @@
 /** Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as input. */
 import { invalid } from "../../core/validation.ts";
-import { isGoogleHost } from "../../dialect/gemini/guard.ts";
+import type { VendorConfig } from "../../config/config.ts";
+import { checkBucket, isGoogleHost, isInBucket } from "../../dialect/gemini/guard.ts";
 import { decodeUri } from "../../dialect/json/escapes.ts";
 import type { NativePassReply, NativeRequest, NativeRoute } from "../native.ts";
 
@@ -108,7 +109,10 @@ function checkQuery({ query }: NativeRequest): void {
  * The names of Google-hosted objects in a request: files, earlier interactions, and objects that cannot be created
  * here.
  */
-export function geminiReferences(request: NativeRequest): readonly string[] {
+export function geminiReferences(
+  request: NativeRequest,
+  { fileBuckets = [] }: Pick<VendorConfig, "fileBuckets">,
+): readonly string[] {
   checkQuery(request);
   const tier = request.member("serviceTier", "service_tier");
   if (
@@ -120,6 +124,7 @@ export function geminiReferences(request: NativeRequest): readonly string[] {
     throw invalid("serviceTier", text);
   }
   const uris = request.mentions("fileUri", "file_uri", "uri");
+  for (const uri of uris.filter(isInBucket)) checkBucket("fileUri", uri, fileBuckets);
   const files = uris.flatMap((uri) => fileIn(uri) ?? []);
   const kept = request.mentions(
     "cachedContent",
