@@ -12,6 +12,7 @@ import {
   internalError,
   type SentErrorCode,
 } from "../core/errors.ts";
+import { nearest } from "../config/suggest.ts";
 import { adviceFor } from "./unserved.ts";
 
 /** Converts any failure to a GatewayError. */
@@ -74,14 +75,27 @@ export function wrongLength(): GatewayError {
   );
 }
 
-/** The error for an unknown path. The path is repeated without its query, which may contain a key. */
-export function noSuchPath(method: string, url: string): GatewayError {
+/**
+ * The error for an unknown path. The path is repeated without its query, which may contain a key.
+ *
+ * @param paths those that it may be a misspelling of
+ */
+export function noSuchPath(
+  method: string,
+  url: string,
+  paths: readonly string[] = [],
+): GatewayError {
   const path = (url.split("?")[0] ?? "").slice(0, 200);
-  const base = path.startsWith("/v1/")
-    ? "see GET /openapi.json for what there is"
-    : "SDKs use this address followed by /v1 as their base";
-  const text = `There is no ${method} ${path} here; ${adviceFor(path) ?? base}`;
-  return new GatewayError(ErrorCode.NOT_FOUND, text);
+  const advice = adviceFor(path) ?? meantPath(path, paths);
+  return new GatewayError(ErrorCode.NOT_FOUND, `There is no ${method} ${path} here; ${advice}`);
+}
+
+function meantPath(path: string, paths: readonly string[]): string {
+  if (!/^\/(?:v1|v2|api)\//.test(path)) {
+    return "SDKs use this address followed by /v1 as their base";
+  }
+  const near = nearest(path, paths);
+  return near === undefined ? "see GET /openapi.json for what there is" : `did you mean ${near}?`;
 }
 
 /**

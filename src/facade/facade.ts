@@ -48,8 +48,11 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
+  const fixedPaths = [
+    ...new Set(table.filter(({ url }) => !/[:*]/.test(url)).map(({ route }) => route.path)),
+  ].filter((path) => !path.startsWith("/v1/v1/"));
   app.setNotFoundHandler((request, reply) =>
-    sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url)),
+    sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths)),
   );
   registerProbes(app, options);
   registerDocuments(app, { routes: table, prefixes: options.natives.map(({ prefix }) => prefix) });

@@ -96,12 +96,12 @@ function withCondition(first: JsonPart, { whenHeader, whenQuery }: RestRoute): J
 
 function operation(each: RestRoute): JsonPart {
   const { method, route } = each;
-  const description = comments[`${method.parent.typeName}.${method.name}`] ?? "";
+  const description = commentOn(method);
   const isOpen = getOption(method, access) === Access.PUBLIC;
   return {
     operationId: operationId(each),
     tags: [method.parent.name.replace(/Service$/, "")],
-    summary: firstSentence(description),
+    summary: summaryOf(each),
     description,
     ...(isOpen && { security: [] }),
     parameters: [...parametersOf(each), ...(route.omitRequestId ? [] : [requestIdParameter])],
@@ -113,6 +113,15 @@ function operation(each: RestRoute): JsonPart {
 function operationId({ method, route }: RestRoute): string {
   const words = route.path.match(/[a-z0-9]+/g) ?? [];
   return [method.localName, ...words].join("_");
+}
+
+/** What a route does, in one sentence without a full stop. */
+function summaryOf({ route, method }: RestRoute): string {
+  return route.summary || firstSentence(commentOn(method));
+}
+
+function commentOn(method: DescMethod): string {
+  return comments[`${method.parent.typeName}.${method.name}`] ?? "";
 }
 
 function firstSentence(text: string): string {
@@ -286,11 +295,10 @@ const messagesErrorSchema: JsonPart = {
 /** The document for language models that write code against the gateway: https://llmstxt.org. */
 export function llmsText({ routes, prefixes }: DocumentOptions): string {
   const lines = documented(routes).map((each) => {
-    const { route, method } = each;
-    const comment = comments[`${method.parent.typeName}.${method.name}`] ?? "";
+    const { route } = each;
     const header = route.whenHeader === "" ? "" : ` (with the header ${route.whenHeader})`;
     const condition = route.webSocket ? " (a WebSocket, one message per request)" : header;
-    return `- \`${route.method} ${openPath(each)}\`${condition}: ${firstSentence(comment)}`;
+    return `- \`${route.method} ${openPath(each)}\`${condition}: ${summaryOf(each)}`;
   });
   return [
     `# ${title}`,

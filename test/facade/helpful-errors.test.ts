@@ -41,6 +41,20 @@ describe("a path of another API that is not served", () => {
     }
   });
 
+  it.each([
+    ["/v1/chat/completion", "did you mean /v1/chat/completions?"],
+    ["/v1/v1/embedding", "did you mean /v1/embeddings?"],
+    ["/api/ai/task", "did you mean /api/ai/tasks?"],
+    ["/v1/nothing-like-this", "see GET /openapi.json"],
+  ])(
+    "a request for %s is answered with the path that was meant, if one is near",
+    async (path, advice) => {
+      const reply = await fixture.send(path, { body: "{}" });
+      expect(reply.status).toBe(404);
+      expect(errorOf(reply)["message"]).toContain(advice);
+    },
+  );
+
   it("a path of another API without a counterpart is told where its base is", async () => {
     const reply = await fixture.send("/chat/completions", { body: "{}" });
     expect(errorOf(reply)["message"]).toContain("followed by /v1");

@@ -53,6 +53,11 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  it("has another summary for each path that something is posted to", () => {
+    const summaries = Object.values(document.paths).flatMap(({ post }) => post?.summary ?? []);
+    expect(summaries.filter((each, at) => summaries.indexOf(each) !== at)).toEqual([]);
+  });
+
   it("has the rules of the contract in its schemas", () => {
     const { get, post } = document.paths["/api/ai/tasks"] ?? {};
     const names = get?.parameters.map(({ name }) => name);
