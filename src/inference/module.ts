@@ -8,7 +8,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
-import type { Config, Settings } from "../config/config.ts";
+import type { Config, Settings, ModelConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
@@ -22,6 +22,7 @@ import { createHandlers } from "./handlers.ts";
 import { AdmissionQueues } from "./limits/admission-queue.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { createMediaHandler } from "./media/handler.ts";
+import { takesImages } from "./media/image-params.ts";
 import type { ImageTasks } from "./media/image-tasks.ts";
 import { createMediaService } from "./media/service.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
@@ -89,7 +90,7 @@ export function createInference(options: InferenceRoomOptions) {
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
-    endpointsOf: createEndpointsOf(upstream),
+    endpointsOf: createEndpointsOf(upstream, images),
     offeredSince: (model) => options.pricing.offeredSince(model),
   });
   const { responses: store, vendorState } = state;
@@ -138,7 +139,10 @@ const paths: ReadonlyMap<
 ]);
 
 /** Creates the lookup. */
-function createEndpointsOf(upstream: Pick<Upstream, "plan">): EndpointsOf {
+function createEndpointsOf(upstream: Pick<Upstream, "plan">, images: ImageTasks): EndpointsOf {
+  const offers = (model: ModelConfig, operation: OperationName): boolean =>
+    upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0 ||
+    (operation === "editImages" && takesImages(images.find(model)));
   return (model) => {
     const isText = model.type === ModelType.TEXT;
     if (isText && upstream.plan(model, undefined).every(({ dialect }) => dialect === undefined)) {
@@ -146,11 +150,7 @@ function createEndpointsOf(upstream: Pick<Upstream, "plan">): EndpointsOf {
       return [];
     }
     return (paths.get(model.type) ?? [])
-      .filter(
-        ([, operation]) =>
-          operation === undefined ||
-          upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0,
-      )
+      .filter(([, operation]) => operation === undefined || offers(model, operation))
       .map(([path]) => path);
   };
 }

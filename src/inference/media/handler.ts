@@ -9,6 +9,7 @@ import type { CallContext } from "../pipeline/context.ts";
 import { runCall } from "../pipeline/pipeline.ts";
 import type { ImageTaskModel } from "./image-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
+import { takesImages } from "./image-params.ts";
 import { createImagesByTask, type ImagesByTaskOptions } from "./images-by-task.ts";
 import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
 import { SpeechRequest } from "./speech-adapter.ts";
@@ -40,14 +41,14 @@ export function createMediaHandler(options: MediaOptions): MediaHandler {
   return async (request, context, sink, pieces = once(request.body)) => {
     const { contentType } = request;
     const call = { context, sink };
-    if (contentType === "") {
-      const model = taskModelOf(request, options);
-      if (model !== undefined) return imagesByTask(request, call, model);
-      return run({ request }, call, options);
-    }
+    const answer = (input: MediaInput): Promise<SentReply> => {
+      const model = taskModelOf(input, options);
+      return model === undefined ? run(input, call, options) : imagesByTask(input, call, model);
+    };
+    if (contentType === "") return answer({ request });
     const upload = await readUpload({ pieces, contentType, folder: options.uploadFolder });
     try {
-      return await run({ request, upload }, call, options);
+      return await answer({ request, upload });
     } finally {
       await upload.close();
     }
@@ -110,12 +111,21 @@ async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
 
 /** The model's tasks; `undefined`: a vendor of its speaks OpenAI's form, or the pipeline refuses the request. */
 function taskModelOf(
-  { operation, body }: ExchangeMediaRequest,
+  { request, upload }: MediaInput,
   { catalogue, upstream, tasks }: MediaOptions,
 ): ImageTaskModel | undefined {
-  if (operation !== MediaOperation.GENERATE_IMAGES) return undefined;
-  const model = catalogue.find(namedModel(body, ["model"]));
+  const operation = taskOperations.get(request.operation);
+  if (operation === undefined) return undefined;
+  const named = upload ? upload.field("model")?.trim() : namedModel(request.body, ["model"]);
+  const model = catalogue.find(named ?? "");
   if (model === undefined) return undefined;
-  const isRelayed = upstream.plan(model, Dialect.CHAT_COMPLETIONS, "generateImages").length > 0;
-  return isRelayed ? undefined : tasks.find(model);
+  if (upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0) return undefined;
+  const found = tasks.find(model);
+  return operation === "editImages" && !takesImages(found) ? undefined : found;
 }
+
+/** The operations that tasks of a model can serve. */
+const taskOperations: ReadonlyMap<MediaOperation, "generateImages" | "editImages"> = new Map([
+  [MediaOperation.GENERATE_IMAGES, "generateImages"],
+  [MediaOperation.EDIT_IMAGES, "editImages"],
+]);

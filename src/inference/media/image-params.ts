@@ -21,6 +21,57 @@ const ownMembers: ReadonlySet<string> = new Set([
   "user",
 ]);
 
+/** Whether tasks of a model start from images. */
+export function takesImages(model: ImageTaskModel | undefined): boolean {
+  return "imageUrls" in knownParams(model);
+}
+
+function knownParams(model: ImageTaskModel | undefined): JsonObject {
+  return (model?.schema["properties"] ?? {}) as JsonObject;
+}
+
+/**
+ * Replaces the images of an edit, and its mask, by the parameters of tasks: `images: [{ image_url }]`, or addresses
+ * as they are.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function withImageUrls({ image, images, mask, ...members }: JsonObject): JsonObject {
+  const given = images ?? image;
+  const list = Array.isArray(given) ? given : [given];
+  if (given == null || list.length === 0) {
+    throw invalid(
+      "images",
+      '"images" is missing: send a list such as [{"image_url": "https://…"}]',
+    );
+  }
+  return {
+    ...members,
+    image_urls: list.map((each, index) => addressOf(each, `images[${index}]`)),
+    ...(mask != null && { mask_url: addressOf(mask, "mask") }),
+  };
+}
+
+function addressOf(value: JsonValue | undefined, path: string): string {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const address = isObject ? value["image_url"] : value;
+  if (typeof address === "string" && address !== "") return address;
+  throw invalid(
+    path,
+    `"${path}" must be {"image_url": "…"} with an https or data: address: ids of files mean nothing to this model's vendor`,
+  );
+}
+
+/** A field of a form, as the model's parameter of that name has it. */
+export function formValue(name: string, value: string, model: ImageTaskModel): JsonValue {
+  const { type } = (knownParams(model)[camelCase(name)] ?? {}) as JsonObject;
+  const number = Number(value);
+  const isNumber = type === "integer" || type === "number" || name === "n";
+  if (isNumber && value.trim() !== "" && Number.isFinite(number)) return number;
+  if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
+  return value;
+}
+
 /**
  * Converts the members of a request. Members of the model's own parameters (`seed`, `negative_prompt`) are taken, too.
  * `auto` leaves the choice to the vendor.
@@ -28,7 +79,7 @@ const ownMembers: ReadonlySet<string> = new Set([
  * @throws GatewayError INVALID_REQUEST, in the request's own words
  */
 export function imageParams(members: JsonObject, model: ImageTaskModel): ImageParams {
-  const known = (model.schema["properties"] ?? {}) as JsonObject;
+  const known = knownParams(model);
   const params: JsonObject = {};
   const dropped: string[] = [];
   for (const [name, value] of Object.entries(members)) {
@@ -37,6 +88,7 @@ export function imageParams(members: JsonObject, model: ImageTaskModel): ImagePa
     if (canonical in known) params[canonical] = value;
     else if (name === "size" && "aspectRatio" in known) params["aspectRatio"] = ratioOf(value);
     else if (name === "n") requireOne(value);
+    else if (name === "mask_url") throw noMask();
     else dropped.push(name);
   }
   return { params: readParams(params, model), dropped };
@@ -46,6 +98,11 @@ export function imageParams(members: JsonObject, model: ImageTaskModel): ImagePa
 function requireOne(value: JsonValue): void {
   if (value === 1) return;
   throw invalid("n", '"n" must be 1: this model makes one image for each request');
+}
+
+/** Without its mask, an edit would change the whole image. */
+function noMask(): GatewayError {
+  return invalid("mask", '"mask" is not taken by this model: say in the prompt what to change');
 }
 
 /** `1536x1024` as `3:2`. */
@@ -69,12 +126,19 @@ function readParams(params: JsonObject, { field, read }: ImageTaskModel): JsonOb
     if (!(error instanceof GatewayError) || error.param === undefined) throw error;
     const { code, cause } = error;
     const at = error.param.replace(`${field}.`, "");
-    const param = at === "aspectRatio" ? "size" : snakeCase(at);
+    const param = ownNames.get(at.replace(/[.[].*/, "")) ?? snakeCase(at);
     const rule = error.message.replace(`${error.param}: `, "");
     const text = at === "aspectRatio" ? `its ratio of width to height ${rule}` : rule;
     throw new GatewayError(code, `"${param}": ${text}`, { param, cause });
   }
 }
+
+/** What requests call parameters by another name. */
+const ownNames: ReadonlyMap<string, string> = new Map([
+  ["aspectRatio", "size"],
+  ["imageUrls", "image"],
+  ["maskUrl", "mask"],
+]);
 
 function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());

@@ -4,7 +4,7 @@
  * record is that of the call.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
+import { MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -18,10 +18,11 @@ import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
 import { toGatewayError } from "../pipeline/failures.ts";
 import { refuse } from "../pipeline/pipeline.ts";
 import { refuseDropped } from "../translation.ts";
-import { imageParams } from "./image-params.ts";
+import { formValue, imageParams, withImageUrls } from "./image-params.ts";
+import { readImagesMembers } from "./images-form.ts";
 import type { ImageTaskEnd, ImageTaskModel, ImageTasks, TaskImage } from "./image-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
-import { MediaAdapter } from "./media-adapter.ts";
+import { MediaAdapter, type MediaInput } from "./media-adapter.ts";
 
 /** Options of {@link createImagesByTask}. */
 export interface ImagesByTaskOptions extends PipelineDeps {
@@ -30,17 +31,17 @@ export interface ImagesByTaskOptions extends PipelineDeps {
 
 /** Serves a request for images as a task. @throws GatewayError for failures that were not written to the sink */
 export type ImagesByTask = (
-  request: ExchangeMediaRequest,
+  input: MediaInput,
   call: { readonly context: CallContext; readonly sink: Sink<Buffer> },
   model: ImageTaskModel,
 ) => Promise<SentReply>;
 
 /** Creates the handler. */
 export function createImagesByTask(options: ImagesByTaskOptions): ImagesByTask {
-  return async function imagesByTask(request, { context, sink }, model) {
-    const admitted = admit(imagesAdapter(request), { callId: newId(), context, deps: options });
+  return async function imagesByTask(input, { context, sink }, model) {
+    const admitted = admit(imagesAdapter(input), { callId: newId(), context, deps: options });
     try {
-      const accepted = await accept(request, { context, options, model, admitted }).catch(
+      const accepted = await accept(input, { context, options, model, admitted }).catch(
         async (error: unknown) => {
           throw await refuse(error, admitted);
         },
@@ -53,8 +54,12 @@ export function createImagesByTask(options: ImagesByTaskOptions): ImagesByTask {
   };
 }
 
-function imagesAdapter(request: ExchangeMediaRequest): MediaAdapter<ImagesRequest> {
-  return new MediaAdapter({ request }, (input) => new ImagesRequest(input));
+function imagesAdapter(input: MediaInput): MediaAdapter<ImagesRequest> {
+  return new MediaAdapter(input, (given) => new ImagesRequest(given, operationOf(given)));
+}
+
+function operationOf({ request }: MediaInput): ImagesRequest["operation"] {
+  return request.operation === MediaOperation.EDIT_IMAGES ? "editImages" : "generateImages";
 }
 
 interface Accepting {
@@ -68,18 +73,20 @@ interface Accepting {
 interface Accepted {
   readonly taskId: string;
   readonly isStreamed: boolean;
+  /** Whether images are changed instead of made. */
+  readonly isEdit: boolean;
   readonly isBase64: boolean;
   readonly reportCost: boolean;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 async function accept(
-  request: ExchangeMediaRequest,
+  input: MediaInput,
   { context, options, model, admitted }: Accepting,
 ): Promise<Accepted> {
-  const { body } = read(admitted).request as ImagesRequest;
-  if (!("members" in body)) throw new TypeError("a form is no request for a task");
-  const members = body.members();
+  const { request } = input;
+  const { body, operation } = read(admitted).request as ImagesRequest;
+  const members = await membersOf(input, { body, operation }, model);
   const isBase64 = readResponseFormat(members["response_format"]) || body.stream;
   const { params, dropped } = imageParams(members, model);
   if (request.strict) refuseDropped(dropped);
@@ -92,7 +99,21 @@ async function accept(
     ...(dropped.length > 0 && { "x-uas-dropped": memberList(dropped) }),
     ...(replayed && { "idempotent-replayed": "true" }),
   };
-  return { taskId, isStreamed: body.stream, isBase64, reportCost: request.reportCost, headers };
+  const { reportCost } = request;
+  const isEdit = operation === "editImages";
+  return { taskId, isStreamed: body.stream, isEdit, isBase64, reportCost, headers };
+}
+
+/** The members of a request, with its images as addresses. */
+async function membersOf(
+  { upload }: MediaInput,
+  { body, operation }: Pick<ImagesRequest, "body" | "operation">,
+  model: ImageTaskModel,
+): Promise<JsonObject> {
+  if (upload !== undefined)
+    return readImagesMembers(upload, (name, value) => formValue(name, value, model));
+  const members = "members" in body ? body.members() : {};
+  return operation === "editImages" ? withImageUrls(members) : members;
 }
 
 /** Whether images come as base64. As with OpenAI, they come as addresses unless the request says otherwise. */
@@ -141,7 +162,7 @@ async function stream(accepted: Accepted, reply: ReplyTo): Promise<void> {
     const ended = await awaitEnd(accepted, reply);
     for (const image of ended.images) {
       const event = {
-        type: "image_generation.completed",
+        type: `${accepted.isEdit ? "image_edit" : "image_generation"}.completed`,
         b64_json: await base64Of(image),
         created_at: Math.floor(ended.finishTime.getTime() / 1000),
         output_format: image.contentType.replace("image/", ""),

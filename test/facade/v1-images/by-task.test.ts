@@ -1,7 +1,8 @@
 /** POST /v1/images/generations for models whose vendors make images as tasks: the result is awaited. */
+import { toFile } from "openai";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import {
@@ -12,6 +13,7 @@ import {
 } from "../../support/gateway.ts";
 import { send } from "../../support/raw-http.ts";
 import { adapters } from "../../vendor/task/adapters.ts";
+import type { SimulatedVendor } from "../../vendor/task/simulated.ts";
 import { json, errorOf, expectFree, newRequestId, openaiOf } from "../harness.ts";
 import { Leaver } from "../leaver.ts";
 
@@ -184,8 +186,10 @@ describe("the demo vendor", () => {
 });
 
 /** Stands before a simulated vendor, whose results are on hosts that do not exist, and has the results itself. */
-async function startFiles(vendorOrigin: string): Promise<string> {
-  const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+async function startFiles(
+  vendorOrigin: string,
+  onEnd: (close: () => void) => void = onTestFinished,
+): Promise<string> {
   const server = createServer((request, response) => {
     void (async () => {
       const { method = "", url = "" } = request;
@@ -214,7 +218,7 @@ async function startFiles(vendorOrigin: string): Promise<string> {
     })().catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
+  onEnd(() => {
     server.close();
     server.closeAllConnections();
   });
@@ -223,6 +227,106 @@ async function startFiles(vendorOrigin: string): Promise<string> {
 
 const isImage = (each: (typeof adapters)[number]): boolean =>
   each.type === type && !each.kind.startsWith("openai");
+
+const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+const pngUrl = `data:image/png;base64,${png.toString("base64")}`;
+
+/** Those whose vendors start from an image, and how many they take. */
+const editors = new Map([
+  ["gemini", 14],
+  ["replicate", 1],
+  ["fal", 1],
+]);
+
+describe.each(adapters.filter((each) => isImage(each) && editors.has(each.kind)))(
+  "edits of $kind",
+  (adapter) => {
+    const closing: Array<() => unknown> = [];
+    let [gateway, customer, vendor] = [{} as Gateway, {} as Customer, {} as SimulatedVendor];
+    beforeAll(async () => {
+      vendor = await adapter.start();
+      const { kind, secret: apiKey, basePath, model } = adapter;
+      const origin = await startFiles(vendor.origin, (close) => closing.push(close));
+      ({ gateway, customer } = await openGateway({
+        vendors: { v: { kind, apiKey, baseUrl: `${origin}${basePath}` } },
+        models: { draw: { type, price, routes: [{ vendor: "v", model }] } },
+      }));
+    });
+    beforeEach(() => void vendor.arrived.splice(0));
+    afterAll(async () => {
+      await gateway.close();
+      for (const close of closing) close();
+      await vendor.close();
+    });
+    const edit = (body: object) =>
+      send(`${gateway.url}/v1/images/edits`, {
+        headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "draw", prompt: "Add a boat", ...body }),
+      });
+
+    it("send the vendor the image of the official SDK's form, and are charged", async () => {
+      const id = newRequestId();
+      const made = await openaiOf(gateway, customer.key).images.edit(
+        {
+          model: "draw",
+          prompt: "Add a boat",
+          n: 1,
+          response_format: "b64_json",
+          // As clients send files whose type they do not know.
+          image: await toFile(png, "a.bin", { type: "application/octet-stream" }),
+        },
+        { headers: { "x-request-id": id } },
+      );
+      expect(made.data?.[0]?.b64_json).toMatch(/^[\w+/]{8,}={0,2}$/);
+      const sent = JSON.stringify(vendor.arrived.map(({ json: body }) => body));
+      expect(sent).toContain(png.toString("base64"));
+      const call = await gateway.call(id);
+      expect(call).toMatchObject({ path: "/v1/images/edits", ending: CallEnding.COMPLETED });
+      expect(call.cost?.amountNanos).toBe(40_000_000n);
+    });
+
+    it("take JSON with addresses, and stream events of edits", async () => {
+      const got = await edit({ images: [{ image_url: pngUrl }], stream: true });
+      expect(got.status, got.body.toString()).toBe(200);
+      expect(got.body.toString()).toContain('"type":"image_edit.completed"');
+      expect(JSON.stringify(vendor.arrived[0]?.json)).toContain(png.toString("base64"));
+    });
+
+    it("refuse what the vendor does not take, free of charge", async () => {
+      const many = Array.from({ length: (editors.get(adapter.kind) ?? 0) + 1 }, () => pngUrl);
+      const refused = [
+        [{}, "images"],
+        [{ images: [] }, "images"],
+        [{ images: [{ file_id: "file-1" }] }, "images[0]"],
+        [{ images: many.map((url) => ({ image_url: url })) }, "image"],
+        [{ images: [{ image_url: pngUrl }], mask: { file_id: "file-1" } }, "mask"],
+        ...(adapter.kind === "gemini"
+          ? [[{ images: [{ image_url: pngUrl }], mask: { image_url: pngUrl } }, "mask"] as const]
+          : []),
+      ] as const;
+      for (const [body, param] of refused) {
+        const got = await expectFree(gateway, customer, () => edit(body));
+        expect([got.status, errorOf(got)["param"]]).toEqual([400, param]);
+      }
+      const broken = await toFile(Buffer.from("GIF89a"), "a.gif", { type: "image/gif" });
+      const asked = openaiOf(gateway, customer.key).images.edit({
+        model: "draw",
+        prompt: "Add a boat",
+        image: broken,
+      });
+      await expect(asked).rejects.toMatchObject({ status: 400, param: "image" });
+      expect(vendor.arrived).toEqual([]);
+    });
+
+    it("are among the endpoints of the model", async () => {
+      const got = await send(`${gateway.url}/v1/models/draw`, {
+        method: "GET",
+        headers: { authorization: `Bearer ${customer.key}` },
+      });
+      expect(json(got)["endpoints"]).toContain("/v1/images/edits");
+    });
+  },
+);
 
 describe.each(adapters.filter(isImage))("$kind", (adapter) => {
   it("makes an image that the official SDK gets as base64, and charges it", async () => {
