@@ -71,16 +71,19 @@ async function routeList(transport: Transport, vendor: string): Promise<Output> 
     route.vendor,
     cell(route.model),
     cell(route.credential),
-    cell(route.breaker),
+    route.breakerFailure === null
+      ? cell(route.breaker)
+      : `${route.breaker} (${route.breakerFailure})`,
     String(route.attempts),
     String(route.failed),
     String(route.inFlight),
     cell(route.firstContentP50Ms),
     cell(route.firstContentP95Ms),
     cell(route.failure),
+    cell(route.failureTime),
   ]);
   const columns = ["VENDOR", "MODEL", "CREDENTIAL", "BREAKER", "ATTEMPTS", "FAILED", "IN FLIGHT"];
-  return { json, text: table([...columns, "P50 MS", "P95 MS", "LAST FAILURE"], rows) };
+  return { json, text: table([...columns, "P50 MS", "P95 MS", "LAST FAILURE", "AT"], rows) };
 }
 
 async function unlimitedList(transport: Transport): Promise<Output> {

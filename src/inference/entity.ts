@@ -123,6 +123,7 @@ export const BreakerEntity = defineEntity({
 export const RouteHealthEntity = defineEntity({
   name: "RouteHealthEntity",
   tableName: "route_health",
+  indexes: [{ name: "route_health_failure_index", properties: ["minute"], where: "failures > 0" }],
   properties: {
     minute: p.datetime().columnType("timestamptz").primary(),
     process: p.uuid().primary(),

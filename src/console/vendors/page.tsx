@@ -25,6 +25,9 @@ import { Table } from "../ui/table.tsx";
 /** How often the vendors are fetched, in milliseconds. */
 const refreshMs = 15_000;
 
+/** How often their routes are fetched, in milliseconds: breakers change within a second. */
+const routesRefreshMs = 1_000;
+
 /** The most vendors that are fetched. */
 const vendorsMax = 1_000;
 
@@ -36,9 +39,17 @@ export function VendorsPage() {
     { pageSize: vendorsMax },
     { refetchInterval: refreshMs },
   );
+  const health = useQuery(
+    RouteService.method.getRouteHealth,
+    {},
+    { refetchInterval: routesRefreshMs },
+  );
   return (
     <>
       <PageHead title={text.title} hint={text.hint} />
+      {health.error !== null && (
+        <ErrorNote error={health.error} onRetry={() => void health.refetch()} />
+      )}
       {error !== null && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {error === null && data?.vendors.length === 0 && (
         <Card>
@@ -53,7 +64,13 @@ export function VendorsPage() {
               <Skeleton className="h-80" />
             </>
           ) : (
-            data.vendors.map((vendor) => <VendorCard key={vendor.vendor} vendor={vendor} />)
+            data.vendors.map((vendor) => (
+              <VendorCard
+                key={vendor.vendor}
+                vendor={vendor}
+                routes={health.data?.routes.filter((route) => route.vendor === vendor.vendor)}
+              />
+            ))
           )}
         </div>
       )}
@@ -62,50 +79,75 @@ export function VendorsPage() {
 }
 
 /** A vendor with its health, its configuration and a test. */
-function VendorCard({ vendor }: { vendor: VendorState }) {
+function VendorCard({ vendor, routes }: { vendor: VendorState; routes: Routes }) {
   return (
     <Card className="min-w-0">
       <CardHead
         title={vendor.vendor}
         hint={<span className="font-mono text-xs">{vendor.kind}</span>}
-        actions={<Health vendor={vendor} />}
+        actions={<Health routes={routes} />}
       />
-      <Recent vendor={vendor} />
+      <Recent vendor={vendor} routes={routes} />
       <div className="px-5 py-4">
-        <Configured vendor={vendor} />
+        <Configured vendor={vendor} routes={routes} />
       </div>
-      <Routes vendor={vendor.vendor} />
+      <RouteTable vendor={vendor.vendor} routes={routes} />
       <VendorTest vendor={vendor.vendor} />
     </Card>
   );
 }
 
-/** The share of failed calls from which a vendor is shown as failing, and as having some failures. */
+/** The routes of a vendor, then its credentials; `undefined` while they are loaded. */
+type Routes = readonly RouteHealth[] | undefined;
+
+/** The attempts of a vendor: each one counts at its route, and once more at its credential. */
+function attemptsOf(routes: Routes) {
+  const own = (routes ?? []).filter(({ model }) => model !== "");
+  const sum = (countOf: (route: RouteHealth) => number): number =>
+    own.reduce((total, route) => total + countOf(route), 0);
+  return {
+    attempts: sum(({ attemptCount }) => attemptCount),
+    failed: sum(({ failedCount }) => failedCount),
+    inFlight: sum(({ inFlight }) => inFlight),
+  };
+}
+
+/** The share of failed attempts from which a vendor is shown as failing, and as having some failures. */
 const failingPart = 0.5;
 const unsteadyPart = 0.02;
 
-function Health({ vendor: { recent, failureTime, successTime } }: { vendor: VendorState }) {
+/** By its attempts, not by its calls: those that other vendors took over have failed here. */
+function Health({ routes }: { routes: Routes }) {
   const { vendors: text } = useText();
-  const calls = recent?.callCount ?? 0;
-  if (calls === 0) return <Badge tone="neutral">{text.idle}</Badge>;
-  const failedPart = (recent?.failedCount ?? 0) / calls;
-  const isLastFailed =
-    failureTime !== undefined &&
-    (successTime === undefined || msOf(failureTime) > msOf(successTime));
-  if (failedPart >= failingPart) return <Badge tone="bad">{text.failing}</Badge>;
-  if (failedPart >= unsteadyPart || isLastFailed) return <Badge tone="warn">{text.unsteady}</Badge>;
+  if (routes === undefined) return null;
+  const { attempts, failed } = attemptsOf(routes);
+  const isOpen = routes.some(({ breaker }) => breaker !== BreakerState.CLOSED);
+  if (attempts === 0 && !isOpen) return <Badge tone="neutral">{text.idle}</Badge>;
+  if (attempts > 0 && failed / attempts >= failingPart) {
+    return <Badge tone="bad">{text.failing}</Badge>;
+  }
+  if (isOpen || failed / attempts >= unsteadyPart) {
+    return <Badge tone="warn">{text.unsteady}</Badge>;
+  }
   return <Badge tone="good">{text.healthy}</Badge>;
 }
 
-function Recent({ vendor: { recent, inFlight, inFlightLimit } }: { vendor: VendorState }) {
+function Recent({
+  vendor: { recent, inFlightLimit },
+  routes,
+}: {
+  vendor: VendorState;
+  routes: Routes;
+}) {
   const { vendors: text } = useText();
   const first = recent?.firstContentDuration;
+  const { attempts, failed, inFlight } = attemptsOf(routes);
   const figures: readonly (readonly [string, ReactNode])[] = [
-    [text.calls, (recent?.callCount ?? 0).toLocaleString()],
+    [text.attempts, attempts.toLocaleString()],
     [
       text.failed,
-      <span key="failed" className={recent?.failedCount ? "text-bad" : ""}>
-        {(recent?.failedCount ?? 0).toLocaleString()}
+      <span key="failed" className={failed > 0 ? "text-bad" : ""}>
+        {failed.toLocaleString()}
       </span>,
     ],
     [text.firstContent, first === undefined ? "—" : durationText(Math.round(durationMs(first)))],
@@ -131,13 +173,13 @@ function Recent({ vendor: { recent, inFlight, inFlightLimit } }: { vendor: Vendo
   );
 }
 
-function Configured({ vendor }: { vendor: VendorState }) {
+function Configured({ vendor, routes }: { vendor: VendorState; routes: Routes }) {
   const { vendors: text } = useText();
   const { baseUrl, hasCredential, models, line, recent, unlimitedModels } = vendor;
   return (
     <Facts
       rows={[
-        [text.lastFailure, <LastFailure key="failure" vendor={vendor} />],
+        [text.lastFailure, <LastFailure key="failure" vendor={vendor} routes={routes} />],
         ...(recent === undefined || recent.failedRequestId === ""
           ? []
           : [
@@ -202,66 +244,89 @@ function ClearUnlimited({ vendor, model }: { vendor: string; model: string }) {
 }
 
 /** The routes and credentials of a vendor, by their attempts in all processes. */
-function Routes({ vendor }: { vendor: string }) {
+function RouteTable({ vendor, routes }: { vendor: string; routes: Routes }) {
   const { vendors: text } = useText();
-  const { data } = useQuery(
-    RouteService.method.getRouteHealth,
-    { vendor },
-    { refetchInterval: refreshMs },
-  );
   return (
     <Table
-      label={text.routes}
+      label={`${vendor}: ${text.routes}`}
       columns={[
         {
           id: "route",
           title: text.route,
           cell: ({ model, credential }) => (
-            <span className="font-mono text-xs">
-              {model || `${text.credential}: ${credential}`}
+            <span className="block min-w-28">
+              <span className="font-mono text-xs wrap-anywhere">{model || credential}</span>
+              {model === "" && <span className="block text-xs text-muted">{text.credential}</span>}
             </span>
           ),
         },
         { id: "breaker", title: text.breaker, cell: (row) => <Breaker health={row} /> },
         {
           id: "attempts",
-          title: text.attempts,
+          title: text.failedAttempts,
           isNumber: true,
-          cell: ({ attemptCount, failedCount }) =>
-            text.failedOf(failedCount.toLocaleString(), attemptCount.toLocaleString()),
+          cell: ({ attemptCount, failedCount }) => (
+            <span className="whitespace-nowrap">
+              {text.failedOf(failedCount.toLocaleString(), attemptCount.toLocaleString())}
+            </span>
+          ),
         },
         {
           id: "pace",
-          title: text.firstContent,
+          title: text.pace,
           isNumber: true,
           from: "sm",
-          cell: ({ medianDuration }) =>
-            medianDuration === undefined
-              ? "—"
-              : durationText(Math.round(durationMs(medianDuration))),
+          cell: ({ medianDuration, slowDuration }) =>
+            medianDuration === undefined || slowDuration === undefined ? (
+              "—"
+            ) : (
+              <span className="whitespace-nowrap">
+                {durationText(Math.round(durationMs(medianDuration)))} /{" "}
+                {durationText(Math.round(durationMs(slowDuration)))}
+              </span>
+            ),
+        },
+        {
+          id: "running",
+          title: text.inFlight,
+          isNumber: true,
+          from: "sm",
+          cell: ({ inFlight }) => inFlight.toLocaleString(),
         },
       ]}
-      rows={data?.routes}
+      rows={routes}
       keyOf={({ model, credential }) => `${model} ${credential}`}
       empty={text.noRoutes}
     />
   );
 }
 
-function Breaker({ health: { breaker, breakerFailure } }: { health: RouteHealth }) {
+function Breaker({ health: { breaker, breakerFailure, probeTime } }: { health: RouteHealth }) {
   const { vendors: text } = useText();
   if (breaker === BreakerState.CLOSED) return <Badge tone="good">{text.closed}</Badge>;
   const isOpen = breaker === BreakerState.OPEN;
   return (
     <span>
-      <Badge tone={isOpen ? "bad" : "warn"}>{isOpen ? text.open : text.halfOpen}</Badge>{" "}
-      <span className="font-mono text-xs text-muted">{breakerFailure}</span>
+      <Badge tone={isOpen ? "bad" : "warn"}>{isOpen ? text.open : text.halfOpen}</Badge>
+      <span className="mt-0.5 block text-xs text-muted">
+        {text.failures[breakerFailure] ?? breakerFailure}
+        {isOpen && probeTime !== undefined && (
+          <span className="block">
+            {text.probe} <Time isRelative time={probeTime} />
+          </span>
+        )}
+      </span>
     </span>
   );
 }
 
-function LastFailure({ vendor: { failure, failureTime } }: { vendor: VendorState }) {
+/** Of all processes by the attempts; of tasks, by the process that answers. */
+function LastFailure({ vendor, routes }: { vendor: VendorState; routes: Routes }) {
   const { vendors: text } = useText();
+  const [last] = [vendor, ...(routes ?? [])]
+    .filter(({ failureTime }) => failureTime !== undefined)
+    .toSorted((a, b) => failedMs(b) - failedMs(a));
+  const { failure, failureTime } = last ?? {};
   if (failureTime === undefined) return <span className="text-muted">{text.neverFailed}</span>;
   return (
     <span>
@@ -269,6 +334,10 @@ function LastFailure({ vendor: { failure, failureTime } }: { vendor: VendorState
       <Time isRelative time={failureTime} />
     </span>
   );
+}
+
+function failedMs({ failureTime }: Pick<RouteHealth, "failureTime">): number {
+  return failureTime === undefined ? 0 : msOf(failureTime);
 }
 
 function LastSuccess({ vendor: { successTime, successDuration } }: { vendor: VendorState }) {

@@ -10,8 +10,14 @@ import type { BreakerKey } from "./breaker-store.ts";
 import { type AttemptCounts, emptyCounts } from "./breaker.ts";
 import type { Target, Targets } from "./targets.ts";
 
-/** How often the counts are written, in milliseconds. */
-const writeMs = 5_000;
+/**
+ * How often changed counts are written, in milliseconds: operators see a breaker within a second, and so the failures that
+ * opened it.
+ */
+const writeMs = 1_000;
+
+/** How often calls in flight are written that nothing else changes, in milliseconds: readers believe them for 10 s. */
+const repeatMs = 4_000;
 
 const minuteMs = 60_000;
 
@@ -25,8 +31,8 @@ export class HealthStore {
   readonly #write: ReturnType<typeof singleFlight>;
   #timer: NodeJS.Timeout | undefined;
   #minute = 0;
-  /** Attempts and calls in flight of each target when it was last written. */
-  readonly #written = new Map<Target, string>();
+  /** Attempts and calls in flight of each target when it was last written, and when that was. */
+  readonly #written = new Map<Target, { readonly state: string; readonly atMs: number }>();
 
   constructor(options: {
     readonly pool: Pick<Pool, "query">;
@@ -54,6 +60,7 @@ export class HealthStore {
 
   async #writeAll(): Promise<void> {
     const { pool, targets } = this.#options;
+    targets.showPauses();
     const minute = Math.floor(Date.now() / minuteMs);
     const isNew = this.#minute !== minute;
     // What came since the last write still counts for the minute before.
@@ -67,13 +74,15 @@ export class HealthStore {
   }
 
   #changed(targets: readonly Target[], minute: number) {
+    const nowMs = performance.now();
     return targets.flatMap((target) => {
       const { vendor, model, credential, inFlight, health } = target;
       const { attempts, failures, latencies } = health.counts;
       const state = `${attempts} ${inFlight}`;
-      const before = this.#written.get(target) ?? "0 0";
-      if (state === before) return [];
-      this.#written.set(target, state);
+      const before = this.#written.get(target) ?? { state: "0 0", atMs: nowMs };
+      const isRepeated = inFlight > 0 && nowMs - before.atMs >= repeatMs;
+      if (state === before.state && !isRepeated) return [];
+      this.#written.set(target, { state, atMs: nowMs });
       const { lastFailure } = health;
       const isOfMinute = failures > 0 && lastFailure !== undefined;
       return [
@@ -118,7 +127,7 @@ interface HealthRow extends BreakerKey {
   readonly is_now: boolean;
 }
 
-/** A process that has not written for two intervals has no calls, or is gone. */
+/** A process repeats its calls in flight; one that has not written for 10 s has none, or is gone. */
 const readStatement = `
 select vendor, model, credential, attempts, failures, latencies, in_flight, failure, failure_time,
     minute > now() - interval '16 minutes' as is_recent,

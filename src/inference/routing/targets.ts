@@ -195,6 +195,11 @@ export class Targets {
     yield* this.#routes.values();
   }
 
+  /** Brings the metric of open breakers up to date: the end of a pause is no event. */
+  showPauses(): void {
+    for (const target of this.all()) if (target.breaker.open !== undefined) this.#show(target);
+  }
+
   /** Records the failure of an attempt at a target; its breaker may open, in all processes. */
   failed(target: Target, failure: AttemptFailure): void {
     if (!target.breaker.failed(failure, this.clock())) return;

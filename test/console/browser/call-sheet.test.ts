@@ -94,6 +94,17 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
     ]);
   });
 
+  test("a vendor whose failures another one hides is shown as failing, with why (R-RTE-3)", async () => {
+    const view = await rig.open({ width: 360 });
+    await view.goto(`${rig.url}/console/vendors`);
+    const heading = view.getByRole("heading", { name: "away", exact: true });
+    const card = view.locator("section").filter({ has: heading });
+    await card.getByText("Failing", { exact: true }).waitFor();
+    await card.getByRole("row").filter({ hasText: "x" }).getByText("1 of 1").waitFor();
+    await card.getByText("connect", { exact: true }).waitFor();
+    expect([await barriers(view), await overflow(view)]).toEqual([[], 0]);
+  });
+
   test("the curl of a task has example parameters, and runs", async () => {
     const imageParams = { prompt: "A lake" };
     const made = await fetch(`${rig.url}/api/ai/tasks`, {

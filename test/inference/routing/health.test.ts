@@ -95,3 +95,41 @@ it("vendor health adds up the attempts of all processes, and survives them (R-RT
   expect(latencyPercentile(found.counts, 0.5)).toBe(23);
   expect(latencyPercentile(found.counts, 0.95)).toBe(51);
 });
+
+it("calls in flight stay in the health of their route for as long as they take (R-RTE-3)", async () => {
+  const targets = await openProcess();
+  const store = new HealthStore({ pool, targets, log });
+  const long = targets.of({ vendor: "v", model: "long" });
+  if (long === undefined) throw new Error("the vendor is not open");
+  long.inFlight = 2;
+  await store.start();
+  onTestFinished(() => store.stop());
+  const inFlight = async () =>
+    (await readHealth(pool)).find(({ model }) => model === "long")?.inFlight;
+  await expect.poll(inFlight, { timeout: 30_000 }).toBe(2);
+  // As if ten seconds had passed since.
+  await pool.query("update route_health set update_time = now() - interval '11 seconds'");
+  await expect.poll(inFlight, { timeout: 30_000 }).toBe(2);
+  long.inFlight = 0;
+  await expect.poll(inFlight, { timeout: 30_000 }).toBe(0);
+});
+
+it("the metric of a breaker says when its pause is over (R-RTE-1)", async () => {
+  const metrics = createMetrics();
+  let nowMs = 0;
+  const client = vendorKinds["openai-compatible"]?.create(config);
+  if (client === undefined) throw new Error("no kind openai-compatible");
+  onTestFinished(() => client.close());
+  const vendors = new Map([["v", { config, clients: [client] as const }]]);
+  const targets = new Targets({ vendors, metrics, log, clock: () => nowMs });
+  const shown = async () => {
+    targets.showPauses();
+    const { values } = await metrics.breakerState.get();
+    return values.find(({ labels }) => labels.model === "m")?.value;
+  };
+  expect([routeOf(targets).breaker.open, await shown()]).toEqual([undefined, 0]);
+  targets.failed(routeOf(targets), "model");
+  expect(await shown()).toBe(2);
+  nowMs = 60_000;
+  expect(await shown()).toBe(1);
+});

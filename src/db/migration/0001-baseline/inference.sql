@@ -76,7 +76,7 @@ create table breaker (
 );
 
 -- Attempts at routes (credential is empty) and credentials (model is empty), by minute and process. latencies: successes
--- by time to first content, in the steps of inference/routing/health.ts.
+-- by time to first content, in the steps of inference/routing/breaker.ts.
 create table route_health (
   vendor text not null,
   model text not null,
@@ -92,3 +92,5 @@ create table route_health (
   update_time timestamptz not null,
   constraint route_health_pkey primary key (minute, process, vendor, model, credential)
 );
+-- The last failure of a day is read every second while an operator looks on; the other rows of the day are not.
+create index route_health_failure_index on route_health (minute) where failures > 0;
