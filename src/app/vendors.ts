@@ -4,7 +4,7 @@ import type { Config, Settings, VendorConfig } from "../config/config.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Database } from "../db/database.ts";
 import type { Limiter } from "../inference/limits/limiter.ts";
-import { AffinityShare } from "../inference/routing/affinity-share.ts";
+import { AffinityShare } from "../inference/routing/affinity.ts";
 import { HealthStore } from "../inference/routing/health-store.ts";
 import { type OpenVendor, Targets } from "../inference/routing/targets.ts";
 import { createUpstream, type Upstream } from "../inference/upstream.ts";

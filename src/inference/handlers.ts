@@ -21,11 +21,15 @@ import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
 import type { MediaHandler } from "./media/handler.ts";
-import { BodyAdapter, type BodyMessage, type BodyRequest } from "./operations/body-request.ts";
-import { CompletionRequest } from "./operations/completions.ts";
-import { EmbeddingsRequest } from "./operations/embeddings.ts";
-import { ModerationsRequest } from "./operations/moderations.ts";
-import { RerankRequest } from "./operations/rerank.ts";
+import {
+  BodyAdapter,
+  type BodyMessage,
+  type BodyRequest,
+  CompletionRequest,
+  EmbeddingsRequest,
+  ModerationsRequest,
+  RerankRequest,
+} from "./operations.ts";
 import type { CallAdapter, Chunk } from "./pipeline/adapter.ts";
 import type { CallContext, PipelineDeps } from "./pipeline/context.ts";
 import { runCall } from "./pipeline/pipeline.ts";

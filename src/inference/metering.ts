@@ -163,3 +163,10 @@ function hasFeatures(usage: Usage): boolean {
     usage.fileSearches !== undefined
   );
 }
+
+/** Nothing was delivered, and nothing is charged. */
+export const nothingMetered: Metered = {
+  usage: undefined,
+  source: UsageSource.UNSPECIFIED,
+  isCharged: false,
+};

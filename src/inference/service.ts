@@ -1,4 +1,4 @@
-/** Implements InferenceService: calls the handlers and converts their replies to messages of RPCs. */
+/** Implements InferenceService and MediaService: calls the handlers and converts their replies to messages of RPCs. */
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
@@ -13,6 +13,11 @@ import {
   type StreamGenerateResponse,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import {
+  type ExchangeMediaResponse,
+  ExchangeMediaResponseSchema,
+  type MediaService,
+} from "../../gen/uas/inference/v1/media_service_pb.ts";
+import {
   admitCaller,
   anonymous,
   type Caller,
@@ -22,23 +27,23 @@ import {
 } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import {
-  modelMessage,
-  modelPage,
-  type Catalogue,
-  type EndpointsOf,
-  type OfferedSince,
-} from "./catalogue.ts";
-import type { CountTokens } from "./count-tokens.ts";
-import type { InferenceHandlers } from "./handlers.ts";
-import { admitModel } from "./pipeline/admit.ts";
-import type { CallContext } from "./pipeline/context.ts";
-import {
   asMessages,
   type Messages,
   type SentReply,
   type Sink,
   withinSettleWait,
 } from "../core/sink.ts";
+import {
+  type Catalogue,
+  type EndpointsOf,
+  modelMessage,
+  modelPage,
+  type OfferedSince,
+} from "./catalogue.ts";
+import type { CountTokens } from "./count-tokens.ts";
+import type { InferenceHandlers } from "./handlers.ts";
+import { admitModel } from "./pipeline/admit.ts";
+import type { CallContext } from "./pipeline/context.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
@@ -192,3 +197,30 @@ async function wholeReply(
 function refuseStream(): never {
   throw new Error("a streamed reply to a request that has none");
 }
+
+/** Creates the service. */
+export function createMediaService(
+  handlers: Pick<InferenceHandlers, "exchangeMedia">,
+): ServiceImpl<typeof MediaService> {
+  return {
+    exchangeMedia(request, rpc) {
+      const context = contextOf(rpc);
+      return asMessages(
+        (sink, signal) => handlers.exchangeMedia(request, { ...context, signal }, sink),
+        messages,
+        rpc.signal,
+      );
+    },
+  };
+}
+
+const messages: Messages<Buffer, ExchangeMediaResponse> = {
+  head: ({ status, headers }) =>
+    create(ExchangeMediaResponseSchema, {
+      part: { case: "head", value: { status, headers } },
+    }),
+  of: (value) =>
+    value.length === 0
+      ? []
+      : [create(ExchangeMediaResponseSchema, { part: { case: "chunk", value } })],
+};

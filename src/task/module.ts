@@ -25,7 +25,7 @@ import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundTasks, createImageTasks } from "./background.ts";
 import { vendorKey } from "./claim.ts";
-import { createCallbacks, type Callbacks } from "./callbacks.ts";
+import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
 import { createTaskJobs } from "./jobs.ts";

@@ -1,5 +1,21 @@
-/** SQL of the dispatcher: finds receivers with due deliveries, claims deliveries, records attempts. One round trip each, under locks. */
+/**
+ * SQL of deliveries. Of the dispatcher: finds receivers with due deliveries, claims deliveries, records attempts, in one
+ * round trip each, under locks. Of the RPCs: lists deliveries, filtered by what three tables say.
+ */
+import { create } from "@bufbuild/protobuf";
+import { type Duration, durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { InferEntity } from "@mikro-orm/core";
 import type { Pool } from "pg";
+import {
+  type AddressClass,
+  type Attempt,
+  type AttemptOutcome,
+  AttemptSchema,
+  type Delivery,
+  DeliverySchema,
+  DeliveryState,
+  type WebhookStatus,
+} from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import {
   webhookBreakerFailures,
   webhookDeadMs,
@@ -7,8 +23,8 @@ import {
   webhookProbeMsMax,
 } from "../config/limits.ts";
 import type { RowOf } from "../db/row.ts";
-import type { WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
-import { retryPausesMs } from "./schedule.ts";
+import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
+import { EventKind, retryPausesMs } from "./schedule.ts";
 import { isRotatingSql, type SecretRow } from "./secrets.ts";
 
 /** A receiver with a pending delivery. */
@@ -191,3 +207,79 @@ export async function recoverLost(pool: Pool): Promise<readonly DueRow[]> {
 export const returnSql = `update webhook_delivery set state = 1, lease_until = null,
     attempts = attempts - 1, series = series - 1, due = now() + $3 * interval '1 ms'
   where id = $1 and attempts = $2 and state = 2`;
+
+/** A delivery with columns of its event. `is_parked`: its receiver is dead. */
+export type DeliveryRow = RowOf<
+  typeof WebhookDeliveryEntity,
+  "id" | "account_id" | "task_id" | "kind" | "state" | "attempts" | "due" | "end_time"
+> &
+  RowOf<
+    typeof WebhookEventEntity,
+    "callback_id" | "progress" | "sequence" | "url" | "create_time"
+  > & { readonly status: WebhookStatus; readonly is_parked: boolean };
+
+/** Selects {@link DeliveryRow}s: conditions on `delivery`, `event` and `endpoint` follow. */
+export const deliverySql = `
+  select delivery.id, delivery.account_id, delivery.task_id, delivery.state, delivery.attempts, delivery.due,
+    delivery.end_time, delivery.kind, event.callback_id, event.status, event.progress, event.sequence, event.url,
+    event.create_time, delivery.state = 1 and endpoint.dead_time is not null as is_parked
+  from webhook_delivery delivery
+    join webhook_event event on event.id = delivery.id
+    left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id`;
+
+/** The SQL condition of each delivery state, without parameters. */
+export const stateConditions: Readonly<Record<DeliveryState, string>> = {
+  [DeliveryState.UNSPECIFIED]: "true",
+  [DeliveryState.PENDING]: "delivery.state = 1 and endpoint.dead_time is null",
+  [DeliveryState.SENDING]: "delivery.state = 2",
+  [DeliveryState.DELIVERED]: "delivery.state = 3",
+  [DeliveryState.FAILED]: "delivery.state = 4",
+  [DeliveryState.DROPPED]: "delivery.state = 5",
+  [DeliveryState.PARKED]: "delivery.state = 1 and endpoint.dead_time is not null",
+};
+
+/** A delivery as a message. */
+export function deliveryMessage(row: DeliveryRow): Delivery {
+  const state = row.is_parked ? DeliveryState.PARKED : (row.state as DeliveryState);
+  return create(DeliverySchema, {
+    deliveryId: row.id,
+    accountId: row.account_id,
+    taskId: row.task_id,
+    callbackId: row.callback_id,
+    status: row.status,
+    progress: row.progress,
+    sequence: row.sequence,
+    url: row.url,
+    state,
+    attemptCount: row.attempts,
+    createTime: timestampFromDate(row.create_time),
+    ...(state === DeliveryState.PENDING && { nextAttemptTime: timestampFromDate(row.due) }),
+    ...(row.end_time && { endTime: timestampFromDate(row.end_time) }),
+    isTest: row.kind === EventKind.TEST,
+  });
+}
+
+/** A row of an attempt. */
+type AttemptRow = InferEntity<typeof WebhookAttemptEntity>;
+
+/** An attempt as a message. */
+export function attemptMessage(row: AttemptRow): Attempt {
+  return create(AttemptSchema, {
+    number: row.number,
+    startTime: timestampFromDate(row.startTime),
+    outcome: row.outcome as AttemptOutcome,
+    ...(row.status !== 0 && { status: row.status }),
+    addressClass: row.addressClass as AddressClass,
+    dnsDuration: stepDuration(row.dnsMs),
+    connectDuration: stepDuration(row.connectMs),
+    tlsDuration: stepDuration(row.tlsMs),
+    firstByteDuration: stepDuration(row.firstByteMs),
+    totalDuration: stepDuration(row.totalMs),
+    answer: Buffer.from(row.answer).toString(),
+  });
+}
+
+/** Undefined: the step was not reached, or took less than a millisecond. */
+function stepDuration(ms: number): Duration | undefined {
+  return ms === 0 ? undefined : durationFromMs(ms);
+}

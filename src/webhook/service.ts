@@ -31,7 +31,7 @@ import {
   type DeliveryRow,
   deliverySql,
   stateConditions,
-} from "./delivery-query.ts";
+} from "./delivery-store.ts";
 import { dueChannel, endpointIdOf, enqueueWebhook, type WebhookEvent } from "./enqueue.ts";
 import {
   WebhookAttemptEntity,

@@ -7,13 +7,12 @@ import { invalid } from "../../core/validation.ts";
 import { namedModel } from "../../dialect/body-members.ts";
 import type { CallContext } from "../pipeline/context.ts";
 import { runCall } from "../pipeline/pipeline.ts";
+import { measureRecording, SpeechRequest, TranscriptionRequest } from "./audio-adapter.ts";
 import type { ImageTaskModel } from "./image-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
 import { takesImages } from "./image-params.ts";
 import { createImagesByTask, type ImagesByTaskOptions } from "./images-by-task.ts";
 import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
-import { SpeechRequest } from "./speech-adapter.ts";
-import { measureRecording, TranscriptionRequest } from "./transcription-adapter.ts";
 import { readUpload } from "./upload.ts";
 
 /**

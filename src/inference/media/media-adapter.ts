@@ -11,7 +11,7 @@ import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { checkRequest, forwarded, replyHeaders } from "../headers.ts";
 import { asJob } from "../job-reply.ts";
-import { requireType } from "../operations/body-request.ts";
+import { requireType } from "../operations.ts";
 import {
   CallAdapter,
   type CostWriter,
