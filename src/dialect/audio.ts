@@ -18,6 +18,7 @@ import {
 import { ObjectScan } from "./json/scan.ts";
 import { isRecord } from "./json/value.ts";
 import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
+import { nothingUnfinished } from "./sse/event-stream.ts";
 
 /** A request for speech. */
 export interface SpeechBody extends ModelBody {
@@ -69,8 +70,7 @@ export function codePoints(text: string): number {
 export class BytesRelay {
   readonly usage: Usage | undefined = undefined;
   readonly failed = false;
-  /** Every byte is passed on as it comes. */
-  readonly unfinishedBytes = 0;
+  readonly unfinished = nothingUnfinished;
   finished = false;
   done = false;
   /** Bytes so far. */

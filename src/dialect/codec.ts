@@ -13,6 +13,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { Guard } from "./guard.ts";
 import type { Outline } from "./json/outline.ts";
+import type { UnfinishedEvent } from "./sse/event-stream.ts";
 
 /** The client's side of a style. */
 export interface CallerCodec {
@@ -45,6 +46,13 @@ export interface VendorCodec {
   decodeReply(body: Buffer): Reply;
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
+  /**
+   * Bytes of text that an event adds to a reply of which `knownBytes` have come: what repeats them adds nothing. Rather
+   * too many than too few.
+   *
+   * @param event complete, as the vendor sent it
+   */
+  addedTextBytes(event: Buffer, knownBytes: number): number;
   /**
    * The stop sequences that the style's vendors take, of those of another style's request; the gateway applies the
    * others. Absent: all.
@@ -137,8 +145,8 @@ export interface StreamDecoder {
    * end.
    */
   readonly usage: Usage | undefined;
-  /** Bytes of an event that is not complete. */
-  readonly unfinishedBytes: number;
+  /** The event that is not complete. */
+  readonly unfinished: UnfinishedEvent;
 }
 
 /** Encodes a streamed reply. */

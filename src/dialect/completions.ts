@@ -213,11 +213,11 @@ export class CompletionStreamRelay extends EventRelay {
 
   /** Ends the first choice at its length, which is what the amount held allows. */
   stop(): Buffer {
-    if (this.#first === undefined || this.#options.choices > 1) {
+    if (this.#options.choices > 1) {
       const text = "Insufficient balance: the amount that was set aside for this call is used up";
       return this.errorEvent(new GatewayError(ErrorCode.INSUFFICIENT_BALANCE, text));
     }
-    const { id, object, created, model } = this.#first;
+    const { id, object = "text_completion", created, model } = this.#first ?? {};
     const choices = [{ text: "", index: 0, logprobs: null, finish_reason: "length" }];
     const { publicModel = model } = this.#options;
     const chunk = { id, object, created, model: publicModel, choices };

@@ -7,6 +7,7 @@ import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
 import type { UsageEvents } from "./cost.ts";
 import type { BodySize, Outline } from "./json/outline.ts";
 import type { Edit } from "./json/splice.ts";
+import type { UnfinishedEvent } from "./sse/event-stream.ts";
 
 /** Common to all dialects: name, error bodies, and replies to RPCs other than text generation. */
 export interface Dialect {
@@ -169,8 +170,8 @@ export interface StreamRelay {
   readonly textPieces?: number;
   /** What usage does not report, so far. Default: nothing. */
   readonly units?: ReplyUnits | undefined;
-  /** Bytes of an event that is not complete, which stay in memory. */
-  readonly unfinishedBytes: number;
+  /** The event that is not complete, which stays in memory. */
+  readonly unfinished: UnfinishedEvent;
   /** Whether the vendor finished the reply; a stream that ends earlier was cut off. */
   readonly finished: boolean;
   /** Whether the terminal event was relayed, so that nothing can be missing. */

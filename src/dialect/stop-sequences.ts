@@ -12,6 +12,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { stopSequenceCharsMax, stopSequencesMax } from "../config/limits.ts";
 import { invalid } from "../core/validation.ts";
 import type { StreamDecoder, VendorCodec } from "./codec.ts";
+import type { UnfinishedEvent } from "./sse/event-stream.ts";
 
 /** Decodes a vendor's replies, with the stop sequences that the vendor does not know. */
 export interface ReplyDecoder {
@@ -130,8 +131,8 @@ class StopSequenceDecoder implements StoppingDecoder {
     return this.isCutShort ? undefined : this.#source.usage;
   }
 
-  get unfinishedBytes(): number {
-    return this.#source.unfinishedBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#source.unfinished;
   }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {

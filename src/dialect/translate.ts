@@ -16,6 +16,7 @@ import type { ReplyDecoder, StoppingDecoder } from "./stop-sequences.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
 import { countTools, ToolCallCount } from "./tool-calls.ts";
+import type { UnfinishedEvent } from "./sse/event-stream.ts";
 import type { ToolRestorer } from "./tool-restorer.ts";
 
 /** Two styles that do not know each other. */
@@ -130,8 +131,8 @@ export abstract class EventReply {
     return this.source.units;
   }
 
-  get unfinishedBytes(): number {
-    return this.source.unfinishedBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.source.unfinished;
   }
 
   get finished(): boolean {
@@ -234,9 +235,9 @@ export class EventStream {
     return this.#decoder.isCutShort === true;
   }
 
-  /** Bytes of an event that is not complete. */
-  get unfinishedBytes(): number {
-    return this.#decoder.unfinishedBytes;
+  /** The event that is not complete. */
+  get unfinished(): UnfinishedEvent {
+    return this.#decoder.unfinished;
   }
 
   /** The events that `pieces` complete. Nothing follows an end or an error. */

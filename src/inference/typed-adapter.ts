@@ -21,6 +21,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { estimateTokens } from "./metering.ts";
 import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
+  type AnsweredBy,
   type RequestSummary,
   CallAdapter,
   type PlannedRoute,
@@ -145,6 +146,10 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     const decoder = replyDecoder(planned, this.#generation).decodeStream();
     const { model } = this.#generation;
     return new TypedStream(new EventStream(decoder, tools, this.#charged), { model });
+  }
+
+  override addedTextBytes(event: Buffer, { planned }: AnsweredBy, knownBytes: number): number {
+    return vendorDialect(planned.dialect).addedTextBytes(event, knownBytes);
   }
 
   headers(): Record<string, string> {

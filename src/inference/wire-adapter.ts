@@ -46,6 +46,7 @@ import {
 } from "./headers.ts";
 import { estimateTokens } from "./metering.ts";
 import {
+  type AnsweredBy,
   CallAdapter,
   type CostWriter,
   type PlannedRoute,
@@ -281,6 +282,10 @@ class WireRequest extends ReadRequest<Buffer> {
     }
     if (!this.text.stream) throw new UnreadableReplyError("a stream, not requested");
     return new TranslatedStream(this.#translation(planned));
+  }
+
+  override addedTextBytes(event: Buffer, { planned }: AnsweredBy, knownBytes: number): number {
+    return vendorDialect(planned.dialect).addedTextBytes(event, knownBytes);
   }
 
   headers({ upstream, length, dropped, isRelayed }: ReplyHead): Record<string, string> {

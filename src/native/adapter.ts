@@ -14,6 +14,7 @@ import { EventDataReader } from "../dialect/sse/event-stream.ts";
 import { asJob } from "../inference/job-reply.ts";
 import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
 import {
+  type AnsweredBy,
   CallAdapter,
   type PlannedRoute,
   type PreparedCall,
@@ -98,6 +99,8 @@ class NativeRequest extends ReadRequest<Buffer> {
   readonly #made = new Set<string>();
   /** The name of the credential that was used; empty: the vendor's only one. */
   #credential = "";
+  /** The meter of a streamed reply. */
+  #streamed: NativeMeter | undefined;
 
   constructor(exchange: NativeExchange<NativeCallRoute>, context: NativeContext, model: Found) {
     super();
@@ -200,11 +203,23 @@ class NativeRequest extends ReadRequest<Buffer> {
   stream(_planned: PlannedRoute, reply: VendorReply): ReplyStream<Buffer> {
     const read = this.#meter(reply);
     if (read === undefined) throw invalid(undefined, "This is not answered as a stream");
+    this.#streamed = read;
     const onObject =
       this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
     const { mask } = reply;
     const options = { meter: read, addresses: this.#addresses(), mask, onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
+  }
+
+  override addedTextBytes(event: Buffer, { answer }: AnsweredBy): number {
+    let textBytes = 0;
+    const measure = (bytes: Buffer): void => {
+      const added = this.#streamed?.addedTextBytes?.(bytes, 0, bytes.length);
+      textBytes += added ?? textBytesOf(bytes, this.#meter(answer));
+    };
+    if (this.#reply() === "array") measure(event);
+    else new EventDataReader().read([event], (data) => measure(Buffer.from(data)));
+    return textBytes;
   }
 
   headers({ upstream, length }: ReplyHead): Record<string, string> {
@@ -248,6 +263,12 @@ class NativeRequest extends ReadRequest<Buffer> {
     if (found === undefined) throw noSuchModel(named.name);
     return found;
   }
+}
+
+/** Bytes of text that a new meter counts in one object. */
+function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {
+  alone?.read(bytes, 0, bytes.length);
+  return alone?.textBytes ?? 0;
 }
 
 function credentialOf({ byCredential }: NativeExchange["mount"], vendor: Vendor): string {

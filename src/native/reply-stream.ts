@@ -4,7 +4,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
 import type { UnitUsage } from "../billing/prices/pricing.ts";
 import { eventBytesMax } from "../config/limits.ts";
-import { EventSplitter } from "../dialect/sse/event-stream.ts";
+import { EventSplitter, type UnfinishedEvent } from "../dialect/sse/event-stream.ts";
 import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/reply.ts";
@@ -35,7 +35,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     this.rewriter = new AddressRewriter(options.addresses);
   }
 
-  abstract readonly unfinishedBytes: number;
+  abstract readonly unfinished: UnfinishedEvent;
   abstract push(pieces: readonly Buffer[]): Buffer;
   abstract end(): Buffer;
   abstract stop(usage: Usage | undefined): Buffer;
@@ -83,8 +83,8 @@ abstract class NativeStream implements ReplyStream<Buffer> {
 export class NativeEvents extends NativeStream {
   readonly #splitter = new EventSplitter(eventBytesMax);
 
-  get unfinishedBytes(): number {
-    return this.#splitter.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
   }
 
   push(pieces: readonly Buffer[]): Buffer {
@@ -137,8 +137,8 @@ export class NativeArray extends NativeStream {
   );
   #isBegun = false;
 
-  get unfinishedBytes(): number {
-    return this.#splitter.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
   }
 
   push(pieces: readonly Buffer[]): Buffer {

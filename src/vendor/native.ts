@@ -196,6 +196,10 @@ export interface NativeMeter {
    * learned clears the learned one.
    */
   learn?(bytes: Buffer, event: { readonly start: number; readonly end: number }): void;
+  /**
+   * Bytes of text that an event would add, where events repeat the text so far. Absent: what another meter counts in it.
+   */
+  addedTextBytes?(bytes: Buffer, start: number, end: number): number;
   /** Usage reported so far; `undefined` for none. */
   readonly usage: Usage | undefined;
   /** Bytes of text received. */

@@ -3,6 +3,8 @@
  * whole replies and as streams. No customer pays more than there is.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
+import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import { readBytesMin } from "../../src/inference/pipeline/reply.ts";
 import { bearer } from "../rpc/harness.ts";
 import { priceDefault } from "../support/gateway.ts";
@@ -17,11 +19,14 @@ interface Said {
   readonly output: unknown;
 }
 
-const state: { vendor?: PlainVendor; style: Style; text: string; said: readonly Said[] } = {
-  style: "chat",
-  text: "",
-  said: [],
-};
+const state: {
+  vendor?: PlainVendor;
+  style: Style;
+  text: string;
+  said: readonly Said[];
+  /** How many pieces are streamed one by one; the rest comes in one event. */
+  pieces: number;
+} = { style: "chat", text: "", said: [], pieces: Number.POSITIVE_INFINITY };
 
 /** A piece of a stream: 16 bytes, of which JSON escapes nothing. */
 const piece = "go on and on :) ";
@@ -37,7 +42,9 @@ const usageOf: Record<Style, (said: Said) => object> = {
 };
 
 function piecesOf(text: string): readonly string[] {
-  return text.match(new RegExp(`.{1,${piece.length}}`, "gs")) ?? [];
+  const { pieces } = state;
+  const all = text.match(new RegExp(`.{1,${piece.length}}`, "gs")) ?? [];
+  return all.length <= pieces ? all : [...all.slice(0, pieces), all.slice(pieces).join("")];
 }
 
 const replies: Record<Style, Reply> = {
@@ -145,6 +152,9 @@ beforeAll(async () => {
     const { whole, events } = replies[state.style](state.text, state.said);
     const isStream = body.includes('"stream":true') || url.includes("streamGenerateContent");
     if (!isStream) return { body: JSON.stringify(whole) };
+    if (url.includes("streamGenerateContent") && !url.includes("alt=sse")) {
+      return { body: `[${events.map((event) => JSON.stringify(event)).join(",\r\n")}]` };
+    }
     const frames = events.map((event) => {
       const type = "type" in event ? `event: ${String(event.type)}\n` : "";
       return `${type}data: ${JSON.stringify(event)}\n\n`;
@@ -159,7 +169,7 @@ const kinds = {
   chat: { kind: "openai-compatible", path: "/v1" },
   responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
   messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "" },
+  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
 } as const;
 
 const fixture = useGateway(() => {
@@ -172,34 +182,56 @@ const fixture = useGateway(() => {
       ]),
     ),
     // A route that ignores a limit is marked: each test has its own.
-    models: Object.fromEntries(
-      Object.keys(kinds).flatMap((style) =>
+    models: Object.fromEntries([
+      ...Object.keys(kinds).flatMap((style) =>
         modelNames().map((model) => [
           `${style} ${model}`,
           { routes: [{ vendor: style, model }], maxOutputTokens: 8_192 },
         ]),
       ),
-    ),
+      ...waysAtOnce.flatMap((way) =>
+        [0, 20].map((pieces) => {
+          const model = nameOf(way, pieces);
+          return [model, { routes: [{ vendor: way[1], model }], maxOutputTokens: 8_192 }];
+        }),
+      ),
+    ]),
   };
 });
 
+const native = (query: string) => (model: string) =>
+  `/gemini/v1beta/models/${encodeURIComponent(model)}:streamGenerateContent${query}`;
 const paths = {
-  chat: "/v1/chat/completions",
-  responses: "/v1/responses",
-  messages: "/v1/messages",
+  chat: () => "/v1/chat/completions",
+  responses: () => "/v1/responses",
+  messages: () => "/v1/messages",
+  events: native("?alt=sse"),
+  array: native(""),
 } as const;
 type Caller = keyof typeof paths;
 
 /** A request for one token. */
 function bodyOf(caller: Caller, model: string, stream: boolean): object {
   const input = "Say hello.";
+  if (caller === "events" || caller === "array") {
+    return { contents: [{ parts: [{ text: input }] }], generationConfig: { maxOutputTokens: 1 } };
+  }
   if (caller === "responses") return { model, input, max_output_tokens: 16, stream };
   return { model, messages: [{ role: "user", content: input }], max_tokens: 1, stream };
 }
 
-async function ask(caller: Caller, key: string, body: object, id: string): Promise<Response> {
+async function ask(
+  caller: Caller,
+  {
+    key,
+    model,
+    stream,
+  }: { readonly key: string; readonly model: string; readonly stream: boolean },
+  id: string,
+): Promise<Response> {
+  const body = bodyOf(caller, model, stream);
   const headers = { ...bearer(key), "content-type": "application/json", "x-request-id": id };
-  const url = `${fixture.gateway.url}${paths[caller]}`;
+  const url = `${fixture.gateway.url}${paths[caller](model)}`;
   return await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
@@ -246,6 +278,30 @@ function modelNames(): readonly string[] {
   );
 }
 
+/** The model of a vendor that streams so many pieces, and then the rest at once. */
+function nameOf([caller, style]: readonly [Caller, Style], pieces: number): string {
+  return `${caller}-from-${style}-after-${pieces}`;
+}
+
+const waysAtOnce: readonly (readonly [Caller, Style])[] = [
+  ...ways,
+  ["chat", "responses"],
+  ["chat", "gemini"],
+  ["responses", "messages"],
+  ["messages", "gemini"],
+  ["events", "gemini"],
+  ["array", "gemini"],
+];
+
+/** How a reply ends that came to its limit. */
+const limitEnds: Record<Caller, string> = {
+  chat: '"finish_reason":"length"',
+  responses: '"status":"incomplete"',
+  messages: '"stop_reason":"max_tokens"',
+  events: '"finishReason":"MAX_TOKENS"',
+  array: '"finishReason":"MAX_TOKENS"',
+};
+
 describe.each(ways)(
   "20 calls for one token, in all worth 0.01 USD: %s from %s",
   (caller, style) => {
@@ -254,7 +310,7 @@ describe.each(ways)(
       const texts = await Promise.all(
         Array.from({ length: 20 }, async () => {
           const id = newRequestId();
-          const reply = await ask(caller, key, bodyOf(caller, model, stream), id);
+          const reply = await ask(caller, { key, model, stream }, id);
           const text = await reply.text();
           await fixture.gateway.call(id);
           if (reply.status !== 200) expect(reply.status).toBe(402);
@@ -268,7 +324,7 @@ describe.each(ways)(
     it.each(sayings)(
       "a whole reply is delivered once at most, where its vendor says %s",
       async (what, said) => {
-        Object.assign(state, { style, text: longText, said });
+        Object.assign(state, { style, text: longText, said, pieces: Number.POSITIVE_INFINITY });
         const { texts, paidNanos } = await callAll(`${style} ${what}, whole, ${caller}`, false);
         expect(texts.length).toBeLessThanOrEqual(1);
         expect(paidNanos).toBeGreaterThanOrEqual(BigInt(texts.length) * longTokens * tokenNanos);
@@ -278,7 +334,7 @@ describe.each(ways)(
     it.each(sayings)(
       "streams end where the balance does, where their vendor says %s",
       async (what, said) => {
-        Object.assign(state, { style, text: longText, said });
+        Object.assign(state, { style, text: longText, said, pieces: Number.POSITIVE_INFINITY });
         const { texts, paidNanos } = await callAll(`${style} ${what}, streamed, ${caller}`, true);
         // The events that end a part repeat its text.
         const deltas = texts.join("").match(/"(?:delta|content|text)":"[^"]*go on and on/g) ?? [];
@@ -288,5 +344,55 @@ describe.each(ways)(
         expect(servedNanos).toBeLessThanOrEqual(paidNanos + BigInt(texts.length) * readNanos);
       },
     );
+  },
+);
+
+describe.each(waysAtOnce)(
+  "8 calls of a key limited to 0.01 USD, whose vendor sends its text in one event: %s from %s",
+  (caller, style) => {
+    it.each([0, 20])(
+      "get no more than the limit in all, where %i pieces came before it",
+      async (pieces) => {
+        Object.assign(state, { style, text: piece.repeat(1_500), said: [], pieces });
+        const model = nameOf([caller, style], pieces);
+        const { key, accountId } = await fixture.gateway.customer({ keyLimitNanos: balanceNanos });
+        const before = await fixture.gateway.money(accountId);
+        const ended = await Promise.all(
+          Array.from({ length: 8 }, async () => {
+            const id = newRequestId();
+            const reply = await ask(caller, { key, model, stream: true }, id);
+            return { status: reply.status, text: await reply.text(), id };
+          }),
+        );
+        let paidNanos = 0n;
+        let servedNanos = 0n;
+        for (const { status, text, id } of ended) {
+          expect(status).toBe(200);
+          expect(text).toContain(limitEnds[caller]);
+          const { ending, errorCode, cost, usageSource } = await fixture.gateway.call(id);
+          expect([ending, errorCode]).toEqual([CallEnding.OUT_OF_BALANCE, "insufficient_balance"]);
+          expect(usageSource).not.toBe(UsageSource.UPSTREAM);
+          paidNanos += cost?.amountNanos ?? 0n;
+          const deltas = text.match(/"(?:delta|content|text)":"go on and on[^"]*/g) ?? [];
+          const longest = Math.max(0, ...deltas.map((delta) => delta.length));
+          expect(longest).toBeLessThan(readBytesMin);
+          const delivered = text.match(/"(?:delta|content|text)":"go on and on :\) "/g) ?? [];
+          servedNanos += (BigInt(delivered.length * piece.length) * tokenNanos) / 4n;
+        }
+        expect(before.balance - (await fixture.gateway.money(accountId)).balance).toBe(paidNanos);
+        expect(servedNanos).toBeLessThanOrEqual(paidNanos + 8n * readNanos);
+        if (pieces > 0) expect(paidNanos).toBeGreaterThan(0n);
+      },
+    );
+
+    it("get it where they can pay for it", async () => {
+      Object.assign(state, { style, text: piece.repeat(1_500), said: [], pieces: 0 });
+      const { key } = await fixture.gateway.customer();
+      const id = newRequestId();
+      const reply = await ask(caller, { key, model: nameOf([caller, style], 0), stream: true }, id);
+      expect((await reply.text()).includes(state.text)).toBe(true);
+      const { ending, usage } = await fixture.gateway.call(id);
+      expect([ending, usage?.outputTokens]).toEqual([CallEnding.COMPLETED, 6_000]);
+    });
   },
 );

@@ -27,15 +27,15 @@ import {
 } from "../json/value.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { newPart } from "../parts.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ChunkReader();
 
-  get unfinishedBytes(): number {
-    return this.#data.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#data.unfinished;
   }
 
   get usage(): Usage | undefined {

@@ -15,7 +15,7 @@ import { chatStops, encodeChatRequest } from "./encode-request.ts";
 import { ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
 import { readChatRequest } from "./read-request.ts";
-import { ChatStreamRelay, relayChatReply } from "./relay.ts";
+import { addedChatText, ChatStreamRelay, relayChatReply } from "./relay.ts";
 
 export const chatCompletions: TextDialect = {
   word: "chat-completions",
@@ -45,6 +45,7 @@ export const chatCompletions: TextDialect = {
   decodeReply: decodeChatReply,
   encodeReply: encodeChatReply,
   decodeStream: () => new ChatStreamDecoder(),
+  addedTextBytes: addedChatText,
   encodeStream: (options) => new ChatStreamEncoder(options),
   decodeError: decodeChatError,
   errorBody,

@@ -9,7 +9,13 @@ import { EventTemplate } from "../json/event-template.ts";
 import { endOfString, equalsAscii, isSpace, skipSpace } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 import { countAt, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
-import { dataLinesOf, type EventPlace, EventSplitter, missingEnd } from "../sse/event-stream.ts";
+import {
+  dataLinesOf,
+  type EventPlace,
+  EventSplitter,
+  missingEnd,
+  type UnfinishedEvent,
+} from "../sse/event-stream.ts";
 import { decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
@@ -23,6 +29,13 @@ export function relayChatReply(body: Buffer, options: RelayOptions): RelayedRepl
     usage: scan.usageStart < 0 ? undefined : readUsage(body, scan.usageStart, scan.usageEnd),
     textBytes: scan.textBytes,
   };
+}
+
+/** Implements {@link VendorCodec.addedTextBytes}. */
+export function addedChatText(event: Buffer): number {
+  const relay = new ChatStreamRelay({ publicModel: undefined, hideUsage: false, choices: 1 });
+  relay.push([event]);
+  return relay.textBytes;
 }
 
 /** Implements {@link TextDialect.relayStream}. */
@@ -52,8 +65,8 @@ export class ChatStreamRelay implements StreamRelay {
     this.#choices = new RelayedChoices(options);
   }
 
-  get unfinishedBytes(): number {
-    return this.#splitter.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
   }
 
   push(pieces: readonly Buffer[]): Buffer {

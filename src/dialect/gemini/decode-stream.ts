@@ -2,7 +2,7 @@ import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type StreamDecoder } from "../codec.ts";
 import { UnreadableReplyError, parseRecord } from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
@@ -10,8 +10,8 @@ export class GeminiStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #reader = new ReplyReader();
 
-  get unfinishedBytes(): number {
-    return this.#data.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#data.unfinished;
   }
 
   get usage(): Usage | undefined {
@@ -38,6 +38,16 @@ export class GeminiStreamDecoder implements StreamDecoder {
     if (chunk === undefined) throw new UnreadableReplyError("an event is not a JSON object");
     this.#reader.read(chunk, events);
   }
+}
+
+/** Implements {@link VendorCodec.addedTextBytes}. */
+export function addedGeminiText(event: Buffer): number {
+  let textBytes = 0;
+  for (const { kind } of new GeminiStreamDecoder().push([event])) {
+    const delta = kind.case === "partDelta" ? kind.value.delta.value : undefined;
+    if (typeof delta === "string") textBytes += Buffer.byteLength(delta);
+  }
+  return textBytes;
 }
 
 /** Whether the last event only lacks its empty line. */

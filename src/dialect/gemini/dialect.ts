@@ -1,7 +1,7 @@
 /** Gemini's generateContent, as vendors speak it. */
 import type { VendorDialect } from "../dialect.ts";
 import { decodeGeminiError, decodeGeminiReply } from "./decode-reply.ts";
-import { GeminiStreamDecoder } from "./decode-stream.ts";
+import { addedGeminiText, GeminiStreamDecoder } from "./decode-stream.ts";
 import { encodeGeminiRequest, geminiStops } from "./encode-request.ts";
 import { guardGemini } from "./guard.ts";
 
@@ -12,5 +12,6 @@ export const gemini: VendorDialect = {
   guard: guardGemini,
   decodeReply: decodeGeminiReply,
   decodeStream: () => new GeminiStreamDecoder(),
+  addedTextBytes: addedGeminiText,
   decodeError: decodeGeminiError,
 };

@@ -1,6 +1,6 @@
 /** Finds the objects of a JSON array in bytes that arrive in arbitrary pieces. Assumes valid JSON. */
 import { GrowingBuffer } from "../../core/bytes.ts";
-import { EventTooLongError } from "../sse/event-stream.ts";
+import { EventTooLongError, type UnfinishedEvent } from "../sse/event-stream.ts";
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -11,7 +11,7 @@ const close = 0x7d;
 export type OnObject = (bytes: Buffer, start: number, end: number) => void;
 
 /** Splits one array. */
-export class ArraySplitter {
+export class ArraySplitter implements UnfinishedEvent {
   readonly #objectBytesMax: number;
   readonly #onObject: OnObject;
   #rest: GrowingBuffer | undefined;
@@ -24,9 +24,37 @@ export class ArraySplitter {
     this.#onObject = onObject;
   }
 
-  /** The bytes of an incomplete object. */
+  /** What has come of an incomplete object. */
+  get rest(): Buffer | undefined {
+    return this.#rest?.bytes;
+  }
+
+  /** The length of {@link rest}. */
   get restBytes(): number {
     return this.#rest?.length ?? 0;
+  }
+
+  endIn(pieces: readonly Buffer[]): number {
+    const before = { depth: this.#depth, isText: this.#isText, isEscaped: this.#isEscaped };
+    const end = this.#findEnd(pieces);
+    this.#depth = before.depth;
+    this.#isText = before.isText;
+    this.#isEscaped = before.isEscaped;
+    return end;
+  }
+
+  #findEnd(pieces: readonly Buffer[]): number {
+    let passed = 0;
+    for (const piece of pieces) {
+      for (const byte of piece) {
+        passed++;
+        if (this.#isText) this.#inText(byte);
+        else if (byte === quote) this.#isText = true;
+        else if (byte === open) this.#depth++;
+        else if (byte === close && --this.#depth === 0) return passed;
+      }
+    }
+    return 0;
   }
 
   /** @returns the bytes up to the last complete object, separators included @throws EventTooLongError */

@@ -30,7 +30,7 @@ import {
   textAt,
   UnreadableReplyError,
 } from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { readCitation } from "./citation.ts";
 import { readBlock } from "./decode-reply.ts";
 import { failureCode } from "./errors.ts";
@@ -49,8 +49,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
   /** Whether the last event has been returned. */
   #isOver = false;
 
-  get unfinishedBytes(): number {
-    return this.#data.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#data.unfinished;
   }
 
   get usage(): Usage | undefined {

@@ -18,7 +18,7 @@ import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
 import { readMessagesRequest } from "./read-request.ts";
-import { MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
+import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { carriesSeals } from "../seal.ts";
 
 /** What this style calls the contract's fields. */
@@ -58,6 +58,7 @@ export const messages: TextDialect = {
   decodeReply: decodeMessagesReply,
   encodeReply: encodeMessagesReply,
   decodeStream: () => new MessagesStreamDecoder(),
+  addedTextBytes: addedMessagesText,
   encodeStream: (options) => new MessagesStreamEncoder(options),
   decodeError: decodeMessagesError,
   errorBody: messagesErrorBody,

@@ -15,19 +15,21 @@ import { estimatedUsage, hourWrites, toolUsage, writeUsage } from "./usage.ts";
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
   const usage = scan.value("usage");
-  const block = new ObjectScan();
-  let textBytes = 0;
   const tools = new ToolCallCount();
-  for (const { start, end } of scan.elements("content")) {
-    textBytes += blockTextBytes(block.scan(body, start, end));
-    countTool(tools, block);
-  }
+  const textBytes = contentTextBytes(body, scan, tools);
   return {
     body: restoreReplyModel(body, scan, options),
     usage: isRecord(usage) ? readUsage(usage) : undefined,
     textBytes,
     units: tools.calls,
   };
+}
+
+/** Implements {@link VendorCodec.addedTextBytes}. */
+export function addedMessagesText(event: Buffer): number {
+  const relay = new MessagesStreamRelay({ publicModel: undefined, hideUsage: false, choices: 1 });
+  relay.push([event]);
+  return relay.textBytes;
 }
 
 /** Implements {@link TextDialect.relayStream}. */
@@ -67,7 +69,7 @@ export class MessagesStreamRelay extends EventRelay {
     }
     switch (event.string("type") || this.eventName()) {
       case "message_start":
-        return this.#onStart(this.#member(bytes, "message"));
+        return this.#onStart(bytes, this.#member(bytes, "message"));
       case "content_block_start": {
         this.#open.add(event.count("index"));
         const block = this.#member(bytes, "content_block");
@@ -88,8 +90,9 @@ export class MessagesStreamRelay extends EventRelay {
     }
   }
 
-  #onStart(message: ObjectScan): void {
+  #onStart(bytes: Buffer, message: ObjectScan): void {
     this.restoreModel(message);
+    this.textBytes += contentTextBytes(bytes, message, this.tools);
     const usage = message.value("usage");
     // Its output count is a placeholder: nothing was sent yet that could be charged.
     const hasOutputTokens = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
@@ -127,6 +130,17 @@ function frame(type: string, members: JsonRecord): string {
 
 /** The members of a delta that contain text. Signatures and encrypted content are not the model's text. */
 const textNames = ["text", "partial_json", "thinking", "content"] as const;
+
+/** Bytes of text in the content of a message. @param tools counts the vendor's tools */
+function contentTextBytes(bytes: Buffer, message: ObjectScan, tools: ToolCallCount): number {
+  const block = new ObjectScan();
+  let textBytes = 0;
+  for (const { start, end } of message.elements("content")) {
+    textBytes += blockTextBytes(block.scan(bytes, start, end));
+    countTool(tools, block);
+  }
+  return textBytes;
+}
 
 /** Bytes of text in a content block, whole or at its start. */
 function blockTextBytes(block: ObjectScan): number {

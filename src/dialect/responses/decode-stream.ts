@@ -29,7 +29,7 @@ import {
   textAt,
   UnreadableReplyError,
 } from "../json/value.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
+import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { decodeCitation } from "./citation.ts";
 import {
   createdAt,
@@ -52,8 +52,8 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   #started = false;
   #ended = false;
 
-  get unfinishedBytes(): number {
-    return this.#data.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#data.unfinished;
   }
 
   get usage(): Usage | undefined {

@@ -25,7 +25,7 @@ import { encodeResponsesRequest } from "./encode-request.ts";
 import { ResponsesStreamEncoder } from "./encode-stream.ts";
 import { guardResponses } from "./guard.ts";
 import { readResponsesRequest } from "./read-request.ts";
-import { relayResponsesReply, ResponsesStreamRelay } from "./relay.ts";
+import { addedResponsesText, relayResponsesReply, ResponsesStreamRelay } from "./relay.ts";
 
 export const responses: TextDialect = {
   word: "responses",
@@ -62,6 +62,7 @@ export const responses: TextDialect = {
   decodeReply: decodeResponsesReply,
   encodeReply: encodeResponsesReply,
   decodeStream: () => new ResponsesStreamDecoder(),
+  addedTextBytes: addedResponsesText,
   encodeStream: (options) => new ResponsesStreamEncoder(options),
   decodeError: decodeResponsesError,
   errorBody,

@@ -3,9 +3,10 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { ObjectScan } from "../json/scan.ts";
+import { ObjectScan, openBrace, quote } from "../json/scan.ts";
 import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
+import { EventDataReader } from "../sse/event-stream.ts";
 import { ToolCallCount, toolOfItem } from "../tool-calls.ts";
 import { reportedUsage } from "../usage.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
@@ -21,6 +22,42 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
     textBytes: outputTextBytes(body, scan, tools),
     units: tools.calls,
   };
+}
+
+/** Implements {@link VendorCodec.addedTextBytes}. Events that end a text, a part, an item or the response repeat it: vendors
+ * that send no deltas send it there. */
+export function addedResponsesText(event: Buffer, knownBytes: number): number {
+  let textBytes = 0;
+  const scan = new ObjectScan();
+  new EventDataReader().read([event], (data) => {
+    const bytes = Buffer.from(data);
+    if (bytes[0] !== openBrace) return;
+    scan.scan(bytes, 0, bytes.length);
+    textBytes += eventTextBytes(bytes, scan, knownBytes);
+  });
+  return textBytes;
+}
+
+function eventTextBytes(bytes: Buffer, event: ObjectScan, knownBytes: number): number {
+  if (event.kind("delta") !== quote) return newTextBytes(bytes, event, knownBytes);
+  return event.is("type", "response.audio.delta") ? 0 : event.stringBytes("delta");
+}
+
+/** Bytes of text that an event without a delta adds to `knownBytes`: such events repeat what has come. */
+function newTextBytes(bytes: Buffer, event: ObjectScan, knownBytes: number): number {
+  const inner = new ObjectScan();
+  const within = (name: string): ObjectScan | undefined => {
+    const at = event.find(name);
+    return at < 0 ? undefined : inner.scan(bytes, event.start(at), event.end(at));
+  };
+  let repeated = stringsBytes(event);
+  const part = within("part");
+  if (part !== undefined) repeated += stringsBytes(part);
+  const item = within("item");
+  if (item !== undefined) repeated += itemTextBytes(bytes, item);
+  const response = within("response");
+  if (response !== undefined) repeated += outputTextBytes(bytes, response, undefined);
+  return Math.max(0, repeated - knownBytes);
 }
 
 /** Implements {@link TextDialect.relayStream}. */
@@ -74,6 +111,7 @@ export class ResponsesStreamRelay extends EventRelay {
     if (response >= 0) {
       this.#onResponse(bytes, event.start(response), event.end(response));
     }
+    this.textBytes += newTextBytes(bytes, event, this.textBytes);
   }
 
   #onItem(bytes: Buffer, event: ObjectScan): void {
@@ -140,16 +178,29 @@ function outputTextBytes(
   tools: ToolCallCount | undefined,
 ): number {
   const item = new ObjectScan();
-  const part = new ObjectScan();
   let size = 0;
   for (const { start, end } of response.elements("output")) {
     item.scan(bytes, start, end);
     if (tools !== undefined) countTool(tools, item);
-    for (const name of ["arguments", "input", "code"]) size += item.stringBytes(name);
-    for (const place of [...item.elements("content"), ...item.elements("summary")]) {
-      part.scan(bytes, place.start, place.end);
-      size += part.stringBytes("text") + part.stringBytes("refusal");
-    }
+    size += itemTextBytes(bytes, item);
+  }
+  return size;
+}
+
+function itemTextBytes(bytes: Buffer, item: ObjectScan): number {
+  const part = new ObjectScan();
+  let size = stringsBytes(item);
+  for (const place of [...item.elements("content"), ...item.elements("summary")]) {
+    size += stringsBytes(part.scan(bytes, place.start, place.end));
+  }
+  return size;
+}
+
+/** Bytes of an object's own texts. */
+function stringsBytes(scan: ObjectScan): number {
+  let size = 0;
+  for (const name of ["text", "refusal", "arguments", "input", "code"]) {
+    size += scan.stringBytes(name);
   }
   return size;
 }

@@ -6,7 +6,12 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayOptions, ReplyUnits, StreamRelay } from "../dialect.ts";
 import { ToolCallCount } from "../tool-calls.ts";
-import { type EventPlace, EventSplitter, missingEnd } from "./event-stream.ts";
+import {
+  type EventPlace,
+  EventSplitter,
+  missingEnd,
+  type UnfinishedEvent,
+} from "./event-stream.ts";
 import { EventTemplate } from "../json/event-template.ts";
 import { type ObjectScan, quote } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
@@ -47,8 +52,8 @@ export abstract class EventRelay implements StreamRelay {
 
   abstract stop(usage: Usage | undefined): Buffer;
 
-  get unfinishedBytes(): number {
-    return this.#splitter.restBytes;
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
   }
 
   push(pieces: readonly Buffer[]): Buffer {

@@ -26,6 +26,23 @@ export interface EventPlace {
 /** Raised where an event grows beyond the limit. */
 export class EventTooLongError extends Error {}
 
+/** What has come of an event, or of an object of an array, that is not complete. */
+export interface UnfinishedEvent {
+  /** Its bytes so far; `undefined`: none. */
+  readonly rest: Buffer | undefined;
+  /** Their number. */
+  readonly restBytes: number;
+  /** How many bytes of `pieces`, which come next, belong to it; 0: they do not complete it. */
+  endIn(pieces: readonly Buffer[]): number;
+}
+
+/** Where everything is passed on as it comes. */
+export const nothingUnfinished: UnfinishedEvent = {
+  rest: undefined,
+  restBytes: 0,
+  endIn: () => 0,
+};
+
 /**
  * From how many bytes on an incomplete event is held: then only new bytes are searched for its end, and the event is read
  * once, complete. Shorter ones, which nearly all are, are copied in front of the next read, and read again with it.
@@ -37,7 +54,7 @@ const heldBytesMin = 16 * 1024;
  * `begin` with the bytes that arrived, `next` for each event, `finish`. Takes time in proportion to the bytes, whatever
  * pieces they come in.
  */
-export class EventSplitter {
+export class EventSplitter implements UnfinishedEvent {
   readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
   readonly #eventBytesMax: number;
   readonly #gather = new Gather();
@@ -61,6 +78,11 @@ export class EventSplitter {
     return this.#held?.length ?? this.#rest?.length ?? 0;
   }
 
+  endIn(pieces: readonly Buffer[]): number {
+    const { rest } = this;
+    return rest !== undefined && endsInCr(rest) ? 1 : emptyLineEnd(pieces, rest?.at(-1));
+  }
+
   /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
   begin(pieces: readonly Buffer[]): Buffer {
     this.#source =
@@ -73,7 +95,7 @@ export class EventSplitter {
 
   /** Adds to a long event; returns it once it is complete, until then nothing. */
   #hold(held: GrowingBuffer, pieces: readonly Buffer[]): Buffer {
-    const isComplete = endsInCr(held.bytes) || hasEmptyLine(pieces, held.bytes.at(-1));
+    const isComplete = this.endIn(pieces) > 0;
     for (const piece of pieces) held.append(piece);
     if (!isComplete) return emptyBuffer;
     this.#held = undefined;
@@ -152,12 +174,14 @@ function endsInCr(bytes: Buffer): boolean {
 }
 
 /**
- * Whether an empty line ends in `pieces`. A CR at their end counts, though an LF may still belong to it.
+ * How many bytes `pieces` have up to the end of an empty line; 0: none ends in them. A CR at their end counts, though an
+ * LF may still belong to it.
  *
  * @param before the byte before them
  */
-function hasEmptyLine(pieces: readonly Buffer[], before: number | undefined): boolean {
+function emptyLineEnd(pieces: readonly Buffer[], before: number | undefined): number {
   let previous = before;
+  let passed = 0;
   for (const piece of pieces) {
     const hasCr = piece.includes(0x0d);
     const find = (from: number): number =>
@@ -165,11 +189,12 @@ function hasEmptyLine(pieces: readonly Buffer[], before: number | undefined): bo
     for (let at = find(0); at >= 0; at = find(at + 1)) {
       const byte = at === 0 ? previous : piece[at - 1];
       const isCrLf = piece[at] === 0x0a && byte === 0x0d;
-      if (!isCrLf && (byte === 0x0a || byte === 0x0d)) return true;
+      if (!isCrLf && (byte === 0x0a || byte === 0x0d)) return passed + at + 1;
     }
     previous = piece.at(-1) ?? previous;
+    passed += piece.length;
   }
-  return false;
+  return 0;
 }
 
 function readLine(source: Buffer, start: number, end: number, place: EventPlace): void {
@@ -250,14 +275,14 @@ class Gather {
 export class EventDataReader {
   readonly #splitter = new EventSplitter(eventBytesMax);
 
-  /** What has arrived of an event that is not complete. */
-  get rest(): Buffer | undefined {
-    return this.#splitter.rest;
+  /** The event that is not complete. */
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
   }
 
-  /** The length of {@link rest}. */
-  get restBytes(): number {
-    return this.#splitter.restBytes;
+  /** What has arrived of it. */
+  get rest(): Buffer | undefined {
+    return this.#splitter.rest;
   }
 
   /**

@@ -9,6 +9,7 @@ import type { PlannedRoute } from "../routing/planned-route.ts";
 import type { RoutingWishes } from "../headers.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import type { BodySize } from "../../dialect/json/outline.ts";
+import type { UnfinishedEvent } from "../../dialect/sse/event-stream.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
@@ -85,8 +86,8 @@ export interface ReplyStream<Out> {
   readonly textBytes: number;
   /** See {@link StreamRelay.textPieces}. */
   readonly textPieces?: number;
-  /** Bytes of an event that is not complete, which stay in memory. */
-  readonly unfinishedBytes: number;
+  /** The event that is not complete, which stays in memory. */
+  readonly unfinished: UnfinishedEvent;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage | undefined;
   /** See {@link WholeReply.imageForm}. */
@@ -126,6 +127,12 @@ export interface VendorRefusal {
   readonly body: Buffer;
   /** The error for the caller, where the body is not passed on. */
   readonly error: GatewayError;
+}
+
+/** A route and its answer. */
+export interface AnsweredBy {
+  readonly planned: PlannedRoute;
+  readonly answer: VendorReply;
 }
 
 /** A caller's request before it is read. */
@@ -210,6 +217,17 @@ export abstract class ReadRequest<Out extends Chunk> {
    * @param price what the call is charged by; absent where the reader of the stream charges nothing
    */
   abstract stream(planned: PlannedRoute, reply: VendorReply, price?: PriceConfig): ReplyStream<Out>;
+
+  /**
+   * Bytes of text that an event adds to a streamed reply, before the stream reads it. Rather too many than too few.
+   *
+   * @param event complete, as the vendor sent it
+   */
+  addedTextBytes(event: Buffer, { planned, answer }: AnsweredBy, _knownBytes: number): number {
+    const alike = this.stream(planned, answer);
+    alike.push([event]);
+    return alike.textBytes;
+  }
 
   /** The headers for the caller, by lower-case name. */
   abstract headers(reply: ReplyHead): Record<string, string>;

@@ -120,6 +120,12 @@ export class Call implements CallFacts {
     if (this.status === 0) this.status = error.status;
   }
 
+  /** Records that a reply that was delivered is charged only in part, because no more could be held. */
+  endClamped(error: GatewayError): void {
+    if (this.ending === CallEnding.COMPLETED) this.ending = CallEnding.UNSPECIFIED;
+    this.end(CallEnding.OUT_OF_BALANCE, error);
+  }
+
   /** Records a failure that is reported to a client that is still connected. */
   endFailed(error: GatewayError): void {
     if (this.heldNanos === undefined) {

@@ -172,6 +172,10 @@ async function relay<Out extends Chunk>(
     try {
       while (await reply.ready()) {
         const out = reply.take(monitor.bytesAhead);
+        if (out === undefined) {
+          await monitor.coverEvent();
+          continue;
+        }
         const answer = monitor.onRead();
         if (out.length > 0) {
           call.relayed();
@@ -190,6 +194,10 @@ async function relay<Out extends Chunk>(
     }
     if (client.isDetached) return;
     const rest = reply.rest();
+    if (rest === undefined && reply.unreadEventBytes > 0 && !reply.isStopped) {
+      await monitor.coverEvent();
+      continue;
+    }
     if (rest === undefined) {
       if (costReport !== undefined) await send(sink, await costReport.end());
       call.end(CallEnding.COMPLETED);
@@ -223,10 +231,13 @@ async function drain<Out extends Chunk>(
 ): Promise<void> {
   try {
     while (await reply.ready()) {
-      reply.take(monitor.bytesAhead);
+      if (reply.take(monitor.bytesAhead) === undefined) reply.allowEvent();
       const answer = monitor.onRead();
       if (answer !== undefined) await answer;
     }
+    reply.rest();
+    if (reply.unreadEventBytes === 0) return;
+    reply.allowEvent();
     reply.rest();
   } catch {
     // The usage so far is known, and there is no client to report a failure to.

@@ -3,7 +3,7 @@
  * of the generated text, or the stream ends. Checkpoints tell the ledger what the call would cost if it ended now.
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import type { ExtendVerdict, Ledger } from "../../billing/ledger/ledger.ts";
 import {
@@ -20,12 +20,15 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance, tooManyUnfinished } from "./failures.ts";
 import { readBytesMin } from "./reply.ts";
+import { estimateTokens } from "../metering.ts";
 
 /** The reply that is monitored. */
 interface MonitoredReply {
   readonly textBytes: number;
   readonly isOver: boolean;
   readonly unfinishedBytes: number;
+  readonly unreadEventBytes: number;
+  allowEvent(): void;
   stop(usage: Usage | undefined): void;
   fail(error: GatewayError): void;
 }
@@ -57,6 +60,8 @@ export class HoldMonitor {
   #isUsedUp = false;
   /** Another process has ended the hold, because it took this process for dead. */
   #isClosed = false;
+  /** The wait of an event for the ledger's next answer; `undefined`: none waits. */
+  #answered: PromiseWithResolvers<void> | undefined;
   /** The reader's wait for the answer to the last request; `undefined`: it has not waited for that. */
   #wait: { readonly over: Promise<void>; end(): void; isOver: boolean } | undefined;
 
@@ -88,6 +93,27 @@ export class HoldMonitor {
   /** The most bytes to read at once: a vendor may send a long reply in one piece. */
   get bytesAhead(): number {
     return Math.max(this.#checkAtBytes - this.#options.reply.textBytes, readBytesMin);
+  }
+
+  /**
+   * Has the event that waits read once the hold covers its text: it grows, or the reply ends without the event. Resolves
+   * when that is decided, which is when the ledger has answered.
+   */
+  async coverEvent(): Promise<void> {
+    const { reply } = this.#options;
+    // A request that is under way does not ask for the event.
+    for (let isAsked = false; !this.#isEnded; ) {
+      const costNanos = this.#cost() + this.#growth.textNanos(reply.unreadEventBytes);
+      if (!this.#growth.isUsedUp(costNanos)) return reply.allowEvent();
+      if (this.#requestedMs === undefined) {
+        if (isAsked) return this.#stop();
+        isAsked = true;
+        this.#extend(this.#growth.requestExtension(costNanos));
+      }
+      this.#answered ??= Promise.withResolvers<void>();
+      await this.#answered.promise;
+    }
+    reply.allowEvent();
   }
 
   /** Sends a due checkpoint, and ends a stream whose ledger is silent. @param nowMs on the clock of `performance.now()` */
@@ -125,6 +151,8 @@ export class HoldMonitor {
   #wake(): void {
     this.#wait?.end();
     this.#wait = undefined;
+    this.#answered?.resolve();
+    this.#answered = undefined;
   }
 
   /** Decides whether the hold grows or the reply stops. */
@@ -185,21 +213,18 @@ export class HoldMonitor {
   /** Stops a reply whose hold is used up. Output beyond the hold is not charged: no balance covers it. */
   #stop(): void {
     const { call, reply, costOf } = this.#options;
-    if (reply.isOver) return;
+    if (reply.isOver && reply.unreadEventBytes === 0) return;
     // The balance is unknown, so the cause is not the balance.
     if (this.#isClosed) return this.#fail();
     this.#isEnded = this.#isUsedUp = true;
-    if (call.usage !== undefined) {
-      call.usage = clampToBalance(call.usage, this.#growth.heldNanos, costOf);
-      call.costNanos = costOf(call.usage);
-    }
+    clampCall(call, this.#growth.heldNanos, costOf);
     call.end(CallEnding.OUT_OF_BALANCE, outOfBalance(this.#growth.heldNanos));
     reply.stop(call.usage);
   }
 
   /** The ledger has been silent for too long: fails a stream whose hold is used up. */
   #giveUp(): void {
-    if (!this.#growth.isUsedUp(this.#cost())) return;
+    if (this.#answered === undefined && !this.#growth.isUsedUp(this.#cost())) return;
     this.#fail();
   }
 
@@ -276,7 +301,7 @@ export class MonitoredStreams {
  *
  * @param cost computes the cost of a usage; must not decrease with more tokens
  */
-export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
+function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage) => bigint): Usage {
   const withOutput = (outputTokens: number): Usage => ({
     ...usage,
     outputTokens,
@@ -291,6 +316,15 @@ export function clampToBalance(usage: Usage, nanos: bigint, cost: (usage: Usage)
     else tooMany = middle;
   }
   return withOutput(paid);
+}
+
+/** Reduces what a call is charged to at most `nanos`. A figure that nobody counted is an estimate. */
+export function clampCall(call: Call, nanos: bigint, costOf: (usage: Usage) => bigint): void {
+  const { usage } = call;
+  if (usage === undefined) return;
+  call.usage = clampToBalance(usage, nanos, costOf);
+  call.costNanos = costOf(call.usage);
+  if (call.usage !== usage) call.usageSource = UsageSource.ESTIMATED;
 }
 
 // Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12). Pure: without
@@ -397,6 +431,12 @@ export class HoldGrowth {
     if (!this.canRunOut) return false;
     const slackNanos = this.#isFull ? this.#plan.slackNanos : 0n;
     return costNanos >= this.#heldNanos + slackNanos;
+  }
+
+  /** The estimated cost of text that has not been read. */
+  textNanos(textBytes: number): bigint {
+    const { stepNanos, stepTokens } = this.#plan;
+    return (BigInt(estimateTokens(textBytes)) * stepNanos) / BigInt(stepTokens);
   }
 
   /** Decides for the current cost. */

@@ -267,7 +267,14 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
     }
     // An adapter without streams throws here.
     const source = request.stream(planned, answer, price);
-    const stream = new StreamReply({ call, stream: source, body: answer.body, mask: answer.mask });
+    const stream = new StreamReply({
+      call,
+      stream: source,
+      body: answer.body,
+      mask: answer.mask,
+      addedTextBytes: (event, knownBytes) =>
+        request.addedTextBytes(event, { planned, answer }, knownBytes),
+    });
     const reply: Reply<Out> = { kind: "stream", stream };
     const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
     connection.unfinished = opened;

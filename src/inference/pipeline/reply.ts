@@ -4,6 +4,8 @@ import { replyBytesMax } from "../../config/limits.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { SecretMask } from "../../http/secret-mask.ts";
 import { failureError } from "../upstream-refusal.ts";
+import { emptyBuffer } from "../../core/bytes.ts";
+import { missingEnd } from "../../dialect/sse/event-stream.ts";
 import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
@@ -21,6 +23,8 @@ interface StreamReplyOptions<Out> {
   readonly body: VendorBody;
   /** See {@link VendorReply}. */
   readonly mask: VendorReply["mask"];
+  /** See {@link ReadRequest.addedTextBytes}. */
+  readonly addedTextBytes: (event: Buffer, knownBytes: number) => number;
 }
 
 /** How the gateway ended a reply: at its limit with a usage, or with a failure. */
@@ -35,6 +39,7 @@ export class StreamReply<Out extends Chunk> {
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
   readonly #mask: VendorReply["mask"];
+  readonly #addedTextBytes: StreamReplyOptions<Out>["addedTextBytes"];
   #cut: Cut | undefined;
   #isStopSent = false;
   /** Pieces that came before the first content, for {@link take}. */
@@ -43,12 +48,15 @@ export class StreamReply<Out extends Chunk> {
   #isEnded = false;
   /** What was received and not read yet. */
   #unread: readonly Buffer[] | undefined;
+  #unreadEventBytes = 0;
+  #isEventAllowed = false;
 
-  constructor({ call, stream, body, mask }: StreamReplyOptions<Out>) {
+  constructor({ call, stream, body, mask, addedTextBytes }: StreamReplyOptions<Out>) {
     this.#call = call;
     this.#stream = stream;
     this.#body = body;
     this.#mask = mask;
+    this.#addedTextBytes = addedTextBytes;
   }
 
   /** The usage that the vendor reported so far. */
@@ -73,7 +81,19 @@ export class StreamReply<Out extends Chunk> {
 
   /** Bytes of an event that is not complete. */
   get unfinishedBytes(): number {
-    return this.#stream.unfinishedBytes;
+    return this.#stream.unfinished.restBytes;
+  }
+
+  /** Bytes of text in an event that has more than was to be read at once: it is not read before {@link allowEvent}, and
+   * not delivered where the reply is stopped instead. 0: none waits. */
+  get unreadEventBytes(): number {
+    return this.#unreadEventBytes;
+  }
+
+  /** Has the waiting event read by the next {@link take} or {@link rest}. */
+  allowEvent(): void {
+    this.#unreadEventBytes = 0;
+    this.#isEventAllowed = true;
   }
 
   /** Billable units other than tokens so far. */
@@ -133,6 +153,7 @@ export class StreamReply<Out extends Chunk> {
     let firstMs: number | undefined;
     while (!this.#hasContent() && (this.#unread !== undefined || (await this.#body.ready()))) {
       const out = this.#push(readBytesMin);
+      if (out === undefined) return;
       if (out.length === 0) continue;
       this.#keepEarly(out);
       if (isKeepAlive(out)) continue;
@@ -142,7 +163,7 @@ export class StreamReply<Out extends Chunk> {
       firstMs ??= nowMs;
       if (nowMs - firstMs > preludeMs) return;
     }
-    if (this.#hasContent()) return;
+    if (this.#hasContent() || this.#isLastLong()) return;
     this.#isEnded = true;
     const last = this.#stream.end();
     if (last.length > 0) this.#keepEarly(last);
@@ -184,19 +205,20 @@ export class StreamReply<Out extends Chunk> {
     return this.#unread === undefined ? this.#body.ready() : Promise.resolve(true);
   }
 
-  /** Returns the received piece for the client; empty where no event is complete yet. @param bytesMax the most to read */
-  take(bytesMax = Number.POSITIVE_INFINITY): Out {
+  /** Returns the received piece for the client: empty where no event is complete yet, `undefined` where an event waits, see
+   * {@link unreadEventBytes}. @param bytesMax the most to read */
+  take(bytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const early = this.#early?.shift();
     if (early !== undefined) {
       if (this.#early?.length === 0) this.#early = undefined;
       return early;
     }
     const chunk = this.#push(bytesMax);
-    if (chunk.length > 0) this.#call.answered();
+    if (chunk !== undefined && chunk.length > 0) this.#call.answered();
     return chunk;
   }
 
-  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing.
+  /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing, or an event waits.
    * @throws HttpFailure where the stream was cut */
   rest(): Out | undefined {
     const stream = this.#stream;
@@ -207,6 +229,7 @@ export class StreamReply<Out extends Chunk> {
     }
     if (stream.failed) return undefined;
     if (this.#isEnded) return undefined;
+    if (this.#isLastLong()) return undefined;
     const last = stream.end();
     if (last.length > 0) return last;
     // The connection closed cleanly, but without a terminal event the reply is incomplete.
@@ -219,10 +242,39 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.errorEvent(reported);
   }
 
-  /** Converts what came. What reports a failure is in the vendor's words. */
-  #push(bytesMax: number): Out {
-    const out = this.#stream.push(this.#read(bytesMax));
+  /** Converts what came; `undefined`: an event waits. What reports a failure is in the vendor's words. */
+  #push(bytesMax: number): Out | undefined {
+    const pieces = this.#read(bytesMax);
+    if (this.#isEventLong(pieces, bytesMax)) {
+      this.#unread = this.#unread === undefined ? pieces : [...pieces, ...this.#unread];
+      return undefined;
+    }
+    const out = this.#stream.push(pieces);
     return this.#stream.failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+  }
+
+  /** Whether `pieces` complete an event with more than `bytesMax` bytes of text, which waits then. */
+  #isEventLong(pieces: readonly Buffer[], bytesMax: number): boolean {
+    const { unfinished, textBytes, done } = this.#stream;
+    if (unfinished.restBytes === 0 || done) return false;
+    const endBytes = unfinished.endIn(pieces);
+    if (endBytes === 0 || unfinished.restBytes + endBytes <= bytesMax) return false;
+    if (this.#isEventAllowed) {
+      this.#isEventAllowed = false;
+      return false;
+    }
+    const { rest = emptyBuffer } = unfinished;
+    const event = Buffer.concat([rest, ...pieces], rest.length + endBytes);
+    const bytes = this.#addedTextBytes(event, textBytes);
+    if (bytes <= bytesMax) return false;
+    this.#unreadEventBytes = bytes;
+    return true;
+  }
+
+  /** Whether the last event is such a one, where only its empty line is missing. */
+  #isLastLong(): boolean {
+    const missing = missingEnd(this.#stream.unfinished.rest);
+    return missing !== undefined && this.#isEventLong([missing], readBytesMin);
   }
 
   #read(bytesMax: number): readonly Buffer[] {
@@ -240,7 +292,8 @@ export class StreamReply<Out extends Chunk> {
   }
 
   #end(cut: Cut): void {
-    if (this.#cut !== undefined || this.isOver) return;
+    if (this.#cut !== undefined) return;
+    if (this.isOver && this.#unreadEventBytes === 0) return;
     this.#cut = cut;
     // Wakes the pending read.
     this.#body.cancel();

@@ -20,7 +20,7 @@ import type { Chunk, PlannedRoute } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance } from "./failures.ts";
-import { clampToBalance, type HoldMonitor } from "./hold-monitor.ts";
+import { clampCall, type HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
@@ -382,8 +382,8 @@ export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<v
   if (costNanos <= heldNanos) return;
   const costOf = (part: Usage): bigint =>
     deps.pricing.cost(price, { ...part, ...units }, discountBp);
-  call.usage = clampToBalance(usage, heldNanos, costOf);
-  call.costNanos = costOf(call.usage);
+  clampCall(call, heldNanos, costOf);
+  if (call.usage !== usage) call.endClamped(outOfBalance(heldNanos));
 }
 
 /**
@@ -417,7 +417,9 @@ function markOverrun<Out extends Chunk>({
   if (!maxOutputTokens || planned === undefined || reply === undefined) return;
   if (reply.kind === "refusal") return;
   const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
-  const outputTokens = Math.max(reported?.outputTokens ?? 0, Math.ceil(textBytes / tokenBytesMax));
+  const unreadBytes = reply.kind === "stream" ? reply.stream.unreadEventBytes : 0;
+  const leastTokens = Math.ceil((textBytes + unreadBytes) / tokenBytesMax);
+  const outputTokens = Math.max(reported?.outputTokens ?? 0, leastTokens);
   const limitTokens = maxOutputTokens * choices;
   if (outputTokens <= limitTokens + toleranceTokens) return;
   deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });

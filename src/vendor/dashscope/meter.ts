@@ -53,6 +53,12 @@ export class DashscopeMeter implements NativeMeter {
     this.images = Math.max(this.images, before.images);
   }
 
+  addedTextBytes(bytes: Buffer, start: number, end: number): number {
+    const alone = new DashscopeMeter(this.#isIncremental);
+    alone.read(bytes, start, end);
+    return Math.max(0, alone.textBytes - (this.#isIncremental ? 0 : this.textBytes));
+  }
+
   /** The last event again, as one that came to its limit. */
   stop(usage: Usage | undefined): string {
     const last = parseRecord(this.#last) as JsonObject | undefined;

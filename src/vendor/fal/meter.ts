@@ -66,6 +66,11 @@ export class FalTextMeter implements NativeMeter {
     this.isDone ||= reply["partial"] === false;
   }
 
+  addedTextBytes(bytes: Buffer, start: number, end: number): number {
+    const text = falText((parseRecord(bytes.toString("utf8", start, end)) ?? {}) as JsonObject);
+    return Buffer.byteLength(text) - (text.startsWith(this.#text) ? this.textBytes : 0);
+  }
+
   stop(): string {
     return JSON.stringify({ output: this.#text, partial: false });
   }

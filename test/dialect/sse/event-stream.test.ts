@@ -77,7 +77,7 @@ test("an event that comes byte by byte is found with its last byte", () => {
   const reader = new EventDataReader();
   for (let at = 0; at < whole.length; at++) {
     expect(told.length).toBe(0);
-    expect(reader.restBytes).toBe(at);
+    expect(reader.unfinished.restBytes).toBe(at);
     reader.read([whole.subarray(at, at + 1)], (data) => told.push(data));
   }
   expect(told.map((data) => data.length)).toEqual([20_002]);

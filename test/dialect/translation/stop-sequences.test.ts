@@ -13,6 +13,7 @@ import { newPart } from "../../../src/dialect/parts.ts";
 import { ownStops, withStops } from "../../../src/dialect/stop-sequences.ts";
 import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
+import { nothingUnfinished } from "../../../src/dialect/sse/event-stream.ts";
 
 type Kind = GenerateEvent["kind"];
 
@@ -49,7 +50,7 @@ function saying(pieces: readonly string[]): VendorCodec {
       push: () => events.splice(0, 1),
       end: () => [],
       usage: undefined,
-      unfinishedBytes: 0,
+      unfinished: nothingUnfinished,
     }),
     decodeReply: () =>
       create(ReplySchema, {

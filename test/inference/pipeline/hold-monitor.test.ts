@@ -4,7 +4,11 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
-import { extendWaitMs, unfinishedEventBytesMax } from "../../../src/config/limits.ts";
+import {
+  extendWaitMs,
+  streamOutageMs,
+  unfinishedEventBytesMax,
+} from "../../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../../src/core/errors.ts";
 import { Call } from "../../../src/inference/pipeline/call.ts";
 import {
@@ -36,6 +40,8 @@ class Scene {
     textBytes: 0,
     isOver: false,
     unfinishedBytes: 0,
+    unreadEventBytes: 0,
+    allowEvent: () => void (this.reply.unreadEventBytes = 0),
     stop: (usage: Usage | undefined) => void (this.stopped = usage),
     fail: (error: GatewayError) => void (this.failed = error),
   };
@@ -92,6 +98,60 @@ beforeEach(() => {
 });
 
 describe("the hold of a stream (R-MON-5)", () => {
+  describe("an event that may be longer than what is held", () => {
+    const waits = (tokens: number): Promise<void> => {
+      scene.reply.unreadEventBytes = tokens * 4;
+      return scene.hold.coverEvent();
+    };
+
+    it("is read at once where the hold covers it, without the ledger", async () => {
+      await waits(99);
+      expect(scene).toMatchObject({ asked: [], stopped: undefined });
+      expect(scene.reply.unreadEventBytes).toBe(0);
+    });
+
+    it("is read once the ledger has extended the hold to cover it", async () => {
+      scene.come(40);
+      const covered = waits(200);
+      expect(scene.asked).toMatchObject([{ amountNanos: 350n, checkpointNanos: 50n }]);
+      expect(scene.reply.unreadEventBytes).toBe(800);
+      await scene.answer(350n);
+      await covered;
+      expect(scene.reply.unreadEventBytes).toBe(0);
+      expect(scene.stopped).toBeUndefined();
+    });
+
+    it("is not read where the ledger grants less: the reply ends, and what came before is charged", async () => {
+      scene.come(40);
+      const refused = waits(200);
+      await scene.answer(240n);
+      await refused;
+      expect(scene.call).toMatchObject({ ending: CallEnding.OUT_OF_BALANCE, costNanos: 50n });
+      expect(scene.stopped).toMatchObject({ outputTokens: 40 });
+      expect(scene.reply.unreadEventBytes).toBe(800);
+    });
+
+    it("is asked for after an answer to an earlier request that did not ask for it", async () => {
+      scene.come(50);
+      const covered = waits(200);
+      expect(scene.asked).toHaveLength(1);
+      await scene.answer(210n);
+      await vi.waitFor(() => expect(scene.asked).toHaveLength(2));
+      await scene.answer(460n);
+      await covered;
+      expect(scene.reply.unreadEventBytes).toBe(0);
+    });
+
+    it("fails with the reply where the ledger stays silent, before anything of it is read", async () => {
+      const refused = waits(200);
+      scene.hold.check(streamOutageMs - 1);
+      expect(scene.failed).toBeUndefined();
+      scene.hold.check(streamOutageMs);
+      await refused;
+      expect(scene.failed?.code).toBe(ErrorCode.SERVICE_UNAVAILABLE);
+    });
+  });
+
   it("is extended once half a step is left, with a checkpoint of the cost", async () => {
     scene.come(49);
     expect(scene.asked).toEqual([]);
