@@ -123,7 +123,12 @@ export async function list(
   const last = jobs.length > page.length ? page.at(-1)?.task_id : undefined;
   const [{ url }] = mount.transport.bases;
   const next = last && `${url}${exchange.path}?${route.cursor}=${last}`;
-  const texts = page.flatMap(({ body }) => (body === null ? [] : [body.toString("utf8")]));
+  const texts = page.map(({ body, ...job }) => {
+    const [id, model] = [job.vendor_id ?? "", job.vendor_model ?? ""];
+    const brief = () =>
+      JSON.stringify(route.brief({ id, model, status: job.status, baseUrl: url }));
+    return body?.toString("utf8") ?? brief();
+  });
   await answer(exchange, context, { body: Buffer.from(route.body(texts, next)) });
 }
 

@@ -30,9 +30,11 @@ export function createFindNativeModel(models: Iterable<ModelConfig>): FindNative
   for (const each of all.toReversed()) {
     const { vendor, model: name } = each.route;
     found.set(place(vendor, name), each);
-    // A version alone also identifies its model.
-    const [, version] = /:([0-9a-f]{64})$/.exec(name) ?? [];
-    if (version !== undefined) found.set(place(vendor, version), each);
+    // A version alone also identifies its model, and so does the name for what is the same in all versions.
+    const [, unversioned = "", version] = /^(.*:)([0-9a-f]{64})$/.exec(name) ?? [];
+    if (version === undefined) continue;
+    found.set(place(vendor, version), each);
+    found.set(place(vendor, unversioned), each);
   }
   for (const each of all.toReversed()) found.set(place(each.route.vendor, each.model.key), each);
   return (vendor, name) => found.get(place(vendor, name));
@@ -81,7 +83,8 @@ export function findNamed(
   find: ModelLookup["find"],
 ): { readonly named: NamedModel; readonly found: NativeModel | undefined } {
   const named = namedModel(request, at);
-  const found = find(named.name);
+  const isAnyVersion = at.in === "path" && at.isAnyVersion === true;
+  const found = find(named.name) ?? (isAnyVersion ? find(`${named.name}:`) : undefined);
   const selected = at.in === "path" && at.selector ? request.member(at.selector) : undefined;
   if (typeof selected !== "string") return { named, found };
   const name = `${named.name}/${selected}`;

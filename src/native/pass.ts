@@ -61,7 +61,9 @@ function modelChange(
     find: (name) => findModel(mount.vendor.name, name),
     authorize: (key) => admitModel(catalogue, caller, key),
   });
-  return { named, vendorModel: to.model };
+  const isAnyVersion = route.model.in === "path" && route.model.isAnyVersion === true;
+  // The address of a model has no version.
+  return { named, vendorModel: isAnyVersion ? to.model.replace(/:[^:]*$/, "") : to.model };
 }
 
 async function send(

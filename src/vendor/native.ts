@@ -131,6 +131,8 @@ export type NativeModelAt =
        * and priced, as `<path>/<member>`. Absent: a path is one model.
        */
       readonly selector?: string;
+      /** Whether `owner/name` also names a model that is configured as `owner/name:version`. Default false. */
+      readonly isAnyVersion?: boolean;
     }
   /** The first of the members that is present. `prefix`: optional text before the name, such as `models/`. */
   | { readonly in: "body"; readonly members: readonly string[]; readonly prefix?: string };
@@ -328,6 +330,20 @@ export interface NativeListRoute extends RouteBase {
    * @param next the URL of the next page with its cursor; `undefined` on the last page
    */
   body(jobs: readonly string[], next: string | undefined): string;
+  /** A job whose last state is too long to keep, in brief. */
+  brief(job: NativeBriefJob): JsonObject;
+}
+
+/** What is known of a job without its last state. */
+export interface NativeBriefJob {
+  /** The vendor's id. */
+  readonly id: string;
+  /** The vendor's status word. */
+  readonly status: string;
+  /** The vendor's name of its model; empty: not known. */
+  readonly model: string;
+  /** The vendor's base address. */
+  readonly baseUrl: string;
 }
 
 /** Lists the models that the caller may use. Never the vendor's list: most of its models have no price here. */

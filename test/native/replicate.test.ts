@@ -170,6 +170,38 @@ test("pitfall 4: the list has the caller's jobs, page by page, and the operator'
   }
 });
 
+test("a job whose report is too long to keep is listed without its input and output", async () => {
+  const who = await gateway.customer();
+  const prompt = "a".repeat(1024 * 1024);
+  const body = JSON.stringify({ version: `labs/pinned:${version}`, input: { prompt } });
+  const made = await ask("/v1/predictions", { method: "POST", body, who });
+  const { id } = (await made.json()) as Seen;
+  finish("failed");
+  const listed = await ask("/v1/predictions", { who });
+  const { results } = (await listed.json()) as { results: Seen[] };
+  const get = `${gateway.url}/replicate/v1/predictions/${id}`;
+  const urls = { get, cancel: `${get}/cancel` };
+  const brief = { id, status: expect.any(String), model: "labs/pinned", version, urls };
+  expect(results).toEqual([brief]);
+  const whole = await ask(get.replace(`${gateway.url}/replicate`, ""), { who });
+  expect(await whole.text()).toContain(prompt);
+});
+
+test("a model that is configured with its version is read by its owner and name", async () => {
+  const paths = ["", "/versions"].map((rest) => `/v1/models/labs/pinned${rest}`);
+  for (const path of paths) {
+    const response = await ask(path);
+    expect([path, response.status]).toEqual([path, 200]);
+    expect(gateway.vendor.requests.at(-1)?.url).toBe(path);
+  }
+  // The version decides what a job costs: without it, there is no such model.
+  const job = await ask("/v1/models/labs/pinned/predictions", {
+    method: "POST",
+    body: '{"input": {}}',
+  });
+  expect(job.status).toBe(404);
+});
+
 test("models are named by owner and name, by version, or by the gateway's name", async () => {
   const rows = [
     ["/v1/predictions", { version: "labs/flux" }, "labs/flux"],

@@ -7,6 +7,7 @@ import { invalid } from "../../core/validation.ts";
 import { readNumber } from "../native-http.ts";
 import type {
   NativeApi,
+  NativeBriefJob,
   NativeCallbackRequest,
   NativeListedModel,
   NativeModelAt,
@@ -73,6 +74,7 @@ const routes: readonly NativeRoute[] = [
     cursor: "cursor",
     body: (jobs, next) =>
       `{"previous":null,"next":${JSON.stringify(next ?? null)},"results":[${jobs.join(",")}]}`,
+    brief: briefPrediction,
   },
   {
     kind: "poll",
@@ -93,7 +95,7 @@ const routes: readonly NativeRoute[] = [
     kind: "pass",
     method: "GET",
     path: new RegExp(`^${modelPath}(?:/versions(?:/[0-9a-f]{64})?)?$`),
-    model: inModel,
+    model: { ...inModel, isAnyVersion: true },
   },
   {
     kind: "pass",
@@ -114,6 +116,13 @@ const routes: readonly NativeRoute[] = [
     ownedName: (request) => `files/${idOf(request)}`,
   },
 ];
+
+/** A prediction without what made it long: its input, output and logs. */
+function briefPrediction({ id, status, model, baseUrl }: NativeBriefJob): JsonObject {
+  const [, name = "", version = ""] = /^([^:]*):?(.*)$/.exec(model) ?? [];
+  const get = `${baseUrl}/v1/predictions/${id}`;
+  return { id, status, model: name, version, urls: { get, cancel: `${get}/cancel` } };
+}
 
 /** Names by which models are asked for more than one picture, and for a length. */
 const countNames = [
