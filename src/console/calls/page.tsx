@@ -29,8 +29,7 @@ import { QueryTable, type RowsQuery } from "../ui/table.tsx";
 import { useErrorToast, useToast } from "../ui/toast.tsx";
 import { CallSheet } from "./call-sheet.tsx";
 import { callColumns } from "./columns.tsx";
-import { filterOf } from "./filter.ts";
-import { CallFilters } from "./filters.tsx";
+import { CallFilters, filterOf } from "./filters.tsx";
 import { useTail } from "./use-tail.ts";
 
 /** `/calls`. */

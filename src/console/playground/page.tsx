@@ -21,7 +21,7 @@ import { AreaField, SelectField, TextField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
 import type { Reply } from "./chat.ts";
 import { chatCode } from "./code.ts";
-import { Composer, resultMessages, ToolResults } from "./composer.tsx";
+import { Composer, resultMessages, ToolResults, useDraft } from "./composer.tsx";
 import {
   bodyOf,
   type FunctionTool,
@@ -34,7 +34,6 @@ import {
   type ToolCall,
   userMessage,
 } from "./conversation.ts";
-import { useDraft } from "./draft.ts";
 import { RunSide } from "./run-side.tsx";
 import { ToolsCard } from "./tools-card.tsx";
 import { type Chat, type Turn, useChat } from "./use-chat.ts";

@@ -3,16 +3,24 @@ import { useQuery } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Boxes, CircleCheck, TriangleAlert } from "lucide-react";
 import { useState } from "react";
-import type { ModelPrices } from "../../../gen/uas/billing/v1/price_pb.ts";
+import { type ModelPrices, PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
 import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
-import { currentPrice, PriceCell, usePrices } from "../models/prices.tsx";
-import { Card, Empty, PageHead, Skeleton } from "../ui/card.tsx";
+import {
+  currentPrice,
+  limitRows,
+  PriceCell,
+  PriceHistory,
+  PriceLines,
+  usePrices,
+} from "../models/prices.tsx";
+import { Card, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
+import { Id } from "../ui/code.tsx";
+import { Sheet } from "../ui/dialog.tsx";
 import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
 import { type Column, RowButton, Table } from "../ui/table.tsx";
-import { ConfiguredModelSheet } from "./model-sheet.tsx";
 
 /** The most models that are fetched. */
 const modelsMax = 1_000;
@@ -202,5 +210,86 @@ function Routes({ routes }: Pick<ConfiguredModel, "routes">) {
         </li>
       ))}
     </ul>
+  );
+}
+
+/** The details of a configured model; open while there is one. */
+function ConfiguredModelSheet({
+  model,
+  prices,
+  onClose,
+}: {
+  model: ConfiguredModel | undefined;
+  prices: ModelPrices | undefined;
+  onClose: () => void;
+}) {
+  return (
+    <Sheet
+      isOpen={model !== undefined}
+      onClose={onClose}
+      title={model && (model.name || model.modelKey)}
+    >
+      {model !== undefined && (
+        <div className="flex flex-col gap-7">
+          <About model={model} />
+          <RoutesWithCosts model={model} prices={prices} />
+          <PriceHistory hasIds versions={prices?.versions ?? []} />
+        </div>
+      )}
+    </Sheet>
+  );
+}
+
+function About({ model }: { model: ConfiguredModel }) {
+  const texts = useText();
+  const { prices: text, models } = texts;
+  const { modelKey, type, line } = model;
+  return (
+    <Facts
+      rows={[
+        [models.id, <Id key="id" isWhole value={modelKey} />],
+        [text.type, type],
+        ...limitRows(model, texts),
+        ...(line === 0 ? [] : [[text.line, String(line)] as const]),
+      ]}
+    />
+  );
+}
+
+function RoutesWithCosts({
+  model: { routes },
+  prices,
+}: {
+  model: ConfiguredModel;
+  prices: ModelPrices | undefined;
+}) {
+  const { prices: text } = useText();
+  return (
+    <section>
+      <h3 className="mb-3 font-semibold">{text.routes}</h3>
+      <ol className="flex flex-col gap-3">
+        {routes.map(({ vendor, model }, index) => {
+          const cost = prices?.costs.find((each) => each.vendor === vendor && each.model === model);
+          const current = cost?.versions.find(({ state }) => state === PriceState.CURRENT);
+          return (
+            <li
+              key={`${vendor} ${model}`}
+              className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]"
+            >
+              <p className="font-medium">
+                {index + 1}. {vendor}{" "}
+                <span className="font-mono text-xs font-normal text-muted">{model}</span>
+              </p>
+              <p className="mt-2 text-xs text-muted">{text.cost}</p>
+              {current === undefined ? (
+                <p className="text-muted">{text.noCost}</p>
+              ) : (
+                <PriceLines price={current.price} />
+              )}
+            </li>
+          );
+        })}
+      </ol>
+    </section>
   );
 }
