@@ -40,13 +40,13 @@ export function addAccountCommands(program: Command, { context, print }: CliTool
     .command("create")
     .description("create an account, optionally with a balance")
     .requiredOption("--name <name>", "display name")
-    .option("--balance <usd>", "what to grant at once, such as 10.00", usdArgument)
+    .option("--balance <usd>", "balance to grant, in US dollars such as 10.00", usdArgument)
     .action(async (options: { name: string; balance?: Money }) => {
       print(await withBackend(context, ({ transport }) => createAccount(transport, options)));
     });
   account
     .command("show")
-    .description("show an account and what it has")
+    .description("show an account, its balance and its limits")
     .argument("<account>", "account id")
     .action(async (accountId: string) => {
       print(await withBackend(context, ({ transport }) => showAccount(transport, accountId)));
@@ -122,7 +122,9 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     print(await withBackend(context, ({ transport }) => change(transport)));
   account
     .command("suspend")
-    .description("refuse new calls with all keys of an account, on every node within a second")
+    .description(
+      "refuse new calls with any key of an account; takes effect everywhere within a second",
+    )
     .argument("<account>", "account id")
     .requiredOption("--reason <text>", "why; only operators see it")
     .action((accountId: string, { reason }: { reason: string }) =>
@@ -135,7 +137,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     .action((accountId: string) => run((transport) => resume(transport, accountId)));
   account
     .command("discount")
-    .description("take a part off every price that an account pays, from its next call on")
+    .description("set the discount of an account on all prices, from its next call on")
     .argument("<account>", "account id")
     .argument("<percent>", "0 to 100, such as 12.5", percentArgument)
     .action((accountId: string, discountBp: number) =>
@@ -143,7 +145,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     );
   account
     .command("alert")
-    .description("alert when the balance falls below an amount, and set who gets alerts")
+    .description("alert when the balance falls below an amount, and choose who gets alerts")
     .argument("<account>", "account id")
     .argument("[amount]", "US dollars such as 5.00, or off", orWord("off", usdArgument))
     .option(
@@ -159,7 +161,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
   const limit = account
     .command("limit")
     .description(
-      "limit what all keys of an account spend and how fast their calls come; what is left out stays as it is",
+      "limit the spend and the rate of all keys of an account together; options left out stay unchanged",
     )
     .argument("<account>", "account id");
   limit.option(
@@ -290,13 +292,13 @@ function addMoneyCommands(program: Command, account: Command, { context, print }
     .argument("<account>", "account id")
     .argument("<amount>", "US dollars, such as 10.00", usdArgument)
     .requiredOption("--reference <text>", "what this payment is known by, unique in the account")
-    .option("--promo", "a grant, which nobody paid for")
+    .option("--promo", "book it as a grant, not as a payment")
     .action((accountId: string, amount: Money, options: MoneyOptions) =>
       run((transport) => topUp(transport, { accountId, amount, ...options })),
     );
   program
     .command("refund")
-    .description("give a charge back, wholly or in part; repeating a reference changes nothing")
+    .description("refund a charge, fully or in part; repeating a reference changes nothing")
     .argument("<call>", "request id of the call (x-request-id), or its call id")
     .argument("<amount>", "US dollars, such as 0.25", usdArgument)
     .requiredOption("--reference <text>", "what this refund is known by, unique in the account")

@@ -40,7 +40,7 @@ const limitDefault = 100;
 
 /** Adds the commands. */
 export function addCallsCommands(program: Command, { context, print }: CliTools): void {
-  const calls = program.command("calls").description("look into the call log");
+  const calls = program.command("calls").description("search the call log");
   calls
     .command("list")
     .description("list the calls of an account, newest first")
@@ -49,8 +49,10 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     .option("--key <key>", "only calls with this key, by its id")
     .option("--error <code>", "only calls with this error code", errorArgument)
     .option("--failed", "only calls that failed")
-    .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
-    .option("--until <time>", "only before then", (text) => pastArgument(text))
+    .option("--since <time>", "only calls from this time on, such as 12h (ago)", (text) =>
+      pastArgument(text),
+    )
+    .option("--until <time>", "only calls before this time", (text) => pastArgument(text))
     .option("--limit <count>", "how many at most", countArgument, limitDefault)
     .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listCalls(transport, options)));
@@ -59,7 +61,7 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
     .command("show")
     .description("show the newest call with a request id (x-request-id), and its receipt")
     .argument("<request>", "request id")
-    .option("--all", "list all calls with it: request ids are the clients' and can repeat")
+    .option("--all", "list all calls with this id: clients choose request ids, so they can repeat")
     .action(async (requestId: string, { all = false }: { all?: boolean }) => {
       const show = all ? showAll : showNewest;
       print(await withBackend(context, ({ transport }) => show(transport, requestId)));

@@ -14,12 +14,12 @@ interface LinkOptions {
 
 /** Adds the commands. */
 export function addConsoleCommands(program: Command, { context, print }: CliTools): void {
-  const group = program.command("console").description("let people in to the web console");
+  const group = program.command("console").description("sign in to the web console");
   group
     .command("link")
     .description("print a link that signs the operator in, once, within an hour")
     .option("--user <user>", "sign this user in instead (id)")
-    .option("--account <account>", "account of the operator, where there is none yet")
+    .option("--account <account>", "account of the operator, if the operator has none yet")
     .action(async (options: LinkOptions) => {
       print(await withBackend(context, (backend) => makeLink(backend, options)));
     });

@@ -79,7 +79,7 @@ const addCreate: AddCommand = (key, { context, print }) => {
 const addUpdate: AddCommand = (key, { context, print }) => {
   key
     .command("update")
-    .description("change a key, on every node within a second; what is left out stays as it is")
+    .description("change a key, everywhere within a second; options left out stay unchanged")
     .argument("<key>", "key id (not the key itself)")
     .option("--name <name>", "display name")
     .option("--models <list>", "the only models it may use, or all", orWord("all", listArgument))
@@ -103,9 +103,7 @@ const addUpdate: AddCommand = (key, { context, print }) => {
 const addLimit: AddCommand = (key, { context, print }) => {
   const command = key
     .command("limit")
-    .description(
-      "limit what a key spends and how fast its calls come; what is left out stays as it is",
-    )
+    .description("limit the spend and the rate of a key; options left out stay unchanged")
     .argument("<key>", "key id (not the key itself)");
   addLimitOptions(command).action(async (keyId: string, options: LimitOptions) => {
     print(await withBackend(context, ({ transport }) => limitKey(transport, keyId, options)));

@@ -49,9 +49,11 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
     .command("list")
     .description("list the ledger entries of an account, newest first")
     .requiredOption("--account <account>", "account id")
-    .option("--kind <kinds>", "only these kinds, with commas between", kindsArgument)
-    .option("--since <time>", "only from then on, such as 12h ago", (text) => pastArgument(text))
-    .option("--until <time>", "only before then", (text) => pastArgument(text))
+    .option("--kind <kinds>", "only these kinds, separated by commas", kindsArgument)
+    .option("--since <time>", "only entries from this time on, such as 12h (ago)", (text) =>
+      pastArgument(text),
+    )
+    .option("--until <time>", "only entries before this time", (text) => pastArgument(text))
     .option("--limit <count>", "how many at most", countArgument, limitDefault)
     .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listEntries(transport, options)));

@@ -12,7 +12,7 @@ import { table } from "./output.ts";
 
 /** Adds the commands. */
 export function addModelsCommands(program: Command, { context, print }: CliTools): void {
-  const models = program.command("models").description("look at the models");
+  const models = program.command("models").description("show the configured models");
   models
     .command("list")
     .description("list the configured models and their prices; needs no database")

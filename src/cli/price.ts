@@ -25,10 +25,10 @@ import { enumWord, timeText } from "./values.ts";
 /** Adds the commands. */
 export function addPriceCommands(program: Command, tools: CliTools): void {
   const { context, print } = tools;
-  const price = program.command("price").description("look at prices and import them");
+  const price = program.command("price").description("show and import prices");
   price
     .command("show")
-    .description("show a model's prices, past, current and future, and what its vendors take")
+    .description("show a model's past, current and future prices, and its vendor costs")
     .argument("<model>", "the model's name")
     .action(async (model: string) => {
       print(await withBackend(context, ({ transport }) => showPrice(transport, model)));

@@ -33,24 +33,26 @@ interface Wanted {
 export function addRedeemCommands(program: Command, { context, print }: CliTools): void {
   const run = async (work: (transport: Transport) => Promise<Output>): Promise<void> =>
     print(await withBackend(context, ({ transport }) => work(transport)));
-  const redeem = program.command("redeem").description("make and end codes that are worth money");
+  const redeem = program.command("redeem").description("create and revoke redeem codes");
   redeem
     .command("create")
-    .description("make codes that customers redeem once; they are printed this once")
-    .argument("<amount>", "US dollars that each is worth, such as 10.00", usdArgument)
+    .description("create codes that customers redeem once; they are shown only now")
+    .argument("<amount>", "value of each code in US dollars, such as 10.00", usdArgument)
     .option("--count <count>", "how many, at most 1000", countArgument, 1)
-    .option("--sold", "they are paid for: booked as payments, not as grants")
+    .option("--sold", "customers paid for them: book payments, not grants")
     .option("--note <text>", "what they are for", "")
-    .option("--expires <when>", "when they end: 30d, 2027-01-31", (text) => whenArgument(text))
+    .option("--expires <when>", "when they expire, such as 30d or 2027-01-31", (text) =>
+      whenArgument(text),
+    )
     .action((amount: Money, wanted: Wanted) => run((to) => createCodes(to, amount, wanted)));
   redeem
     .command("list")
-    .description("list codes, newest first; only their last four characters are known")
+    .description("list codes, newest first, with their last four characters only")
     .option("--limit <count>", "how many at most", countArgument, limitDefault)
     .action(({ limit }: { limit: number }) => run((to) => listCodes(to, limit)));
   redeem
     .command("revoke")
-    .description("end a code that nobody has redeemed")
+    .description("revoke a code that nobody has redeemed")
     .argument("<id>", "id of the code, as redeem list prints it")
     .action((redeemCodeId: string) => run((to) => revokeCode(to, redeemCodeId)));
 }

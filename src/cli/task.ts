@@ -17,7 +17,7 @@ const limitDefault = 100;
 
 /** Adds the commands. */
 export function addTaskCommands(program: Command, { context, print }: CliTools): void {
-  const task = program.command("task").description("look into asynchronous tasks");
+  const task = program.command("task").description("show asynchronous tasks");
   task
     .command("show")
     .description("show a task and its webhooks, by its id or the request id of its submit")

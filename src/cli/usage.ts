@@ -41,7 +41,7 @@ const groups: Readonly<Record<string, UsageGroup>> = {
 export function addUsageCommand(program: Command, { context, print }: CliTools): void {
   program
     .command("usage")
-    .description("show what an account used and was charged, or what all brought in, over time")
+    .description("show usage and charges of an account, or of all accounts, over time")
     .option("--account <account>", "account id")
     .option("--all", "all accounts, with vendor costs, losses and margin", false)
     .option("--since <time>", "from when, such as 30d ago", past, past("30d"))

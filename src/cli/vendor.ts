@@ -15,7 +15,7 @@ import { enumWord, orNull, timeText } from "./values.ts";
 export function addVendorCommands(program: Command, { context, print }: CliTools): void {
   const vendor = program
     .command("vendor")
-    .description("look at vendors, and clear what was noted of them");
+    .description("show vendors, their health and known presets");
   vendor
     .command("list")
     .description("list routes and credentials with their circuit breakers and health")

@@ -17,7 +17,7 @@ export const playground = {
   chatEmpty: "Write a message. Enter sends it, Shift+Enter starts a new line.",
   silent: "The model's reply is empty.",
   finishes: {
-    length: "The reply was cut off at the max tokens. Allow more in the settings.",
+    length: "The reply was cut off at the max tokens. Raise the limit in the settings.",
     content_filter: "The vendor's content filter ended the reply.",
   } as Readonly<Record<string, string>>,
   settings: "Settings",
@@ -64,7 +64,7 @@ export const playground = {
     taken: "Another tool has this name.",
   },
   toolDescription: "Description",
-  toolDescriptionHint: "What it does and when to call it. The model decides by this.",
+  toolDescriptionHint: "What it does and when to call it. The model reads this to decide.",
   toolParameters: "Parameters (JSON Schema)",
   toolParametersHint: "An object. Its properties are the arguments.",
   schemaFaults: {
