@@ -11,6 +11,7 @@ import type { FastifyInstance } from "fastify";
 import { comments } from "../../gen/uas/comments.ts";
 import { Access, access, Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { field as fieldRules, type FieldRules } from "../../gen/uas/validate/v1/validate_pb.ts";
+import { type JsonPart, replyContent, replySchemas } from "./openapi-replies.ts";
 import type { RestRoute } from "./route-table.ts";
 
 /** What the documents are made of. */
@@ -56,7 +57,7 @@ export function openapiDocument({ routes, prefixes }: DocumentOptions): JsonPart
         bearer: { type: "http", scheme: "bearer", description: "The API key" },
         apiKey: { type: "apiKey", in: "header", name: "x-api-key" },
       },
-      schemas: { Error: errorSchema, MessagesError: messagesErrorSchema },
+      schemas: { Error: errorSchema, MessagesError: messagesErrorSchema, ...replySchemas },
     },
   };
 }
@@ -246,7 +247,7 @@ function canStream({ method, route }: RestRoute): boolean {
 function replyOf(each: RestRoute): JsonPart {
   const { method, route } = each;
   const description = comments[method.output.typeName] ?? "The reply";
-  const json = { "application/json": { schema: { type: "object" } } };
+  const json = replyContent(each);
   const events = { "text/event-stream": { schema: { type: "string" } } };
   const content = { ...(!route.alwaysStream && json), ...(canStream(each) && events) };
   return { description, content };
@@ -311,9 +312,6 @@ export function llmsText({ routes, prefixes }: DocumentOptions): string {
 }
 
 // Request messages of the contract as JSON Schema, with their rules and comments.
-
-/** A JSON Schema, or another part of an OpenAPI document. */
-type JsonPart = Readonly<Record<string, unknown>>;
 
 /** The schema of a message: its fields by their names in JSON. Unknown members are refused. */
 function messageSchema(fields: readonly DescField[]): JsonPart {
