@@ -21,13 +21,24 @@ export function withDatabase(url: string, name: string): string {
 /** Makes a database with a name of its own, as a copy of `template`. Returns the name. */
 export async function createDatabase(adminUrl: string, template: string): Promise<string> {
   const name = `uas_test_${randomBytes(6).toString("hex")}`;
-  // Whole copies of files: quicker than logging each page where the template is small.
-  await run(adminUrl, `create database ${name} template ${escapeIdentifier(template)}`);
+  await withClient(adminUrl, async (client) => {
+    await client.query(cloneFiles);
+    const { rows } = await client.query<{ fsync: string }>("show fsync");
+    // Copied files take a fifth of the CPU of logged pages, and two checkpoints: quick where nothing waits for a disk.
+    const strategy = rows[0]?.fsync === "off" ? "file_copy" : "wal_log";
+    const copied = `template ${escapeIdentifier(template)} strategy ${strategy}`;
+    await client.query(`create database ${name} ${copied}`);
+  });
   return name;
 }
 
+/** Lets the system copy files within itself, from PostgreSQL 18 on and where it can. */
+const cloneFiles = `
+  select set_config(name, 'clone', false) from pg_settings
+  where name = 'file_copy_method' and 'clone' = any(enumvals)`;
+
 /** How long connections that are being closed may take to be gone, in milliseconds. */
-const closeTimeoutMs = 2_000;
+const closeTimeoutMs = 10_000;
 
 /**
  * Drops a database.
@@ -35,9 +46,7 @@ const closeTimeoutMs = 2_000;
  * @throws where somebody was still connected: every resource a test opens is closed, or the test fails.
  */
 export async function dropDatabase(adminUrl: string, name: string): Promise<void> {
-  const client = new Client({ connectionString: adminUrl });
-  await client.connect();
-  try {
+  await withClient(adminUrl, async (client) => {
     const deadline = Date.now() + closeTimeoutMs;
     let open = await connections(client, name);
     // pg's pool.end() resolves before the server has seen the last goodbye.
@@ -49,9 +58,7 @@ export async function dropDatabase(adminUrl: string, name: string): Promise<void
     if (open.length > 0) {
       throw new Error(`still connected to the test's database: ${open.join("; ")}`);
     }
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** What the clients of a database did last. */
@@ -63,11 +70,11 @@ async function connections(client: Client, name: string): Promise<string[]> {
   return rows.map(({ query }) => query || "(no query yet)");
 }
 
-async function run(url: string, sql: string): Promise<void> {
+async function withClient(url: string, work: (client: Client) => Promise<void>): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(sql);
+    await work(client);
   } finally {
     await client.end();
   }
