@@ -32,8 +32,10 @@ export default defineConfig({
     setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
     sequence: { sequencer: SlowFirst },
     // The tests start real servers, also on busy machines of two cores.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    // As in test/support/patience.ts.
+    expect: { poll: { timeout: 30_000 } },
     restoreMocks: true,
     // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
     // for each file, importing the program took longer than testing it.

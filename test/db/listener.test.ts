@@ -47,7 +47,7 @@ async function expectHeard(heard: readonly string[], payload: string): Promise<v
         await tell(payload);
         return heard;
       },
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
     .toContain(payload);
 }

@@ -85,7 +85,7 @@ test("after a failover, connections to the old primary end, and others find the 
   await expect(port()).rejects.toThrow();
   await standby.promote();
   await expect
-    .poll(() => port().catch(() => undefined), { timeout: 15_000 })
+    .poll(() => port().catch(() => undefined))
     .toEqual({
       port: String(standby.port),
     });

@@ -49,7 +49,7 @@ export async function startDemoGateway(cwd: string): Promise<DemoGateway> {
     env: { ...env, UAS_API_KEY: secret, ACCOUNT: accountId },
     async recorded(requestId) {
       // A call is recorded when it is settled, which is after its reply.
-      for (const end = Date.now() + 5_000; ; await new Promise((done) => setTimeout(done, 5))) {
+      for (const end = Date.now() + 30_000; ; await new Promise((done) => setTimeout(done, 5))) {
         if ((await log.listCalls({ filter: { requestId } })).calls.length > 0) return;
         if (Date.now() > end) throw new Error(`no call by ${requestId}`);
       }

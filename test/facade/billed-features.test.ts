@@ -433,7 +433,7 @@ it("a background response holds and is charged for the tools that it runs", asyn
     });
     return ((await found.json()) as { status: string }).status;
   };
-  await expect.poll(statusOf, { timeout: 10_000 }).toBe("completed");
+  await expect.poll(statusOf).toBe("completed");
   const { calls } = await gateway.callLog.listCalls({ pageSize: 1 });
   expect(calls[0]?.usage).toMatchObject({ webSearches: 3 });
   expect(calls[0]?.cost?.amountNanos).toBe(100n * 250n + 20n * 2_000n + 3n * price.webSearch);

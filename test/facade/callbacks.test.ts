@@ -96,7 +96,7 @@ async function submit(): Promise<string> {
 
 /** Reads it until it is as the test wants it. */
 async function taskThat(taskId: string, is: (task: Json) => boolean): Promise<Json> {
-  for (const signal = AbortSignal.timeout(20_000); ; signal.throwIfAborted()) {
+  for (const signal = AbortSignal.timeout(30_000); ; signal.throwIfAborted()) {
     const task = await ask(`/api/ai/tasks/${taskId}?wait=1`);
     if (is(task)) return task;
   }
@@ -210,7 +210,7 @@ describe("what the operator is told of tasks", () => {
     });
     expect(await vendorFailure()).toBe("tasks: refuses the gateway's own money");
     // The vendor is asked again after a pause; it takes the task, and all others from then on.
-    await expect.poll(() => replicate.webhooks, { timeout: 20_000 }).toHaveLength(1);
+    await expect.poll(() => replicate.webhooks).toHaveLength(1);
     replicate.fate = done;
     await call(await callbackPath());
     const ended = await taskThat(taskId, ({ status }) => status !== "progress");
@@ -233,7 +233,7 @@ describe("what the operator is told of tasks", () => {
     const lines = () => gateway.log.slice(before).map((line) => JSON.parse(line) as Json);
     // The operator is told once the end is durable: whoever polls may see it before.
     const task = () => lines().find(({ msg }) => msg === "task");
-    await expect.poll(task, { interval: 5, timeout: 10_000 }).toBeDefined();
+    await expect.poll(task, { interval: 5, timeout: 30_000 }).toBeDefined();
     const told = lines().filter((line) => "balance" in line);
     expect(told).toMatchObject([{ level: 40, accountId: customer.accountId, balance: "99.96" }]);
     expect(await saysMetric("uas_billing_low_balance_total 1")).toBe(true);

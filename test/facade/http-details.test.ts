@@ -31,7 +31,7 @@ function open(): { socket: Socket; received: (pattern: RegExp) => Promise<string
   return {
     socket,
     async received(pattern) {
-      await expect.poll(() => text, { timeout: 10_000 }).toMatch(pattern);
+      await expect.poll(() => text).toMatch(pattern);
       return text;
     },
   };

@@ -22,6 +22,7 @@ import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { findMethods } from "../contract/services.ts";
 import type { Customer } from "../support/gateway.ts";
 import { ask, errorOf, expectFree, newRequestId, publicModel, useGateway } from "./harness.ts";
+import { changeKnownMs } from "../support/patience.ts";
 
 const fixture = useGateway();
 const unknownKey = "uas_00000000000000000000000000000000";
@@ -188,13 +189,13 @@ it("a key's limit counts what its calls cost, and what is left is exact; raising
   // With a model that there is not, calls are refused for nothing until the limit is known here, too.
   const both = { paths: ["spend_limit", "models"] };
   await gateway.keys.updateKey({ key: { keyId, spendLimit, models: ["none"] }, updateMask: both });
-  await expect.poll(() => refusedModel(), { timeout: 1_000, interval: 20 }).toBe(403);
+  await expect.poll(() => refusedModel(), { timeout: changeKnownMs, interval: 20 }).toBe(403);
   await gateway.keys.updateKey({ key: { keyId }, updateMask: { paths: ["models"] } });
-  await expect.poll(() => status(), { timeout: 1_000, interval: 20 }).toBe(402);
+  await expect.poll(() => status(), { timeout: changeKnownMs, interval: 20 }).toBe(402);
   const reply = await fixture.chat(ask, { authorization: `Bearer ${secret}` });
   expect(errorOf(reply)["message"]).toContain("only 0.000000007 USD is left");
   await gateway.keys.updateKey({ key: { keyId }, updateMask });
-  await expect.poll(() => status(), { timeout: 1_000, interval: 20 }).toBe(200);
+  await expect.poll(() => status(), { timeout: changeKnownMs, interval: 20 }).toBe(200);
 });
 
 describe("a suspended account", () => {
@@ -268,8 +269,8 @@ describe("a suspended account", () => {
     expect(finish).toBe("stop");
     const status = async (): Promise<number> =>
       (await fixture.chat(ask, { authorization: `Bearer ${other.key}` })).status;
-    await expect.poll(status, { timeout: 1_000, interval: 20 }).toBe(403);
+    await expect.poll(status, { timeout: changeKnownMs, interval: 20 }).toBe(403);
     await gateway.accounts.resumeAccount({ accountId });
-    await expect.poll(status, { timeout: 1_000, interval: 20 }).toBe(200);
+    await expect.poll(status, { timeout: changeKnownMs, interval: 20 }).toBe(200);
   });
 });

@@ -136,7 +136,7 @@ describe("a route whose vendor has ignored a limit", () => {
             await (await request(url, id)).text();
             return (await gateway.call(id)).held?.amountNanos;
           },
-          { timeout: 20_000 },
+          { timeout: 30_000 },
         )
         .toBe(heldOrdinary);
     }

@@ -81,7 +81,7 @@ async function submit(modelKey: string, textParams: Json, requestId?: string): P
 
 /** Polls until it has ended. */
 async function ended(taskId: string): Promise<Json> {
-  for (const signal = AbortSignal.timeout(20_000); ; signal.throwIfAborted()) {
+  for (const signal = AbortSignal.timeout(30_000); ; signal.throwIfAborted()) {
     const task = await ask(`/api/ai/tasks/${taskId}?wait=10`);
     if (task["status"] !== "progress") return task;
   }

@@ -99,7 +99,7 @@ describe.each(rows)("$path", ({ path, body, error, end }) => {
       signal: leave.signal,
     });
     expect(reply.status).toBe(200);
-    await expect.poll(() => fixture.upstream.last().isBlocked, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => fixture.upstream.last().isBlocked).toBe(true);
     expect(fixture.upstream.last().writtenBytes).toBeLessThan(12 * 1024 * 1024);
     leave.abort();
     expect(await fixture.upstream.last().left).toBe(true);

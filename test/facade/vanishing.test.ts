@@ -197,7 +197,7 @@ it(`charges ${streamCount} streams as the policy says (seed ${seed})`, async () 
     // No vendor goes on before the gateway knows that its client has left.
     const isDrained = ({ policy }: Stream): boolean => policy === "drain";
     const waiting = streams.filter(isDrained).length;
-    await expect.poll(drained, { timeout: 5_000 }).toBe(waiting);
+    await expect.poll(drained).toBe(waiting);
     for (const stream of streams) {
       if (!isDrained(stream)) expect(await stream.left).toBe(true);
       stream.open();

@@ -144,7 +144,7 @@ describe.each([
     expect(upstreamOf().requests).toHaveLength(affordable);
     const balance = before.balance - costNanos * BigInt(affordable);
     await expect
-      .poll(() => first().money(customer.accountId), { timeout: 10_000 })
+      .poll(() => first().money(customer.accountId))
       .toEqual({ held: 0n, balance, available: balance });
   });
 });

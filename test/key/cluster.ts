@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import type { Caller } from "../../src/core/caller.ts";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
+import { changeKnownMs } from "../support/patience.ts";
 import { openRooms, type Owner } from "./rooms.ts";
 
 /** What a node may be told. */
@@ -88,14 +89,14 @@ function createNode(url: string, options: NodeOptions, closers: (() => Promise<u
   };
 }
 
-/** Waits until a condition holds: at most the second that R-AUTH-3 grants. */
+/** Waits until a condition holds: at most the second that R-AUTH-3 grants, and what the machine is late. */
 export function within1s(condition: () => unknown) {
-  return expect.poll(condition, { interval: 5, timeout: 1_000 });
+  return expect.poll(condition, { interval: 5, timeout: changeKnownMs });
 }
 
 /** Waits until a condition holds that no rule gives a time for. */
 export function soon(condition: () => unknown) {
-  return expect.poll(condition, { interval: 5, timeout: 10_000 });
+  return expect.poll(condition, { interval: 5, timeout: 30_000 });
 }
 
 /** Asks until the node answers from memory. */

@@ -118,7 +118,7 @@ describe("R-ERR-6: a stream that is longer than the drain", () => {
     ];
     const requests = [await upstream.request(1), await upstream.request(2)];
     const areBlocked = (): boolean => requests.every(({ isBlocked }) => isBlocked);
-    await expect.poll(areBlocked, { timeout: 10_000 }).toBe(true);
+    await expect.poll(areBlocked).toBe(true);
     await gateway.app.close({ drainMs: 20 });
     const stopped = { ending: CallEnding.GATEWAY_STOPPED, status: 200 };
     expect(await recorded(2)).toMatchObject([stopped, stopped]);

@@ -55,7 +55,7 @@ describe("an empty folder", () => {
     expect(gateway.out).toMatch(new RegExp(`Console +${url}/console/welcome#[A-Za-z0-9_-]{43}\n`));
     expect(block).not.toContain("undefined");
     const curl = /Try it:\n([\s\S]*?)\n\n/.exec(gateway.out)?.[1] ?? "";
-    const { stdout } = await run("sh", ["-c", curl], { timeout: 20_000 });
+    const { stdout } = await run("sh", ["-c", curl], { timeout: 30_000 });
     expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", model: "demo-chat" });
     const models = (): Promise<number> =>
       send(`${url}/v1/models`, {

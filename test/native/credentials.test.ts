@@ -106,7 +106,7 @@ async function completeTask(): Promise<void> {
   const { taskId } = (await made.json()) as { taskId: string };
   await expect
     .poll(async () => (await (await ask(`/api/ai/tasks/${taskId}`)).json()) as object, {
-      timeout: 20_000,
+      timeout: 30_000,
     })
     .toMatchObject({ status: "completed" });
 }

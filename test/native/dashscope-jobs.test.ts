@@ -29,7 +29,7 @@ afterAll(async () => {
   );
   const tasks = open.map(async (task) => {
     task.status = "FAILED";
-    await vi.waitUntil(async () => (await statusOf(task.id)) === task.status, { timeout: 10_000 });
+    await vi.waitUntil(async () => (await statusOf(task.id)) === task.status);
   });
   await Promise.all(tasks);
   await gateway.close();
@@ -217,7 +217,7 @@ test("R-HOOK-7: a callback in the header becomes the platform's webhook", async 
       unknown
     >;
   const told = { callback_id: "order-7", status: "completed" };
-  await expect.poll(last, { timeout: 10_000 }).toMatchObject(told);
+  await expect.poll(last).toMatchObject(told);
   const data = last()["external_data"] as Record<string, string>;
   expect(data).toMatchObject({
     vendor: "dashscope",
@@ -247,7 +247,7 @@ test("R-TSK-2, R-TSK-6: tasks of the gateway's own take canonical parameters, an
     gateway.vendor.requests.filter(
       ({ method, url }) => method === "POST" && url.includes("synthesis"),
     );
-  await vi.waitUntil(() => sent().length === 1, { timeout: 10_000 });
+  await vi.waitUntil(() => sent().length === 1);
   expect(sent()[0]?.json).toEqual({
     model: "wan2.6-t2i",
     input: { prompt: "x" },
@@ -258,18 +258,17 @@ test("R-TSK-2, R-TSK-6: tasks of the gateway's own take canonical parameters, an
     modelKey: "wan2.6-t2v",
     videoParams: { prompt: "x", duration: 8 },
   });
-  await vi.waitUntil(() => sent().length === 2, { timeout: 10_000 });
+  await vi.waitUntil(() => sent().length === 2);
   gateway.dashscope.succeed({ duration: 8 });
-  const timeout = 10_000;
   await expect
-    .poll(() => own(`/${made.taskId}`), { timeout })
+    .poll(() => own(`/${made.taskId}`))
     .toMatchObject({
       status: "completed",
       resultUrls: [expect.any(String), expect.any(String)],
       cost: { amount: "0.04" },
     });
   await expect
-    .poll(() => own(`/${film.taskId}`), { timeout })
+    .poll(() => own(`/${film.taskId}`))
     .toMatchObject({
       status: "completed",
       cost: { amount: "0.8" },
@@ -286,7 +285,7 @@ test("@ai-sdk/alibaba generates a video", async () => {
   expect(await look()).toMatchObject({ status: "pending" });
   gateway.dashscope.succeed({ duration: 5 });
   const call = gateway.dashscope.last();
-  await expect.poll(look, { timeout: 5_000 }).toMatchObject({
+  await expect.poll(look).toMatchObject({
     status: "completed",
     videos: [{ type: "url", url: `${gateway.vendor.origin}/files/1.mp4` }],
     providerMetadata: { alibaba: { taskId: call.id } },

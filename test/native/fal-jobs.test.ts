@@ -26,7 +26,7 @@ afterAll(async () => {
     job.status = "COMPLETED";
     job.result = falError(500, "over");
     const path = `/queue/${job.app}/requests/${job.id}/status`;
-    await vi.waitUntil(async () => (await ask(path)).status === 200, { timeout: 10_000 });
+    await vi.waitUntil(async () => (await ask(path)).status === 200);
   });
   await Promise.all(jobs);
   await gateway.close();
@@ -155,7 +155,7 @@ test("a job is 202 until it has ended, its result passes byte for byte", async (
   const result = pictures(1, "1");
   gateway.fal.end(result);
   const status = async () => (await ask(`${at}/status`)).status;
-  await expect.poll(status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(status).toBe(200);
   const response = await ask(at);
   expect([response.status, await response.text()]).toEqual([200, result.body]);
   expect(response.headers.get("x-fal-billable-units")).toBe("1");
@@ -197,7 +197,7 @@ test("a failed job's result is its own, whatever the status; the operator's trou
   const at = `/queue/fal-ai/flux/requests/${id}`;
   gateway.fal.end(falError(500, "CUDA out of memory"));
   const look = async () => (await ask(at)).status;
-  await expect.poll(look, { timeout: 10_000 }).toBe(500);
+  await expect.poll(look).toBe(500);
   expect(await (await ask(at)).text()).toBe('{"detail":"CUDA out of memory"}');
   gateway.fal.last().result = falError(403, "User is locked. Reason: Exhausted balance.");
   const other = await ask(at);
@@ -223,7 +223,7 @@ test("an empty cancel passes; a job that fal then ends is cancelled and free", a
   expect(await costOf("falj-cancel")).toBe(0n);
   const last = () =>
     JSON.parse(gateway.receiver.received.at(-1)?.body.toString() ?? "{}") as object;
-  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ status: "cancelled" });
+  await expect.poll(last).toMatchObject({ status: "cancelled" });
 });
 
 test("a stream of job events has the gateway's addresses, wherever it is cut", async () => {
@@ -300,7 +300,7 @@ test("@fal-ai/client submits with a webhook, reads status and a stream of news, 
       .map(({ body }) => JSON.parse(body.toString()) as Record<string, unknown>)
       .at(-1);
   const told = { callback_id: requestId, status: "completed" };
-  await expect.poll(said, { timeout: 10_000 }).toMatchObject(told);
+  await expect.poll(said).toMatchObject(told);
   expect(said()?.["external_data"]).toMatchObject({
     vendor: "fal",
     vendor_task_id: requestId,
@@ -324,7 +324,5 @@ test("@ai-sdk/fal generates a video", async () => {
   expect(await look()).toMatchObject({ status: "pending" });
   const url = `${gateway.queue.origin}/files/1.mp4`;
   gateway.fal.end({ body: JSON.stringify({ video: { url, content_type: "video/mp4" } }) });
-  await expect
-    .poll(look, { timeout: 10_000 })
-    .toMatchObject({ status: "completed", videos: [{ url }] });
+  await expect.poll(look).toMatchObject({ status: "completed", videos: [{ url }] });
 });

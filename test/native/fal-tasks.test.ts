@@ -33,7 +33,7 @@ async function task(path: string, body?: object): Promise<Record<string, unknown
 test("R-TSK-1: a task runs in fal's queue, has copies of its files, and is charged by what fal bills", async () => {
   const imageParams = { prompt: "a lighthouse", n: 4 };
   const { taskId } = await task("", { modelKey: "our/flux", imageParams });
-  await vi.waitUntil(() => gateway.fal.jobs.size === 1, { timeout: 10_000 });
+  await vi.waitUntil(() => gateway.fal.jobs.size === 1);
   const url = `${gateway.queue.origin}/files/1.png`;
   const images = Array.from({ length: 3 }, () => ({ url, content_type: "image/png" }));
   gateway.fal.end({
@@ -41,7 +41,7 @@ test("R-TSK-1: a task runs in fal's queue, has copies of its files, and is charg
     body: JSON.stringify({ images }),
   });
   const told = (): Promise<Record<string, unknown>> => task(`/${taskId as string}?wait=10`);
-  await vi.waitUntil(async () => (await told())["status"] === "completed", { timeout: 15_000 });
+  await vi.waitUntil(async () => (await told())["status"] === "completed");
   expect((await told())["resultUrls"]).toHaveLength(3);
   expect((await gateway.call("fal-own-task")).cost?.amountNanos).toBe(75_000_000n);
   const [submitted] = gateway.queue.requests;

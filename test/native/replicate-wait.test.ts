@@ -54,7 +54,7 @@ async function submit(requestId: string) {
     },
     body: JSON.stringify({ input: { prompt: "a lighthouse" } }),
   });
-  await vi.waitUntil(() => gateway.vendor.requests.length > 0, { timeout: 10_000 });
+  await vi.waitUntil(() => gateway.vendor.requests.length > 0);
   expect(gateway.vendor.requests[0]?.headers["prefer"]).toBe("wait=60");
   return { answer, release: () => held.resolve() };
 }

@@ -138,7 +138,7 @@ describe.each(ways)("%s by %s", (at, protocol) => {
         if (isReading) await parts.next();
         else {
           const isBlocked = () => fixture.upstream.requests[0]?.isBlocked;
-          await expect.poll(isBlocked, { timeout: 10_000 }).toBe(true);
+          await expect.poll(isBlocked).toBe(true);
         }
         leave.abort();
         expect(await fixture.upstream.last().left).toBe(true);

@@ -253,9 +253,7 @@ describe("Exchange", () => {
     const input = messageOf(publicModel, { stream: true });
     const stream = client.stream(exchangePath, input, { metadata: asKey(id) });
     const ended = new Promise((resolve) => stream.once("error", resolve));
-    await expect
-      .poll(() => fixture.upstream.requests[0]?.isBlocked, { timeout: 10_000 })
-      .toBe(true);
+    await expect.poll(() => fixture.upstream.requests[0]?.isBlocked).toBe(true);
     stream.cancel();
     await ended;
     expect(await fixture.upstream.last().left).toBe(true);

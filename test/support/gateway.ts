@@ -164,7 +164,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const callLog = createClient(CallService, app.transport);
   const calls = async (requestId: string, count: number): Promise<RecordedCall[]> => {
     // A call is recorded when it is settled, which is after its reply: the only thing worth waiting for.
-    for (const end = Date.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 5))) {
+    for (
+      const end = Date.now() + 30_000;
+      ;
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    ) {
       const found = (await callLog.listCalls({ filter: { requestId }, pageSize: 1_000 })).calls;
       if (found.length >= count) return found.map(recordedCall);
       if (Date.now() > end) throw new Error(`${found.length} of ${count} calls by ${requestId}`);
@@ -246,7 +250,7 @@ async function expectCleanBooks(url: string): Promise<void> {
   const pool = new Pool({ connectionString: url, max: 2 });
   try {
     for (
-      const end = Date.now() + 5_000;
+      const end = Date.now() + 30_000;
       ;
       await new Promise((resolve) => setTimeout(resolve, 10))
     ) {

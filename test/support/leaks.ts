@@ -16,7 +16,7 @@ const counted = new Set([
 ]);
 
 /** How long what is being closed may take to be gone, in milliseconds. */
-const settleMs = 2_000;
+const settleMs = 10_000;
 
 /** What the runner itself keeps open. */
 const before = count();

@@ -22,7 +22,7 @@ it("R-TSK-2: a burst of submits queues, and another account's submit does not wa
     where datname = current_database() and wait_event_type = 'Lock'`;
   const stuck = async (): Promise<number> =>
     (await tasks.pool.query<{ count: number }>(waits)).rows[0]?.count ?? 0;
-  await expect.poll(stuck, { timeout: 10_000 }).toBe(6);
+  await expect.poll(stuck).toBe(6);
   expect(await Promise.all([submit(few), submit(few), submit(few)])).toEqual([200, 200, 200]);
   await lock.query("rollback");
   lock.release();

@@ -121,9 +121,7 @@ describe("a live view", () => {
     await expect(open({ accountId })).rejects.toMatchObject({ status: 429 });
     expect(await billing.count("call_watch", `account_id = '${accountId}'`)).toBe(1);
     for (const view of views) await view.close();
-    await expect
-      .poll(() => billing.count("call_watch", `account_id = '${accountId}'`), { timeout: 10_000 })
-      .toBe(0);
+    await expect.poll(() => billing.count("call_watch", `account_id = '${accountId}'`)).toBe(0);
   });
 
   test("sends keep-alive messages, and ends with an error where it may have missed calls", async () => {

@@ -165,7 +165,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     proxy.refuse(false);
     open();
-    await vi.waitFor(() => expect(fs.readdirSync(folder)).toEqual([]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(fs.readdirSync(folder)).toEqual([]));
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 });

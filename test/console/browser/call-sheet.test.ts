@@ -56,7 +56,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
     await reply.arrayBuffer();
     const log = createClient(CallService, rig.app.transport);
     const find = () => log.listCalls({ accountId: rig.accountId, filter: { requestId } });
-    await expect.poll(async () => (await find()).calls.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(async () => (await find()).calls.length).toBe(1);
     const [call] = (await find()).calls;
     await page.goto(`${rig.url}/console/calls?call=${call?.callId}`);
     await dialog().getByText("Reproduce this request").waitFor();
@@ -121,7 +121,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
           await page.getByRole("row").filter({ hasText: "demo/instant" }).first().waitFor();
           return row.count();
         },
-        { timeout: 20_000 },
+        { timeout: 30_000 },
       )
       .toBe(1);
     await row.getByRole("button", { name: /^Open the call/ }).click();

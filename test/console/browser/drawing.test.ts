@@ -66,7 +66,7 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     for (const path of paths) {
       await fresh.goto(`${rig.url}/console${path}`);
       await ready(fresh);
-      await expect.poll(() => pending.size, { timeout: 20_000 }).toBe(0);
+      await expect.poll(() => pending.size).toBe(0);
       await fresh.evaluate(
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
       );

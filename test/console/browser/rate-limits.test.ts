@@ -57,7 +57,7 @@ describe.runIf(browser !== undefined)("rate limits", () => {
             const found = all.find((key) => key.name === name)?.rateLimits;
             return found && [found.rpm, found.tpm, found.concurrency];
           },
-          { timeout: 20_000 },
+          { timeout: 30_000 },
         )
         .toEqual([600, undefined, 5]);
     },

@@ -228,7 +228,7 @@ it("a vendor that is down and comes back: every call is served, and calls return
   for (let at = 0; at < 10; at++) expect((await read(modelOf("flap"))).text).toBe("Hello");
   isDown = false;
   await expect
-    .poll(async () => (await read(modelOf("flap"))).headers["x-uas-route"], { timeout: 10_000 })
+    .poll(async () => (await read(modelOf("flap"))).headers["x-uas-route"])
     .toBe(`primary/${modelOf("flap")}`);
 });
 

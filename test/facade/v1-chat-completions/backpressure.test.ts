@@ -32,7 +32,7 @@ it("the vendor is paused while the client does not read, and stopped when the cl
         before = request.writtenBytes;
         return isStill;
       },
-      { interval: 100, timeout: 10_000 },
+      { interval: 100, timeout: 30_000 },
     )
     .toBe(true);
   expect(request.writtenBytes).toBeLessThan(streamBufferBytesMax + elsewhereBytesMax);

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { textWeight, wholeTokens } from "../../../src/dialect/json/text-weight.ts";
 import { ask, errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
+import { changeKnownMs } from "../../support/patience.ts";
 
 const fixture = useGateway();
 const unknownKey = "uas_00000000000000000000000000000000";
@@ -52,7 +53,7 @@ describe("401", () => {
       .poll(
         () => fixture.chat(ask, { authorization: `Bearer ${key}` }).then((reply) => reply.status),
         {
-          timeout: 1_000,
+          timeout: changeKnownMs,
           interval: 20,
         },
       )
@@ -62,7 +63,7 @@ describe("401", () => {
       .poll(
         () => fixture.chat(ask, { authorization: `Bearer ${key}` }).then((reply) => reply.status),
         {
-          timeout: 1_000,
+          timeout: changeKnownMs,
           interval: 20,
         },
       )

@@ -86,7 +86,7 @@ export function useBackground(): BackgroundFixture {
     async settled() {
       const { gateway, customer } = fixture;
       const held = async (): Promise<bigint> => (await gateway.money(customer.accountId)).held;
-      await expect.poll(held, { timeout: 10_000 }).toBe(0n);
+      await expect.poll(held).toBe(0n);
       return gateway.money(customer.accountId);
     },
     ended: (id: string, openai = fixture.openai) => ended(openai, id),
@@ -101,7 +101,7 @@ export function openaiV6({ gateway, customer }: BackgroundFixture): OpenAI {
 
 /** Waits for the end of a response. */
 export async function ended(openai: OpenAI, id: string): Promise<Response> {
-  for (const signal = AbortSignal.timeout(20_000); ; signal.throwIfAborted()) {
+  for (const signal = AbortSignal.timeout(30_000); ; signal.throwIfAborted()) {
     const response = await openai.responses.retrieve(id);
     if (response.status !== "queued" && response.status !== "in_progress") return response;
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -50,7 +50,7 @@ it("one that waits is made by another process, and read on there; one that was b
   const reading = (async () => {
     for await (const event of waiting) events.push(event);
   })();
-  await expect.poll(() => events.length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => events.length).toBe(2);
   await Promise.all([first.app.close({ drainMs: 0 }), expect(reading).rejects.toThrow()]);
 
   const second = await start();

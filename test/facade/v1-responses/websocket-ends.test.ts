@@ -128,7 +128,7 @@ it("a client that does not read pauses the vendor, and its call ends when it lea
     before = sent.writtenBytes;
     return still;
   };
-  await expect.poll(isStill, { interval: 100, timeout: 10_000 }).toBe(true);
+  await expect.poll(isStill, { interval: 100, timeout: 30_000 }).toBe(true);
   expect(sent.writtenBytes).toBeLessThan(32 * 1024 * 1024);
   client.socket.terminate();
   expect((await gateway.call(id)).ending).toBe(CallEnding.CLIENT_GONE);
