@@ -1,5 +1,6 @@
 /**
- * What `npm test` runs: first the static checks, then the tests. Each static check counts as one test.
+ * What `npm test` runs: the tests, and the static checks beside them, in the time that the tests wait for something. Each
+ * static check counts as one test.
  * Where few files failed, they are run once more, alone. The last line is `N passed, N failed`, with `, N skipped` where some were.
  *
  * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails where there is none,
@@ -43,8 +44,10 @@ async function main(args: readonly string[]): Promise<void> {
     if (args.includes("--browser") || args.includes("--screenshots")) {
       return await runBrowserTests(args.includes("--screenshots"));
     }
-    const counts = await runChecks(folder);
-    if (!args.includes("--static")) add(counts, await runTests(folder, args));
+    const checked = runChecks(folder);
+    const tested = args.includes("--static") ? undefined : runTests(folder, args, checked);
+    const [counts, more] = await Promise.all([checked, tested]);
+    if (more !== undefined) add(counts, more);
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
     print(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
     process.exitCode = counts.failed > 0 ? 1 : 0;
@@ -76,12 +79,18 @@ async function runChecks(folder: string): Promise<Counts> {
   return counts;
 }
 
-async function runTests(folder: string, args: readonly string[]): Promise<Counts> {
+/** @param checked what ends before anything is run alone */
+async function runTests(
+  folder: string,
+  args: readonly string[],
+  checked: Promise<unknown>,
+): Promise<Counts> {
   const report = join(folder, "vitest.json");
   const code = await runVitest(report, args);
   if (findBrowser() === undefined) print("browser tests: not run (there is no Chromium)");
   const counts = readCounts(report, code);
   const failed = readFailedFiles(report);
+  await checked;
   if (failed.length > 0 && failed.length <= againMax) await runAgain(folder, failed, counts);
   return counts;
 }
@@ -118,7 +127,7 @@ async function runVitest(report: string, args: readonly string[]): Promise<numbe
 
 /** Generates aside and compares: a check must not change what it checks. */
 async function isGenerated(folder: string): Promise<boolean> {
-  if ((await run("buf", ["generate", "--output", folder])) !== 0) return false;
+  if (!(await succeeds("buf", ["generate", "--output", folder]))) return false;
   const differences = compareFolders("gen", join(folder, "gen"));
   for (const file of differences) print(`gen/${file} differs`);
   return differences.length === 0;
@@ -126,7 +135,11 @@ async function isGenerated(folder: string): Promise<boolean> {
 
 function command(program: string, ...args: string[]): Check {
   const name = [program, ...args].join(" ");
-  return { name, run: async () => (await run(program, args)) === 0 };
+  return { name, run: () => succeeds(program, args) };
+}
+
+async function succeeds(program: string, args: readonly string[]): Promise<boolean> {
+  return (await run(program, args, { isPatient: true })) === 0;
 }
 
 function add(counts: Counts, more: Counts): void {
