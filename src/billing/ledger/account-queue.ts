@@ -5,6 +5,7 @@ import type { DatabaseAddress } from "../../db/servers.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,
+  type ApplyValue,
   applyValues,
   type Batch,
   type BatchExtend,
@@ -241,7 +242,7 @@ export class AccountQueue implements WorkSource {
     const at = this.#failpoint;
     return {
       statement: applyStatement,
-      values: applyValues(this.accountId, batch, this.#sender, isFresh),
+      values: applyValues(this.accountId, batch, this.#sender, { isFresh }),
       ...(at && { sent: () => hitFailpoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
       refused: (error) => {
@@ -373,7 +374,7 @@ function halfOf<T>(list: readonly T[], which: 0 | 1): readonly T[] {
 /** One statement to send. It is re-sent until it is answered. */
 export interface Work {
   readonly statement: Statement;
-  readonly values: readonly (string | number | null)[];
+  readonly values: readonly ApplyValue[];
   /** Called each time its bytes have been written to the connection. Default: nothing. */
   sent?(): void;
   /** Called with the answer. */

@@ -1,10 +1,12 @@
 /** Applies ledger operations inside a caller's transaction: for tasks, whose state and money change together. */
 import type { EntityManager } from "@mikro-orm/postgresql";
 import { holdTtlMs } from "../../config/limits.ts";
+import { textArray } from "../../db/array.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,
+  type ApplyValue,
   applyValues,
   holdVerdicts,
   lowBalance,
@@ -83,7 +85,7 @@ export function batchValues({
   holds = [],
   settles = [],
   ttlMs = holdTtlMs,
-}: LedgerBatch): (string | number | null)[] {
+}: LedgerBatch): ApplyValue[] {
   return applyValues(
     accountId,
     {
@@ -103,6 +105,8 @@ export function batchValues({
       })),
     },
     { nodeId: null, nodeName: null, holdTtlMs: ttlMs },
+    // An entity manager writes the values into the SQL.
+    { encode: textArray },
   );
 }
 

@@ -1,14 +1,9 @@
 /** Encodes the parameters of the SQL function `ledger_apply`, and decodes its verdicts. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
+import { binaryArray, type EncodeArray } from "../../db/array.ts";
 import { type DatabaseAddress, toServers } from "../../db/servers.ts";
-import {
-  arrayText,
-  callColumns,
-  callColumnsCount,
-  checkpointsJson,
-  quotedText,
-} from "../calls/call-record.ts";
+import { callColumns, callColumnsCount, checkpointsJson } from "../calls/call-record.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { BudgetLeft, ExtendVerdict, HoldVerdict } from "./ledger.ts";
@@ -95,76 +90,95 @@ export interface Sender {
   readonly holdTtlMs: number;
 }
 
-/**
- * The parameters of {@link applyStatement}. Arrays are written by hand: the driver takes 3 times as long.
- *
- * @param isFresh whether these operations were never sent before. The statement then skips the search for earlier ones,
- *   and fails with a duplicate key where there is one. Default false
- */
+/** A parameter of {@link applyStatement}. */
+export type ApplyValue = string | number | Buffer | null;
+
+/** How {@link applyValues} encodes a batch. */
+export interface ApplyOptions {
+  /** Whether these operations were never sent before. The statement then skips the search for earlier ones, and fails
+   * with a duplicate key where there is one. Default false. */
+  readonly isFresh?: boolean;
+  /** Default {@link binaryArray}. */
+  readonly encode?: EncodeArray;
+}
+
+/** The parameters of {@link applyStatement}. */
 export function applyValues(
   accountId: string,
   { settles, extends: grown, holds }: Batch,
   { nodeId, nodeName, holdTtlMs }: Sender,
-  isFresh = false,
-): (string | number | null)[] {
+  { isFresh = false, encode = binaryArray }: ApplyOptions = {},
+): ApplyValue[] {
   return [
     accountId,
     nodeId,
     nodeName,
-    ...settleValues(settles),
-    ...extendValues(grown),
-    ...holdValues(holds),
+    ...settleValues(settles, encode),
+    ...extendValues(grown, encode),
+    ...holdValues(holds, encode),
     holdTtlMs,
-    requestIdsOf(holds),
+    requestIdsOf(holds, encode),
     isFresh ? "t" : "f",
   ];
 }
 
-function settleValues(settles: readonly BatchSettle[]): readonly (string | null)[] {
+function settleValues(
+  settles: readonly BatchSettle[],
+  encode: EncodeArray,
+): readonly (string | Buffer | null)[] {
   if (settles.length === 0) return noSettles;
   const hasVendorCosts = settles.some(({ record }) => record?.vendor_cost);
   return [
-    arrayText(settles, (settle) => settle.id),
-    arrayText(settles, (settle) => settle.cost),
-    hasVendorCosts ? arrayText(settles, ({ record }) => record?.vendor_cost || "NULL") : null,
-    ...callColumns(settles),
+    encode("uuid", settles, (settle) => settle.id),
+    encode("bigint", settles, (settle) => settle.cost),
+    hasVendorCosts
+      ? encode("bigint", settles, ({ record }) => record?.vendor_cost || undefined)
+      : null,
+    ...callColumns(settles, encode),
   ];
 }
 
 const noSettles: readonly null[] = Array.from({ length: 3 + callColumnsCount }, () => null);
 
-function extendValues(grown: readonly BatchExtend[]): (string | null)[] {
+function extendValues(
+  grown: readonly BatchExtend[],
+  encode: EncodeArray,
+): (string | Buffer | null)[] {
   if (grown.length === 0) return [null, null, null];
   return [
-    arrayText(grown, (extend) => extend.id),
-    arrayText(grown, (extend) => extend.amount),
+    encode("uuid", grown, (extend) => extend.id),
+    encode("bigint", grown, (extend) => extend.amount),
     checkpointsJson(grown),
   ];
 }
 
-function holdValues(holds: readonly BatchHold[]): (string | null)[] {
+function holdValues(holds: readonly BatchHold[], encode: EncodeArray): (string | Buffer | null)[] {
   if (holds.length === 0) return [null, null, null, null];
   const isLimited = holds.some((hold) => hold.keyLimit !== undefined);
   return [
-    arrayText(holds, (hold) => hold.id),
-    arrayText(holds, (hold) => hold.amount),
-    keyIdsOf(holds, isLimited),
-    isLimited ? arrayText(holds, (hold) => hold.keyLimit ?? "NULL") : null,
+    encode("uuid", holds, (hold) => hold.id),
+    encode("bigint", holds, (hold) => hold.amount),
+    keyIdsOf(holds, isLimited, encode),
+    isLimited ? encode("bigint", holds, (hold) => hold.keyLimit) : null,
   ];
 }
 
 /** The key ids of the holds; a single one where all are equal. */
-function keyIdsOf(holds: readonly BatchHold[], isLimited: boolean): string | null {
+function keyIdsOf(
+  holds: readonly BatchHold[],
+  isLimited: boolean,
+  encode: EncodeArray,
+): string | Buffer | null {
   const keyId = holds[0]?.keyId ?? "";
   if (isLimited || holds.some((hold) => hold.keyId !== keyId)) {
-    return arrayText(holds, (hold) => hold.keyId || "NULL");
+    return encode("uuid", holds, (hold) => hold.keyId || undefined);
   }
   return keyId === "" ? null : `{${keyId}}`;
 }
 
-function requestIdsOf(holds: readonly BatchHold[]): string | null {
+function requestIdsOf(holds: readonly BatchHold[], encode: EncodeArray): string | Buffer | null {
   if (!holds.some(({ requestId }) => requestId !== "")) return null;
-  return arrayText(holds, ({ requestId }) => (requestId === "" ? "NULL" : quotedText(requestId)));
+  return encode("text", holds, ({ requestId }) => requestId || undefined);
 }
 
 /** The verdicts of the holds in their order; `undefined`: all were admitted. */
@@ -316,7 +330,7 @@ export class LedgerConnection {
    *
    * @throws the driver's error; {@link isLost} and {@link isRefused} classify it.
    */
-  async run(statement: Statement, values: readonly (string | number | null)[]): Promise<Row> {
+  async run(statement: Statement, values: readonly ApplyValue[]): Promise<Row> {
     const client = this.#client;
     if (!client) throw new Error("the connection is lost");
     this.#busy = true;
