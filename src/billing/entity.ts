@@ -120,10 +120,38 @@ export const NodeEntity = defineEntity({
   },
 });
 
-/** One side of a transaction. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`; `kind`: LedgerKind. */
-export const LedgerEntryEntity = defineEntity({
-  name: "LedgerEntryEntity",
-  tableName: "ledger_entry",
+/** What a call was charged when its hold was settled, in nano-USD: all sides of one transaction. Append-only. */
+export const LedgerChargeEntity = defineEntity({
+  name: "LedgerChargeEntity",
+  tableName: "ledger_charge",
+  properties: {
+    accountId: p.uuid().primary(),
+    id: p.uuid().primary(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    seq: p.bigint(),
+    cost: p.bigint(),
+    paid: p.bigint(),
+    balanceAfter: p.bigint().nullable(),
+    vendorCost: p.bigint().nullable(),
+  },
+  indexes: [
+    { name: "ledger_charge_loss_index", properties: ["id"], where: "paid < cost" },
+    {
+      name: "ledger_charge_seq_index",
+      expression:
+        "create index ledger_charge_seq_index on ledger_charge using brin (seq) " +
+        "with (pages_per_range = 32, autosummarize = on)",
+    },
+  ],
+});
+
+/**
+ * One side of a transaction that is no charge. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`;
+ * `kind`: LedgerKind. The view `ledger_entry` has the sides of charges too, in the same columns.
+ */
+export const LedgerSideEntity = defineEntity({
+  name: "LedgerSideEntity",
+  tableName: "ledger_side",
   properties: {
     txnId: p.uuid().primary(),
     accountId: p.uuid(),
@@ -138,30 +166,25 @@ export const LedgerEntryEntity = defineEntity({
   },
   indexes: [
     {
-      name: "ledger_entry_loss_index",
+      name: "ledger_side_loss_index",
       expression:
-        "create index ledger_entry_loss_index on ledger_entry (coalesce(call_id, txn_id)) where (account = 6)",
+        "create index ledger_side_loss_index on ledger_side (coalesce(call_id, txn_id)) where (account = 6)",
     },
     {
-      name: "ledger_entry_seq_index",
+      name: "ledger_side_seq_index",
       expression:
-        "create index ledger_entry_seq_index on ledger_entry using brin (seq) " +
+        "create index ledger_side_seq_index on ledger_side using brin (seq) " +
         "with (pages_per_range = 32, autosummarize = on)",
     },
     {
-      name: "ledger_entry_call_id_index",
+      name: "ledger_side_call_id_index",
       properties: ["callId"],
       where: "call_id is not null",
     },
     {
-      name: "ledger_entry_customer_index",
+      name: "ledger_side_customer_index",
       properties: ["accountId", "txnId"],
       where: "account = 1",
-    },
-    {
-      name: "ledger_entry_no_charge_index",
-      properties: ["accountId", "txnId"],
-      where: "account = 1 and kind <> 2",
     },
   ],
 });
@@ -304,7 +327,8 @@ export const billingEntities = [
   KeySpendEntity,
   BudgetEntity,
   NodeEntity,
-  LedgerEntryEntity,
+  LedgerChargeEntity,
+  LedgerSideEntity,
   LedgerCheckpointEntity,
   LedgerIdentityEntity,
   AuditedAccountEntity,

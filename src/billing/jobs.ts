@@ -58,7 +58,8 @@ export interface BillingJobs extends PeriodicJobs {
 
 /** The partitioned tables of billing. */
 export const billingPartitions: readonly PartitionedTable[] = [
-  { table: "ledger_entry", column: "txn_id" },
+  { table: "ledger_charge", column: "id" },
+  { table: "ledger_side", column: "txn_id" },
   { table: "call", column: "id" },
   { table: "hold_step", column: "hold_id" },
   // Every batch opens all partitions of hold: one month of reserve, then the default one.

@@ -14,7 +14,7 @@ import { money } from "../core/money.ts";
 import { rareQuantities } from "./calls/call-record.ts";
 import type { CallRow } from "./calls/call-row.ts";
 import type { RowOf } from "../db/row.ts";
-import type { BalanceEntity, BookingEntity, LedgerEntryEntity } from "./entity.ts";
+import type { BalanceEntity, BookingEntity, LedgerSideEntity } from "./entity.ts";
 import type { CallEntity } from "./calls/entity.ts";
 
 /** The two columns of a balance, as the driver gives bigint. */
@@ -22,7 +22,7 @@ export type BalanceRow = RowOf<typeof BalanceEntity, "available" | "held">;
 
 /** A customer's entry, and the reason of its booking. */
 export type EntryRow = RowOf<
-  typeof LedgerEntryEntity,
+  typeof LedgerSideEntity,
   "txn_id" | "kind" | "amount" | "reference" | "create_time" | "balance_after"
 > &
   RowOf<typeof BookingEntity, "reason">;

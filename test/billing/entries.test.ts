@@ -24,12 +24,18 @@ const spanMs = 10 * dayMs;
  * by turns, so that both have the same.
  */
 const fill = `
-  insert into ledger_entry (txn_id, account, account_id, kind, amount)
-    select (left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 1,
-        ($1::uuid[])[1 + n % 2],
-        case n / 2 % 1000 when 0 then 5 when 1 then 3 else 2 end, 1
+  with filled as (
+    select (left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid as id,
+        ($1::uuid[])[1 + n % 2] as account_id,
+        case n / 2 % 1000 when 0 then 5 when 1 then 3 else 2 end as kind
       from (select n, lpad(to_hex($2::bigint + n / 2 * $3::bigint), 12, '0') as hex
-        from generate_series(0, 2 * $4::int - 1) n) numbered`;
+        from generate_series(0, 2 * $4::int - 1) n) numbered
+  ), charged as (
+    insert into ledger_charge (id, account_id, seq, cost, paid)
+      select id, account_id, 1, 1, 1 from filled where kind = 2
+  )
+  insert into ledger_side (txn_id, account, account_id, kind, amount)
+    select id, 1, account_id, kind, 1 from filled where kind <> 2`;
 
 let database: TestDatabase;
 let pool: Pool;
@@ -41,7 +47,7 @@ beforeAll(async () => {
   pool = new Pool({ connectionString: database.url, max: 1 });
   await pool.query(fill, [[accountId, newId()], fromMs, spanMs / rows, rows]);
   // What the server does by itself, some time after so many rows.
-  await pool.query("vacuum analyze ledger_entry");
+  await pool.query("vacuum analyze ledger_charge, ledger_side");
 });
 
 afterAll(async () => {
@@ -69,8 +75,8 @@ async function all(
 async function readSoFar(): Promise<number> {
   await pool.query("select pg_stat_force_next_flush()");
   const { rows: counted } = await pool.query<{ count: string }>(
-    `select (select sum(seq_tup_read) from pg_stat_user_tables where relname ~ '^ledger_entry_')
-       + (select sum(idx_tup_read) from pg_stat_user_indexes where relname ~ '^ledger_entry_')
+    `select (select sum(seq_tup_read) from pg_stat_user_tables where relname ~ '^ledger_(charge|side)_')
+       + (select sum(idx_tup_read) from pg_stat_user_indexes where relname ~ '^ledger_(charge|side)_')
        as count`,
   );
   return Number(counted[0]?.count);

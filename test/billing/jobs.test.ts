@@ -31,9 +31,9 @@ test("the jobs make the partitions, keep their rows guarded, and survive a datab
   jobs.start();
   await jobs.stop();
   const { rows } = await billing.pool.query<{ name: string }>(
-    "select inhrelid::regclass::text as name from pg_inherits where inhparent = 'ledger_entry'::regclass",
+    "select inhrelid::regclass::text as name from pg_inherits where inhparent in ('ledger_charge'::regclass, 'ledger_side'::regclass)",
   );
-  expect(rows.length).toBeGreaterThanOrEqual(5);
+  expect(rows.length).toBeGreaterThanOrEqual(10);
   for (const { name } of rows) {
     await expect(billing.pool.query(`truncate ${name}`)).rejects.toThrow("append-only");
   }
@@ -42,10 +42,10 @@ test("the jobs make the partitions, keep their rows guarded, and survive a datab
   expect(await billing.count("call", `id = '${id}' and tableoid <> 'call_default'::regclass`)).toBe(
     1,
   );
-  const month = `txn_id = '${id}' and tableoid <> 'ledger_entry_default'::regclass`;
-  expect(await billing.count("ledger_entry", month)).toBe(2);
+  const month = `id = '${id}' and tableoid <> 'ledger_charge_default'::regclass`;
+  expect(await billing.count("ledger_charge", month)).toBe(1);
   await expect(
-    billing.pool.query("update ledger_entry set amount = 1 where txn_id = $1", [id]),
+    billing.pool.query("update ledger_charge set cost = 1 where id = $1", [id]),
   ).rejects.toThrow("append-only");
   await billing.expectClean();
 });

@@ -102,9 +102,10 @@ async function readBooked(pool: Pool): Promise<Map<string, Booked>> {
     }
   >(`
     select h.id, h.state, coalesce(h.settled, 0)::text as settled, c.cost::text as cost,
-        coalesce((select sum(e.amount) from ledger_entry e
-          where e.account = 2 and (e.txn_id = h.id or e.call_id = h.id)), 0)::text as charged
-      from hold h left join call c on c.id = h.id`);
+        coalesce(e.charged, 0)::text as charged
+      from hold h left join call c on c.id = h.id left join (
+        select coalesce(call_id, txn_id) as id, sum(amount) as charged
+          from ledger_entry where account = 2 group by 1) e on e.id = h.id`);
   return new Map(
     rows.map(({ id, state, settled, charged, cost }) => [
       id,

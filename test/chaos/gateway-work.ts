@@ -124,9 +124,11 @@ export async function checkCalls(
 ): Promise<Checked> {
   const { rows } = await pool.query<Recorded>(`
     select c.request_id, c.ending, c.cost::text as cost,
-        coalesce((select sum(e.amount) from ledger_entry e
-          where e.account = 2 and (e.txn_id = c.id or e.call_id = c.id)), 0)::text as charged
-      from call c where c.request_id <> ''`);
+        coalesce(e.charged, 0)::text as charged
+      from call c left join (
+        select coalesce(call_id, txn_id) as id, sum(amount) as charged
+          from ledger_entry where account = 2 group by 1) e on e.id = c.id
+      where c.request_id <> ''`);
   const recorded = Map.groupBy(rows, (row) => row.request_id);
   let settled = 0;
   for (const [requestId, { isWhole }] of seen) {

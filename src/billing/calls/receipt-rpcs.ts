@@ -23,7 +23,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
-import type { HoldEntity, HoldStepEntity, LedgerEntryEntity } from "../entity.ts";
+import type { HoldEntity, HoldStepEntity, LedgerSideEntity } from "../entity.ts";
 import { callMessage, operatorCallMessage, type StoredCallRow } from "../message.ts";
 import { type CanonicalPrice, parsePrice } from "../prices/price-form.ts";
 import { priceMessage } from "../prices/price-message.ts";
@@ -201,7 +201,7 @@ type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;
 
 /** An entry of the customer's account (1), or of the platform's loss (6). */
 type ReceiptEntryRow = RowOf<
-  typeof LedgerEntryEntity,
+  typeof LedgerSideEntity,
   "txn_id" | "account" | "kind" | "amount" | "balance_after" | "create_time" | "reference"
 >;
 

@@ -147,9 +147,14 @@ function lossesSql({ fromMs, toMs }: UsageQuery, own: string, where: Where): str
        select e.account_id, uuid_hour(coalesce(e.call_id, e.txn_id)) as hour,
            coalesce(c.key_id, '') as key_id, coalesce(c.model, '') as model,
            coalesce(c.vendor, '') as vendor, -e.amount as loss
-         from ledger_entry e left join call c on c.id = coalesce(e.call_id, e.txn_id)
-         where e.account = 6 and e.kind in (2, 6)
-           and coalesce(e.call_id, e.txn_id) >= ${low} and coalesce(e.call_id, e.txn_id) < ${high}
+         from (
+           select id as call_id, null::uuid as txn_id, account_id, paid - cost as amount from ledger_charge
+             where paid < cost and id >= ${low} and id < ${high}
+           union all
+           select call_id, txn_id, account_id, amount from ledger_side
+             where account = 6 and kind in (2, 6)
+               and coalesce(call_id, txn_id) >= ${low} and coalesce(call_id, txn_id) < ${high}
+         ) e left join call c on c.id = coalesce(e.call_id, e.txn_id)
      ) l where ${own}`;
   const attempts = `select ${names}, ${noUsage}, 0 as loss, attempt_cost from (
        select account_id, uuid_hour(id) as hour, key_id, model, a.vendor, a.vendor_cost as attempt_cost

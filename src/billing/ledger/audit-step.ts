@@ -22,7 +22,7 @@ const floorId = (name: "hold" | "call"): string =>
 
 const newEntries = "ledger_entry where seq > $1 and seq <= $2";
 
-/** I1, I5, I8 and I9 of the new entries: what a call was charged in all, corrections included, is read with them. */
+/** I1, I4, I5, I8 and I9 of the new entries: what a call was charged in all, corrections included, is read with them. */
 const entriesSql = `
 with entry as materialized (
   select txn_id, account, account_id, kind, amount, reference, call_id from ${newEntries}
@@ -30,19 +30,22 @@ with entry as materialized (
   select t.id, sum(e.amount) filter (where e.account = 2) as charged,
       -sum(e.amount) filter (where e.account = 1) as paid,
       sum(e.amount) filter (where e.account = 8) as vendor
-    from (select distinct coalesce(call_id, txn_id) as id from entry where kind in (2, 6)) t
+    from (select distinct account_id, coalesce(call_id, txn_id) as id from entry where kind in (2, 6)) t
       cross join lateral (
         select account, amount from ledger_entry
-          where txn_id = t.id and call_id is null and kind in (2, 6)
-        union all select account, amount from ledger_entry where call_id = t.id and kind in (2, 6)
+          where txn_id = t.id and account_id = t.account_id and call_id is null and kind in (2, 6)
+        union all select account, amount from ledger_side where call_id = t.id and kind in (2, 6)
       ) e group by t.id
 ), refunded as (
-  select distinct b.call_id from entry e
+  select distinct b.call_id, b.account_id from entry e
     join booking b on b.account_id = e.account_id and b.reference = e.reference
     where e.kind = 3 and e.account = 1 and b.call_id is not null
 )
 select 'I1' as rule, format('transaction %s adds up to %s', txn_id, sum(amount)) as detail
   from entry group by txn_id having sum(amount) <> 0
+union all
+select 'I4', format('charge %s of %s was paid with %s', id, cost, paid)
+  from ledger_charge where seq > $1 and seq <= $2 and (cost < 0 or paid < 0 or paid > cost)
 union all
 select 'I5', format('charge %s has no ended hold', e.id)
   from event e left join hold h on h.id = e.id and h.state <> 1
@@ -61,8 +64,9 @@ select 'I9', format('refunds of charge %s are %s of %s', r.call_id, k.refunded, 
   from refunded r
     cross join lateral (select sum(amount) as refunded from booking where call_id = r.call_id) k
     cross join lateral (select -sum(amount) as paid from (
-      select amount from ledger_entry where txn_id = r.call_id and account = 1 and kind in (2, 6)
-      union all select amount from ledger_entry where call_id = r.call_id and account = 1 and kind in (2, 6)
+      select amount from ledger_entry
+        where txn_id = r.call_id and account_id = r.account_id and account = 1 and kind in (2, 6)
+      union all select amount from ledger_side where call_id = r.call_id and account = 1 and kind in (2, 6)
     ) e) p
   where k.refunded > coalesce(p.paid, 0)
 limit ${breachesMax}`;
@@ -72,8 +76,9 @@ const holdsSql = `
 with ended as materialized (
   select h.id, h.account_id, h.state, h.amount, h.settled, h.steps,
       coalesce((select sum(amount) from ledger_entry
-        where txn_id = h.id and account = 2 and call_id is null and kind in (2, 6)), 0)
-      + coalesce((select sum(amount) from ledger_entry
+        where txn_id = h.id and account_id = h.account_id and account = 2 and call_id is null
+          and kind in (2, 6)), 0)
+      + coalesce((select sum(amount) from ledger_side
         where call_id = h.id and account = 2 and kind in (2, 6)), 0) as charged
     from hold h where h.id >= $1 and h.id < $2 and h.state <> 1
 ), step as (

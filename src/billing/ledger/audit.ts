@@ -115,6 +115,9 @@ union all
 select 'I4', format('hold %s of %s was settled with %s', id, amount, settled)
   from hold where amount < 0 or settled < 0
 union all
+select 'I4', format('charge %s of %s was paid with %s', id, cost, paid)
+  from ledger_charge where cost < 0 or paid < 0 or paid > cost
+union all
 select 'I5', format('hold %s (state %s) was settled with %s but its entries say %s',
     h.id, h.state, h.settled, e.charged)
   from hold h left join event e on e.id = h.id

@@ -26,6 +26,9 @@ import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segme
 import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
 import { type DatabaseAddress, toServers } from "../../db/servers.ts";
 
+/** What finds the hold of an entry. */
+type HoldRef = Pick<JournalEntry, "id" | "accountId">;
+
 /** Options of {@link JournalReplay}. */
 export interface ReplayOptions {
   /** The folder of the journals. */
@@ -33,7 +36,7 @@ export interface ReplayOptions {
   /** The prefix of this process's own files. */
   readonly prefix: string;
   /** Which of these holds the database has. Rejects while it is away, and is then called again. */
-  readonly knownHolds: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly knownHolds: (entries: readonly HoldRef[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
   readonly settle: (entry: JournalEntry) => Promise<void>;
   /** Marks this process's own files as in use; called with each scan. Default: it has none. */
@@ -184,7 +187,7 @@ export class JournalReplay {
     }
     const { entries, damagedLines } = decodeJournal(bytes);
     this.#entries = entries.length;
-    const known = await this.#known(entries.map(({ id }) => id));
+    const known = await this.#known(entries);
     const mine = entries.filter(({ id }) => known.has(id));
     const refused = await this.#settle(mine);
     this.#entries = 0;
@@ -199,11 +202,11 @@ export class JournalReplay {
   }
 
   /** Retries until the database answers or the replay is stopped. */
-  async #known(ids: readonly string[]): Promise<ReadonlySet<string>> {
+  async #known(entries: readonly HoldRef[]): Promise<ReadonlySet<string>> {
     const { signal } = this.#stopped;
-    while (ids.length > 0 && !signal.aborted) {
+    while (entries.length > 0 && !signal.aborted) {
       try {
-        return await this.#options.knownHolds(ids);
+        return await this.#options.knownHolds(entries);
       } catch {
         await delay(journalRetryMs, undefined, { signal, ref: false }).catch(() => {});
       }
@@ -269,7 +272,7 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   const replay = new JournalReplay({
     folder: options.folder,
     prefix: own.prefix,
-    knownHolds: (ids) => knownHolds(url, ids),
+    knownHolds: (entries) => knownHolds(url, entries),
     settle,
     touch: () => own.touch(),
     ...(options.alarm && { alarm: options.alarm }),
@@ -290,7 +293,7 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
  * another database. On a connection of its own, for it is rarely needed. */
 async function knownHolds(
   url: DatabaseAddress,
-  ids: readonly string[],
+  entries: readonly HoldRef[],
 ): Promise<ReadonlySet<string>> {
   const client = toServers(url).createClient({
     connectionTimeoutMillis: connectTimeoutMs,
@@ -302,9 +305,13 @@ async function knownHolds(
     await client.connect();
     const text =
       "select id from hold where id = any($1::uuid[]) " +
-      "union select txn_id from ledger_entry where txn_id = any($1::uuid[]) " +
+      "union select txn_id from ledger_side where txn_id = any($1::uuid[]) " +
+      "union select id from ledger_charge where account_id = any($2::uuid[]) and id = any($1::uuid[]) " +
       "union select id from call where id = any($1::uuid[])";
-    const { rows } = await client.query<{ id: string }>(text, [ids]);
+    const { rows } = await client.query<{ id: string }>(text, [
+      entries.map(({ id }) => id),
+      [...new Set(entries.map(({ accountId }) => accountId))],
+    ]);
     return new Set(rows.map(({ id }) => id));
   } finally {
     await client.end().catch(() => {});

@@ -96,6 +96,7 @@ declare
   v_costs bigint[];
   v_released bigint[];
   v_paids bigint[];
+  v_vendors bigint[];
   v_keys uuid[];
   v_kinds call[];
   v_key_spent bigint;
@@ -133,13 +134,16 @@ begin
     with ended as (
       update hold h
         set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
-        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost) s
+        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
+            unnest(p_vendor_costs) as vendor) s
         where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
-        returning h.id, s.cost, h.amount as released, h.key_id, h.checkpointed
+        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
     )
     select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(cost), 0), array_agg(id),
-        array_agg(cost), array_agg(released), array_agg(key_id), bool_or(checkpointed)
-      into v_count, v_sum, v_cost, v_ids, v_costs, v_released, v_keys, v_checkpointed from ended;
+        array_agg(cost), array_agg(released), array_agg(key_id), bool_or(checkpointed),
+        array_agg(vendor)
+      into v_count, v_sum, v_cost, v_ids, v_costs, v_released, v_keys, v_checkpointed, v_vendors
+      from ended;
     v_paid := v_cost;
     v_paids := v_costs;
     if v_cost > v_available then
@@ -155,27 +159,14 @@ begin
         ) pooled;
       platform_loss := nullif(v_cost - v_paid, 0);
     end if;
-    if v_cost > 0 then
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after, seq)
-        select t.id, e.account, p_account, 2,
-            case when e.account = 1 then -t.paid else t.cost end,
-            case when e.account = 1 then t.balance end, v_seq
-          from (select id, cost, paid, v_before - ledger_sum(paid) over (order by id) as balance
-              from unnest(v_ids, v_costs, v_paids) as c(id, cost, paid) where cost > 0) t
-            cross join (values (1), (2)) as e(account)
-          where t.paid > 0 or e.account = 2;
-    end if;
-    if platform_loss is not null then
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, seq)
-        select id, 6, p_account, 2, paid - cost, v_seq
-          from unnest(v_ids, v_costs, v_paids) as t(id, cost, paid) where paid < cost;
-    end if;
-    if p_vendor_costs is not null then
-      insert into ledger_entry (txn_id, account, account_id, kind, amount, seq)
-        select t.id, e.account, p_account, 2, e.amount, v_seq
-          from unnest(p_settle_ids, p_vendor_costs) as t(id, vendor)
-            cross join lateral (values (7, -t.vendor), (8, t.vendor)) as e(account, amount)
-          where t.vendor <> 0 and t.id = any(v_ids);
+    if v_cost > 0 or p_vendor_costs is not null then
+      insert into ledger_charge
+          (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost)
+        select id, p_account, now(), v_seq, cost, paid, case when paid > 0 then balance end,
+            nullif(vendor, 0)
+          from (select id, cost, paid, vendor, v_before - ledger_sum(paid) over (order by id) as balance
+              from unnest(v_ids, v_costs, v_paids, v_vendors) as c(id, cost, paid, vendor)) t
+          where cost > 0 or vendor <> 0;
     end if;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;

@@ -43,7 +43,7 @@ begin
   if p_amount < -available then remaining := available; verdict := 'short'; return; end if;
   insert into booking (account_id, reference, kind, txn_id, amount, call_id, reason)
     values (p_account, p_reference, p_kind, p_txn, p_amount, p_call, p_reason);
-  insert into ledger_entry (txn_id, account, account_id, kind, amount, reference, balance_after) values
+  insert into ledger_side (txn_id, account, account_id, kind, amount, reference, balance_after) values
     (p_txn, 1, p_account, p_kind, p_amount, p_reference, available + held + p_amount),
     (p_txn, case p_kind when 1 then 3 when 3 then 5 when 4 then 6 else 4 end, p_account, p_kind,
       -p_amount, p_reference, null);

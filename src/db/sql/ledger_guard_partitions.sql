@@ -1,4 +1,4 @@
--- Gives every partition of ledger_entry its own guard against TRUNCATE.
+-- Gives every partition of ledger_charge and ledger_side its own guard against TRUNCATE.
 --
 -- Statement triggers are not inherited by partitions. Called after partitions were made.
 --
@@ -11,11 +11,11 @@ declare
 begin
   for v_table in
     select i.inhrelid::regclass from pg_inherits i
-      where i.inhparent = 'ledger_entry'::regclass and not exists (
+      where i.inhparent in ('ledger_charge'::regclass, 'ledger_side'::regclass) and not exists (
         select from pg_trigger t
-          where t.tgrelid = i.inhrelid and t.tgname = 'ledger_entry_no_truncate')
+          where t.tgrelid = i.inhrelid and t.tgname = 'ledger_no_truncate')
   loop
-    execute format('create trigger ledger_entry_no_truncate before truncate on %s '
+    execute format('create trigger ledger_no_truncate before truncate on %s '
       'for each statement execute function ledger_entry_refuse()', v_table);
   end loop;
 end $$;

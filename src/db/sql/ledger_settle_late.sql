@@ -31,11 +31,12 @@ begin
   select coalesce(settled, 0), key_id, budget_time into v_cost, v_key, v_time from hold where id = p_id;
   select coalesce(-sum(amount) filter (where account = 1), 0),
       coalesce(sum(amount) filter (where account = 8), 0), count(*) > 0
-    into v_paid, v_vendor, v_is_charged from ledger_entry where txn_id = p_id;
+    into v_paid, v_vendor, v_is_charged from ledger_entry
+      where txn_id = p_id and account_id = p_account;
   if v_is_charged then v_txn := ledger_uuid(); end if;
   v_pays := greatest(least(p_cost, v_paid + p_available), least(v_paid,
     coalesce((select sum(k.amount) from booking k where k.call_id = p_id), 0)));
-  insert into ledger_entry (txn_id, account, account_id, kind, amount, balance_after, call_id)
+  insert into ledger_side (txn_id, account, account_id, kind, amount, balance_after, call_id)
     select v_txn, e.account, p_account, case when v_is_charged then 6 else 2 end, e.amount,
         case e.account when 1 then p_available + p_held + e.amount end,
         case when v_is_charged then p_id end

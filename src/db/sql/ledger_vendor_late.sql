@@ -27,12 +27,12 @@ begin
     verdict := 'unknown';
     return;
   end if;
-  if exists (select from ledger_entry e where e.txn_id = p_call and e.account = 8)
-    or exists (select from ledger_entry e where e.call_id = p_call and e.account = 8) then
+  if exists (select from ledger_entry e where e.txn_id = p_call and e.account_id = p_account and e.account = 8)
+    or exists (select from ledger_side e where e.call_id = p_call and e.account = 8) then
     verdict := 'replayed';
     return;
   end if;
-  insert into ledger_entry (txn_id, account, account_id, kind, amount, call_id)
+  insert into ledger_side (txn_id, account, account_id, kind, amount, call_id)
     values (v_txn, 7, p_account, 6, -p_cost, p_call), (v_txn, 8, p_account, 6, p_cost, p_call);
   update call c set vendor_cost = p_cost where c.id = p_call;
   verdict := 'booked';

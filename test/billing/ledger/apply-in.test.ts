@@ -209,12 +209,17 @@ describe("ledger_apply", () => {
 
   test("R-MON-6: entries can be neither changed nor removed, in no partition", async () => {
     const account = await billing.account(100n);
+    const id = await held(account, 100n);
+    await billing.apply({ accountId: account, settles: [{ id, costNanos: 10n }] });
     const attempts = [
-      "update ledger_entry set amount = amount * 2 where account_id = $1",
-      "delete from ledger_entry where account_id = $1",
-      "delete from ledger_entry_default where account_id = $1",
-      "truncate ledger_entry",
-      "truncate ledger_entry_default",
+      "update ledger_side set amount = amount * 2 where account_id = $1",
+      "update ledger_charge set cost = cost * 2 where account_id = $1",
+      ...["ledger_side", "ledger_charge"].flatMap((table) => [
+        `delete from ${table} where account_id = $1`,
+        `delete from ${table}_default where account_id = $1`,
+        `truncate ${table}`,
+        `truncate ${table}_default`,
+      ]),
     ];
     for (const text of attempts) {
       const values = text.includes("$1") ? [account] : [];

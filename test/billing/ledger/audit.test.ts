@@ -32,8 +32,17 @@ describe("R-MON-6: the audit", () => {
 
   /** What a tamperer does with the rows of one settled call (60 held, 25 charged), and the rule it breaks. */
   const tampered: [rule: string, sql: string][] = [
-    ["I1", "update ledger_entry set amount = amount - 1 where txn_id = $1 and account = 1"],
-    ["I1", "delete from ledger_entry where txn_id = $1 and account = 2"],
+    [
+      "I1",
+      "update ledger_side set amount = amount - 1 where account = 1 and account_id = (select account_id from hold where id = $1)",
+    ],
+    [
+      "I1",
+      "delete from ledger_side where account = 3 and account_id = (select account_id from hold where id = $1)",
+    ],
+    ["I2", "update ledger_charge set paid = paid - 1 where id = $1"],
+    ["I4", "update ledger_charge set paid = paid + 1 where id = $1"],
+    ["I5", "update ledger_charge set cost = cost + 1 where id = $1"],
     [
       "I2",
       "update balance set available = available + 1 where account_id = (select account_id from hold where id = $1)",
@@ -46,7 +55,7 @@ describe("R-MON-6: the audit", () => {
     ["I3", "update hold set state = 1, expires_at = now() where id = $1"],
     ["I5", "update hold set settled = 24 where id = $1"],
     ["I5", "update hold set state = 3 where id = $1"],
-    ["I5", "delete from ledger_entry where txn_id = $1"],
+    ["I5", "delete from ledger_charge where id = $1"],
     ["I6", "update hold set state = 1, expires_at = now() - interval '61 s' where id = $1"],
     ["I7", "update hold set state = 1, expires_at = now() where id = $1"],
     ["I7", "delete from hold where id = $1"],
@@ -89,16 +98,24 @@ describe("R-MON-6: the audit", () => {
     const record = callRow(id, account, { held: "60" });
     await billing.apply({ accountId: account, settles: [{ id, costNanos: 25n, record }] });
     await billing.expectClean();
+    const { rows } = await billing.pool.query<{ id: string }>(
+      "select txn_id as id from ledger_entry where account_id = $1 and kind = 1",
+      [account],
+    );
     const client = await billing.pool.connect();
     await client.query("begin");
-    await client.query("alter table ledger_entry disable trigger user");
-    await client.query("alter table ledger_entry_default disable trigger user");
+    for (const table of ["ledger_charge", "ledger_side"]) {
+      await client.query(`alter table ${table} disable trigger user`);
+      await client.query(`alter table ${table}_default disable trigger user`);
+    }
     await client.query(sql, [id]);
     const breaches = await auditLedger(client);
     await client.query("rollback");
     client.release();
     expect(breaches.map((breach) => breach.rule)).toContain(rule);
     const [first] = breaches.filter((breach) => breach.rule === rule);
-    expect([id, account].some((known) => first?.detail.includes(known))).toBe(true);
+    expect([id, account, rows[0]?.id ?? ""].some((known) => first?.detail.includes(known))).toBe(
+      true,
+    );
   });
 });

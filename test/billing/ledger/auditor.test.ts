@@ -78,12 +78,12 @@ describe("the hourly audit (R-MON-14)", () => {
     const account = await billing.account(1_000n);
     const id = await call(account, { ageMs: twoHoursMs });
     await auditor.run();
-    // Unbalanced, in an entry that was audited: only a full audit reads it again.
-    await tamper("update ledger_entry set amount = 26 where txn_id = $1 and account = 2", [id]);
+    // In a charge that was audited: only a full audit reads it again.
+    await tamper("update ledger_charge set cost = 26 where id = $1", [id]);
     await call(account, { ageMs: twoHoursMs });
     expect((await auditor.run())?.breaches).toEqual([]);
     const rules = (await auditor.runFull())?.breaches.map(({ rule }) => rule);
-    expect(rules).toEqual(expect.arrayContaining(["I1", "I14"]));
+    expect(rules).toEqual(expect.arrayContaining(["I5", "I14"]));
   });
 
   test("misses no entry of a transaction that commits after a later one", async () => {
@@ -137,11 +137,13 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   const broken: [rule: string, sql: string][] = [
-    ["I1", "update ledger_entry set amount = amount - 1 where txn_id = $1 and account = 1"],
+    ["I1", "update ledger_side set amount = amount - 1 where account = 1"],
+    ["I2", "update ledger_charge set paid = paid - 1 where id = $1"],
+    ["I5", "update ledger_charge set cost = cost + 1 where id = $1"],
     ["I2", "update balance set available = available + 1"],
     ["I3", "update balance set available = available - 1, held = held + 1"],
     ["I5", "update hold set settled = 24 where id = $1"],
-    ["I5", "delete from ledger_entry where txn_id = $1"],
+    ["I5", "delete from ledger_charge where id = $1"],
     ["I5", "delete from hold where id = $1"],
     ["I6", "update hold set state = 1, expires_at = now() - interval '61 s' where id = $1"],
     ["I7", "delete from hold where id = $1"],
@@ -208,8 +210,8 @@ describe("the hourly audit (R-MON-14)", () => {
 
 describe("a database that was taken back (R-MON-14)", () => {
   const tables = [
-    ...["balance", "booking", "hold", "hold_step", "key_spend", "ledger_entry", "call"],
-    ...["usage_hour", "ledger_checkpoint", "audited_account", "audited_key"],
+    ...["balance", "booking", "hold", "hold_step", "key_spend", "ledger_charge"],
+    ...["ledger_side", "call", "usage_hour", "ledger_checkpoint", "audited_account", "audited_key"],
     ...["budget", "audited_budget"],
   ];
 

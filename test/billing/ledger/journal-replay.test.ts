@@ -44,7 +44,7 @@ function replay(options: Partial<ReplayOptions> = {}): JournalReplay {
     prefix: new Journal({ folder }).prefix,
     scanMs: 5,
     silentMs: 1_000_000,
-    knownHolds: async (ids) => new Set(ids),
+    knownHolds: async (entries) => new Set(entries.map(({ id }) => id)),
     settle: async ({ id }) => void booked.push(id),
     ...options,
   });

@@ -183,7 +183,7 @@ select json_build_object(
       from hold h cross join lateral (
         select sum(amount) filter (where account = 1) as paid,
             sum(amount) filter (where account = 8) as vendor
-          from (select account, amount from ledger_entry where txn_id = h.id
+          from (select account, amount from ledger_entry where txn_id = h.id and account_id = h.account_id
             union all select account, amount from ledger_entry where call_id = h.id) booked) e
       where h.id = any($2::uuid[]) and h.account_id = $1), '{}'),
   'keys', coalesce((

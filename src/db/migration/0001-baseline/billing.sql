@@ -1,9 +1,9 @@
 -- Money: balances, holds, the ledger, redeem codes, prices. Amounts are nano-USD. Only the ledger_* functions write
--- balance, hold, hold_*, key_spend and ledger_entry.
+-- balance, hold, hold_*, key_spend, ledger_charge and ledger_side.
 --
 -- PostgreSQL parses each check constraint of a table again in every statement that writes to it: with nine of them in
 -- the tables of a batch, one of a single call took 14 % more. So balance and key_spend have one each, and hold and
--- ledger_entry none: ledger_apply refuses negative amounts, and the audit looks for them.
+-- the ledger none: ledger_apply refuses negative amounts, and the audit looks for them.
 
 -- The hot row of every account. It changes with every batch: a low fillfactor keeps the new versions on the same page
 -- (HOT), and vacuum comes by count, because a share of a small table is never reached. No foreign key to the account:
@@ -124,13 +124,35 @@ create table node (
   constraint node_pkey primary key (id)
 ) with (fillfactor = 50);
 
--- account: 1 customer, 2 revenue, 3 cash_in, 4 promo, 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the
--- other side of 7). kind: uas.billing.v1.LedgerKind. balance_after: the customer's balance after this entry; null for
--- other accounts' entries. call_id: the call that a late settlement corrects. The primary key makes a double booking
--- impossible. seq: drawn by each writer while it holds its account's lock; entries of one batch may share a number. So
--- the audit finds what is new whatever the clocks say, by an index that costs a writer next to nothing.
+-- Charges: one row for each call that cost something, the customer or us, when its hold was settled; what comes later is
+-- in ledger_side. cost: what the call cost, the revenue. paid: what the customer paid of it; the rest is the platform's
+-- loss. vendor_cost: what the vendor charges us; null: nothing, or it is not known. balance_after: the customer's balance
+-- after it; null where nothing was paid. One row instead of an entry for each side took an eighth of the instructions of a
+-- call, and it balances by its form. The primary key makes a double charge impossible, and lists an account's charges. seq:
+-- drawn by each writer while it holds its account's lock; entries of one batch may share a number. So the audit finds what
+-- is new whatever the clocks say, by an index that costs a writer next to nothing.
 create sequence ledger_entry_seq;
-create table ledger_entry (
+create table ledger_charge (
+  id uuid not null,
+  account_id uuid not null,
+  create_time timestamptz not null default now(),
+  seq bigint not null,
+  cost bigint not null,
+  paid bigint not null,
+  balance_after bigint null,
+  vendor_cost bigint null,
+  constraint ledger_charge_pkey primary key (account_id, id)
+) partition by range (id);
+create table ledger_charge_default partition of ledger_charge default;
+create index ledger_charge_loss_index on ledger_charge (id) where (paid < cost);
+create index ledger_charge_seq_index on ledger_charge using brin (seq)
+  with (pages_per_range = 32, autosummarize = on);
+
+-- The sides of all other transactions: top-ups, refunds, corrections. account: 1 customer, 2 revenue, 3 cash_in, 4 promo,
+-- 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the other side of 7). kind: uas.billing.v1.LedgerKind.
+-- balance_after: the customer's balance after this entry; null for other accounts' entries. call_id: the call that a late
+-- settlement corrects. The primary key makes a double booking impossible.
+create table ledger_side (
   txn_id uuid not null,
   account_id uuid not null,
   amount bigint not null,
@@ -141,19 +163,27 @@ create table ledger_entry (
   balance_after bigint null,
   call_id uuid null,
   seq bigint not null default nextval('ledger_entry_seq'),
-  constraint ledger_entry_pkey primary key (txn_id, account)
+  constraint ledger_side_pkey primary key (txn_id, account)
 ) partition by range (txn_id);
-create table ledger_entry_default partition of ledger_entry default;
-create index ledger_entry_customer_index on ledger_entry (account_id, txn_id) where (account = 1);
-create index ledger_entry_call_id_index on ledger_entry (call_id) where (call_id is not null);
--- Finds the entries that are no charge (kind 2) among the charges; a charge writes nothing to it.
-create index ledger_entry_no_charge_index on ledger_entry (account_id, txn_id)
-  where (account = 1 and kind <> 2);
-
--- The platform's losses, by their calls. A charge that the balance covers writes nothing to it.
-create index ledger_entry_loss_index on ledger_entry (coalesce(call_id, txn_id)) where (account = 6);
-create index ledger_entry_seq_index on ledger_entry using brin (seq)
+create table ledger_side_default partition of ledger_side default;
+create index ledger_side_customer_index on ledger_side (account_id, txn_id) where (account = 1);
+create index ledger_side_call_id_index on ledger_side (call_id) where (call_id is not null);
+create index ledger_side_loss_index on ledger_side (coalesce(call_id, txn_id)) where (account = 6);
+create index ledger_side_seq_index on ledger_side using brin (seq)
   with (pages_per_range = 32, autosummarize = on);
+
+-- The whole ledger: each side of each transaction is an entry.
+create view ledger_entry as
+  select c.id as txn_id, c.account_id, e.amount, c.create_time, e.account, 2::smallint as kind,
+      null::text as reference, e.balance_after, null::uuid as call_id, c.seq
+    from ledger_charge c
+      cross join lateral (values (1::smallint, -c.paid, c.balance_after), (2, c.cost, null),
+        (6, c.paid - c.cost, null), (7, -c.vendor_cost, null), (8, c.vendor_cost, null)
+      ) as e(account, amount, balance_after)
+    where e.amount <> 0
+  union all
+  select txn_id, account_id, amount, create_time, account, kind, reference, balance_after, call_id, seq
+    from ledger_side;
 
 -- The chain of audits. Everything up to seq, and every hold and call below hold_id, has been audited. contents: JSON
 -- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256

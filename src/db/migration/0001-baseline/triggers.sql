@@ -25,9 +25,13 @@ create trigger key_copy_wipe_deleted after delete on api_key
 
 create trigger hold_step_append_only before update or delete on hold_step
   for each row execute function hold_step_refuse();
-create trigger ledger_entry_append_only before update or delete on ledger_entry
+create trigger ledger_charge_append_only before update or delete on ledger_charge
   for each row execute function ledger_entry_refuse();
-create trigger ledger_entry_no_truncate before truncate on ledger_entry
+create trigger ledger_side_append_only before update or delete on ledger_side
+  for each row execute function ledger_entry_refuse();
+create trigger ledger_no_truncate before truncate on ledger_charge
+  for each statement execute function ledger_entry_refuse();
+create trigger ledger_no_truncate before truncate on ledger_side
   for each statement execute function ledger_entry_refuse();
 select ledger_guard_partitions();
 create trigger ledger_checkpoint_append_only before update or delete or truncate on ledger_checkpoint
