@@ -25,6 +25,8 @@ export interface CallerCodec {
   decodeRequest(body: Uint8Array, options: DecodeRequestOptions): Generation;
   /** Writes a whole reply. */
   encodeReply(reply: Reply, options: ReplyOptions): Buffer;
+  /** Joins whole replies that are the choices of one request. Absent: the style has one choice. */
+  joinChoices?(this: void, replies: readonly Buffer[]): Buffer;
   /** Writes a streamed reply. */
   encodeStream(options: ReplyOptions): StreamEncoder;
   /**
@@ -44,6 +46,8 @@ export interface VendorCodec {
   encodeRequest(generation: Generation, target: RequestTarget): EncodedRequest;
   /** Reads a whole reply. @throws UnreadableReplyError where it is not of this style */
   decodeReply(body: Buffer): Reply;
+  /** Splits a whole reply with several choices into one for each. Absent: the style's vendors make one choice. */
+  splitChoices?(this: void, body: Buffer): readonly Buffer[];
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
   /**
@@ -90,6 +94,8 @@ export interface RequestTarget {
   readonly limitParameter?: LimitParameter | undefined;
   /** Whether to stream the reply. Usage is always requested. */
   readonly stream: boolean;
+  /** How many choices to make: more than 1 only where the codec splits them. Default 1. */
+  readonly choices?: number;
   /** The model's output token limit, for styles that require one. */
   readonly maxOutputTokens: number;
   /** The style of the client's request; `undefined` for typed callers. Extras of other styles are dropped. */

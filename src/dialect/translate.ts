@@ -11,7 +11,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { ToolCalls } from "./billed-features.ts";
-import type { CallerCodec, ReplyOptions, StreamEncoder } from "./codec.ts";
+import type { CallerCodec, ReplyOptions, StreamEncoder, VendorCodec } from "./codec.ts";
 import type { ReplyDecoder, StoppingDecoder } from "./stop-sequences.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
@@ -28,6 +28,8 @@ export interface Translation {
   readonly tools: ToolRestorer;
   /** The usage that a complete reply is charged by: the vendor's, or the gateway's estimate (R-MON-8). */
   readonly charged: ChargedUsage;
+  /** Splits a whole reply into its choices, where the request asks for several. Absent: it has one. */
+  readonly splitChoices?: VendorCodec["splitChoices"];
   /** Sees what the vendor said, before it is written. Absent: nobody. */
   readonly watcher?: ReplyWatcher | undefined;
   /** Rewrites the reply once it is counted. Absent: nobody. */
@@ -68,9 +70,29 @@ export interface ReplyRewriter {
  * @throws UnreadableReplyError
  */
 export function translateReply(body: Buffer, translation: Translation): RelayedReply {
+  const { caller, options, splitChoices } = translation;
+  if (splitChoices !== undefined) return translateChoices(splitChoices(body), translation);
   const { reply, ...read } = readReply(body, translation);
-  const { caller, options } = translation;
   return { body: caller.encodeReply(reply, options), ...read };
+}
+
+/** Translates the choices of a whole reply, whose usage is that of all of them. */
+function translateChoices(bodies: readonly Buffer[], translation: Translation): RelayedReply {
+  const { caller, options, charged } = translation;
+  const reported = { ...translation, charged: (usage: Usage | undefined) => usage };
+  const read = bodies.map((body) => readReply(body, reported));
+  const textBytes = read.reduce((sum, each) => sum + each.textBytes, 0);
+  const units = countTools(read.flatMap(({ reply }) => reply.parts));
+  const usage = read[0]?.usage;
+  const isStopped = read.some(({ reply }) => reply.stopReason === StopReason.STOP_SEQUENCE);
+  const due = charged(usage, textBytes, isStopped);
+  const isEstimated = due !== usage && due !== undefined;
+  const written = read.map(({ reply }) => {
+    if (isEstimated) reply.usage = due;
+    return caller.encodeReply(reply, options);
+  });
+  const body = caller.joinChoices?.(written) ?? written[0] ?? emptyBuffer;
+  return { body, usage, textBytes, units, ...(isEstimated && { estimated: due }) };
 }
 
 /**

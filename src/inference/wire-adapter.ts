@@ -10,7 +10,7 @@ import { invalid, present } from "../core/validation.ts";
 import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
 import { applyEdits, namedModel } from "../dialect/body-members.ts";
 import { ownStops } from "../dialect/stop-sequences.ts";
-import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
+import type { EncodedRequest, RequestTarget, VendorCodec } from "../dialect/codec.ts";
 import { CostStream, writeReplyCost } from "../dialect/cost.ts";
 import {
   conversationHeaders,
@@ -334,7 +334,9 @@ class WireRequest extends ReadRequest<Buffer> {
     try {
       const generation = this.#askedOf(dialect);
       const codec = vendorDialect(dialect);
-      const encoded = codec.encodeRequest(generation, target);
+      const { choices, stream } = this.text;
+      if (dialect !== this.dialect) requireChoices(codec, { choices, stream });
+      const encoded = codec.encodeRequest(generation, { ...target, choices });
       ownStops(codec, generation.stop);
       const features = codec.guard?.(encoded.body, {
         ...rules,
@@ -368,6 +370,7 @@ class WireRequest extends ReadRequest<Buffer> {
     if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
     return {
       vendor: replyDecoder(planned, generation),
+      ...(this.text.choices > 1 && { splitChoices: vendorDialect(planned.dialect).splitChoices }),
       caller: request.compact
         ? compactReplies(this.#style, userMessages(this.#read.body, callId))
         : this.#style,
@@ -425,6 +428,19 @@ class WireRequest extends ReadRequest<Buffer> {
     if (sameVendor.length === 0) throw storedElsewhere(vendor);
     return { request, routes: sameVendor };
   }
+}
+
+/** Refuses several choices of a vendor that makes one, or of a stream. @throws GatewayError INVALID_REQUEST */
+function requireChoices(
+  { splitChoices }: Pick<VendorCodec, "splitChoices">,
+  { choices, stream }: Pick<TextRequest, "choices" | "stream">,
+): void {
+  if (choices === 1 || (splitChoices !== undefined && !stream)) return;
+  const instead =
+    splitChoices === undefined
+      ? `but this model gives one reply at a time; send the request ${choices} times`
+      : 'but this model streams one reply at a time; leave out "stream"';
+  throw invalid("n", `"n" is ${choices}, ${instead}`);
 }
 
 function secondsSince1970(): number {

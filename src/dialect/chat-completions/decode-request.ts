@@ -61,15 +61,9 @@ export function decodeChatRequest(body: Uint8Array, options: DecodeRequestOption
   return keepTexts(generation, reader.longTexts);
 }
 
-/** Refuses several choices and audio. */
+/** Refuses audio. Whether a vendor makes several choices, its codec says. */
 function refuseOtherReplies(reader: JsonReader): void {
-  const choices = reader.count("n", { max: 128 }) ?? 1;
-  if (choices > 1) {
-    throw reader.invalid(
-      `is ${choices}, but this model gives one reply at a time; send the request ${choices} times`,
-      "n",
-    );
-  }
+  reader.count("n", { max: 128 });
   const others = reader.texts("modalities").filter((word) => word !== "text");
   if (others.length > 0 || reader.has("audio")) {
     const name = others.length > 0 ? "modalities" : "audio";

@@ -10,7 +10,7 @@ import { modelJson, modelListJson } from "../json/model-json.ts";
 import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
 import { decodeChatRequest } from "./decode-request.ts";
 import { ChatStreamDecoder } from "./decode-stream.ts";
-import { encodeChatReply } from "./encode-reply.ts";
+import { encodeChatReply, joinChatReplies } from "./encode-reply.ts";
 import { chatStops, encodeChatRequest } from "./encode-request.ts";
 import { ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
@@ -44,6 +44,7 @@ export const chatCompletions: TextDialect = {
   guard: guardChat,
   decodeReply: decodeChatReply,
   encodeReply: encodeChatReply,
+  joinChoices: joinChatReplies,
   decodeStream: () => new ChatStreamDecoder(),
   addedTextBytes: addedChatText,
   encodeStream: (options) => new ChatStreamEncoder(options),

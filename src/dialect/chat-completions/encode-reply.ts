@@ -6,7 +6,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonRecord, recordsAt } from "../json/value.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
@@ -34,6 +34,14 @@ export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
     ...(serviceTier && { service_tier: serviceTier }),
   };
   return Buffer.from(JSON.stringify(body));
+}
+
+/** Implements {@link CallerCodec.joinChoices}: the first reply with the choices of all. */
+export function joinChatReplies(replies: readonly Buffer[]): Buffer {
+  const bodies = replies.map((reply) => JSON.parse(reply.toString()) as JsonRecord);
+  const all = bodies.flatMap((body) => recordsAt(body, "choices"));
+  const choices = all.map((choice, index) => ({ ...choice, index }));
+  return Buffer.from(JSON.stringify({ ...bodies[0], choices }));
 }
 
 function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {

@@ -22,6 +22,14 @@ export function decodeGeminiReply(body: Buffer): Reply {
   return reply;
 }
 
+/** Implements {@link VendorCodec.splitChoices}. The usage of all candidates stands in each part. */
+export function splitGeminiCandidates(body: Buffer): readonly Buffer[] {
+  const { candidates, ...rest } = parseReply(body);
+  const list: readonly unknown[] = Array.isArray(candidates) ? candidates : [];
+  if (list.length <= 1) return [body];
+  return list.map((each) => Buffer.from(JSON.stringify({ ...rest, candidates: [each] })));
+}
+
 function apply(reply: Reply, { kind }: GenerateEvent): void {
   switch (kind.case) {
     case "start":

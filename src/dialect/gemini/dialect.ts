@@ -1,6 +1,6 @@
 /** Gemini's generateContent, as vendors speak it. */
 import type { VendorDialect } from "../dialect.ts";
-import { decodeGeminiError, decodeGeminiReply } from "./decode-reply.ts";
+import { decodeGeminiError, decodeGeminiReply, splitGeminiCandidates } from "./decode-reply.ts";
 import { addedGeminiText, GeminiStreamDecoder } from "./decode-stream.ts";
 import { encodeGeminiRequest, geminiStops } from "./encode-request.ts";
 import { guardGemini } from "./guard.ts";
@@ -11,6 +11,7 @@ export const gemini: VendorDialect = {
   sentStops: geminiStops,
   guard: guardGemini,
   decodeReply: decodeGeminiReply,
+  splitChoices: splitGeminiCandidates,
   decodeStream: () => new GeminiStreamDecoder(),
   addedTextBytes: addedGeminiText,
   decodeError: decodeGeminiError,

@@ -25,7 +25,11 @@ export function encodeGeminiRequest(generation: Generation, target: RequestTarge
   checkExtras(extras);
   noteHints(generation, context);
   const { contents, system } = encodeContents(conversation.turns, context);
-  const generationConfig = encodeConfig(generation, context);
+  const { choices: candidateCount = 1 } = target;
+  const generationConfig = {
+    ...encodeConfig(generation, context),
+    ...(candidateCount > 1 && { candidateCount }),
+  };
   const serviceTier = encodeTier(generation, context);
   const request: GeminiRequest = {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),

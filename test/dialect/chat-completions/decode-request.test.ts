@@ -186,7 +186,7 @@ describe("R-TXT-2: parameters are read in full", () => {
 describe("R-ERR-7: what cannot be served is refused by its name", () => {
   const call = { role: "assistant", tool_calls: [{ type: "function", function: { name: "f" } }] };
   it.each<[string, object]>([
-    ["n", { n: 2 }],
+    ["n", { n: 129 }],
     ["modalities", { modalities: ["text", "audio"] }],
     ["audio", { audio: { voice: "x", format: "wav" } }],
     ["messages", { messages: [] }],

@@ -243,7 +243,6 @@ crossings("n, logprobs, logit_bias, seed, penalties, prediction, modalities", [
     .filter(({ from }) => from === "chat")
     .flatMap((way) => [
       { ...way, with: "one choice", given: { n: 1, modalities: ["text"] } },
-      { ...way, with: "several choices", given: { n: 2 }, refused: /^n: .*2/ },
       { ...way, with: "sound", given: { modalities: ["text", "audio"] }, refused: /^modalities: / },
       {
         ...way,
