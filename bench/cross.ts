@@ -17,13 +17,13 @@ export interface CrossRun {
 export async function benchCross(options: BenchOptions, cross: CrossRun): Promise<void> {
   const paced = scenarioOf("paced");
   const measureOne = async (caller: StyleName, vendor: StyleName): Promise<Measurement> => {
-    const { seconds, pauses } = options;
+    const { seconds, pauses, mayRefuse } = options;
     const contestant: Contestant = { ...cross.gateway, model: () => pacedModel(vendor) };
     const scenario = { ...paced, style: caller };
     const results: Measurement[] = [];
     for (let round = 0; round < options.rounds; round++) {
-      const isFirst = round === 0;
-      results.push(await measure(cross.load, contestant, { scenario, seconds, pauses, isFirst }));
+      const measured = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
+      results.push(await measure(cross.load, contestant, measured));
     }
     return medianOf(results);
   };

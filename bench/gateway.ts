@@ -6,6 +6,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
+import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
+import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
+import type { RateLimitsSchema } from "../gen/uas/type/v1/rate_limits_pb.ts";
 import { type Child, type Core, start } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
 import { pacedModel, publicModel, scenarios, vendorModel } from "./scenario.ts";
@@ -15,7 +22,7 @@ import { styleNames } from "./style.ts";
 export const ownFolder: string = fileURLToPath(new URL("..", import.meta.url));
 
 /** How long the gateway may take to listen, in milliseconds. */
-const startMs = 30_000;
+const startMs = 120_000;
 
 /** An installation of the gateway in a folder of its own. */
 export interface Installation {
@@ -119,15 +126,8 @@ export async function serve(installation: Installation, core: Core = "contestant
   return child;
 }
 
-/**
- * Creates an account with money and returns a key of it. The gateway must run.
- *
- * @param limits of the key, as options of the command line
- */
-export async function createKey(
-  installation: Installation,
-  limits: readonly string[] = [],
-): Promise<string> {
+/** Creates an account with money and returns a key of it. The gateway must run. */
+export async function createKey(installation: Installation): Promise<string> {
   const account = await command(installation, [
     "account",
     "create",
@@ -141,9 +141,48 @@ export async function createKey(
     "create",
     "--account",
     String(account["accountId"]),
-    ...limits,
   ]);
   return String(created["key"]);
+}
+
+/** Limits of a key. */
+export type KeyLimits = MessageInitShape<typeof RateLimitsSchema>;
+
+/** Makes accounts and keys of a running gateway of this checkout. */
+export interface Operator {
+  /** Makes an account with money; resolves with its id. */
+  createAccount(name: string): Promise<string>;
+  /** Makes a key of an account; resolves with its secret. */
+  createKey(accountId: string, rateLimits?: KeyLimits): Promise<string>;
+}
+
+/** Asks the gateway itself: each command line would be a process. @param token its `UAS_OPERATOR_TOKEN` */
+export function operate({ env }: Installation, token: string): Operator {
+  const asOperator: Interceptor = (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+  const transport = createConnectTransport({
+    baseUrl: `http://${env["UAS_INTERNAL_LISTEN"]}`,
+    httpVersion: "1.1",
+    interceptors: [asOperator],
+  });
+  const accounts = createClient(AccountService, transport);
+  const billing = createClient(BillingService, transport);
+  const keys = createClient(KeyService, transport);
+  const amount = { currencyCode: "USD", amountNanos: 1_000_000_000_000n };
+  return {
+    async createAccount(name) {
+      const { account } = await accounts.createAccount({ name });
+      const accountId = account?.accountId ?? "";
+      await billing.topUp({ accountId, amount, reference: "bench" });
+      return accountId;
+    },
+    async createKey(accountId, rateLimits) {
+      const limits = rateLimits && { rateLimits };
+      return (await keys.createKey({ accountId, name: "bench", ...limits })).secret;
+    },
+  };
 }
 
 /** The end of the books: what `uas ledger audit` says. Throws where a rule is broken. */

@@ -83,7 +83,7 @@ export async function measure(
 
 /** Loads a contestant with JSON requests until it has answered as many, or for as long, as is asked for. */
 export async function warmUp(load: Child, contestant: Contestant, wanted: WarmUp): Promise<void> {
-  await begin(load, contestant, { scenario: scenarioOf("json") });
+  await begin(load, contestant, { scenario: scenarioOf("json"), mayRefuse: true });
   const began = performance.now();
   await until(load, `${contestant.name}, warm-up`, ({ units }) =>
     "requests" in wanted

@@ -50,6 +50,8 @@ export type PartName = (typeof partNames)[number];
 export interface BenchOptions {
   /** Seconds of each single measurement. Default 2. */
   readonly seconds: number;
+  /** Whether a busy gateway may tell requests to try again: no figure counts then. Default: that fails the bench. */
+  readonly mayRefuse: boolean;
   /** How often the contestants take turns. Default 3: medians need an odd number. */
   readonly rounds: number;
   readonly warmUp: WarmUp;
@@ -67,17 +69,27 @@ export interface BenchOptions {
 }
 
 /** What a form of the bench takes where nothing else is asked for. */
-interface Form extends Pick<BenchOptions, "seconds" | "rounds" | "pauses" | "flight" | "routing"> {
+interface Form
+  extends Pick<BenchOptions, "seconds" | "mayRefuse" | "rounds" | "pauses" | "flight" | "routing"> {
   readonly warmUp: string;
 }
 
 const normal: Form = {
   seconds: 2,
+  mayRefuse: false,
   rounds: 3,
   warmUp: "20000",
   pauses: { firstWarmUpMs: 3_000, warmUpMs: 1_000, restMs: 300 },
   flight: { ends: 40, tasks: 10_000, watchMs: 20_000 },
-  routing: { calls: 10_000, conversations: 1_000, pairs: 2_000, watchMs: 15_000, isStrict: true },
+  routing: {
+    requests: 1_022,
+    tokens: 30_000,
+    calls: 10_000,
+    conversations: 1_000,
+    pairs: 2_000,
+    watchMs: 15_000,
+    isStrict: true,
+  },
 };
 
 /** Many short turns: their ratios differ less than those of few long ones beside other work. */
@@ -91,11 +103,20 @@ const quick: Form = {
 /** Shows that everything runs. */
 const short: Form = {
   seconds: 0.2,
+  mayRefuse: true,
   rounds: 1,
   warmUp: "200",
   pauses: { firstWarmUpMs: 20, warmUpMs: 20, restMs: 0 },
   flight: { ends: 3, tasks: 400, watchMs: 500 },
-  routing: { calls: 200, conversations: 20, pairs: 20, watchMs: 3_000, isStrict: false },
+  routing: {
+    requests: 150,
+    tokens: 1_500,
+    calls: 200,
+    conversations: 20,
+    pairs: 20,
+    watchMs: 500,
+    isStrict: false,
+  },
 };
 
 /** Help text. */
@@ -148,6 +169,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     seconds: positive(values.seconds ?? String(form.seconds), "seconds"),
     rounds: Math.ceil(positive(values.rounds ?? String(form.rounds), "rounds")),
     warmUp: readWarmUp(values["warm-up"] ?? form.warmUp),
+    mayRefuse: form.mayRefuse,
     pauses: form.pauses,
     flight: form.flight,
     routing: form.routing,

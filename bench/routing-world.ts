@@ -1,10 +1,19 @@
 /** Three gateways of one database, and vendors that fail as they are told: the ground of the measurements of routing. */
+import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "undici";
 import { type RoutingVendor, startVendor } from "../test/support/routing-vendor.ts";
 import { keep, type Place } from "./contestants.ts";
-import { createKey, type Installation, installWith, serve, withWorkers } from "./gateway.ts";
+import {
+  type Installation,
+  installWith,
+  type KeyLimits,
+  operate,
+  type Operator,
+  serve,
+  withWorkers,
+} from "./gateway.ts";
 
 /** The number of gateways. */
 export const gatewayCount = 3;
@@ -53,11 +62,19 @@ const credentials = ["a", "b", "c"] as const;
 export class RoutingWorld {
   readonly vendors: Readonly<Record<VendorName, RoutingVendor>>;
   readonly #installations: readonly Installation[];
+  readonly #operator: Operator;
+  readonly #accountId: string;
   readonly #pools: readonly Pool[];
 
-  private constructor(vendors: RoutingWorld["vendors"], installations: readonly Installation[]) {
+  private constructor(
+    vendors: RoutingWorld["vendors"],
+    installations: readonly Installation[],
+    { operator, accountId }: { readonly operator: Operator; readonly accountId: string },
+  ) {
     this.vendors = vendors;
     this.#installations = installations;
+    this.#operator = operator;
+    this.#accountId = accountId;
     this.#pools = installations.map(
       ({ port }) => new Pool(`http://127.0.0.1:${port}`, { connections: 64 }),
     );
@@ -73,19 +90,23 @@ export class RoutingWorld {
       cleanup.push(() => vendor.close());
       vendors[name] = vendor;
     }
-    const env = Object.fromEntries(credentials.map((name) => [`BENCH_KEY_${name}`, name]));
+    const token = randomBytes(16).toString("hex");
+    const keys = Object.fromEntries(credentials.map((name) => [`BENCH_KEY_${name}`, name]));
+    const env = { ...keys, UAS_OPERATOR_TOKEN: token };
     const first = await installWith({ folder, database, lines: configure(vendors), env });
     const installations = [first];
     while (installations.length < gatewayCount) installations.push(await withWorkers(first, 1));
     for (const each of installations) keep(await serve(each, "both"), cleanup);
-    const world = new RoutingWorld(vendors, installations);
+    const operator = operate(first, token);
+    const accountId = await operator.createAccount("routing");
+    const world = new RoutingWorld(vendors, installations, { operator, accountId });
     cleanup.push(() => world.#close());
     return world;
   }
 
-  /** Makes an account with money and an API key with these limits, as the command line takes them. */
-  createKey(...limits: readonly string[]): Promise<string> {
-    return createKey(this.#at(0), limits);
+  /** Makes an API key with these limits. */
+  createKey(limits?: KeyLimits): Promise<string> {
+    return this.#operator.createKey(this.#accountId, limits);
   }
 
   /** Sends a call. */
@@ -118,12 +139,6 @@ export class RoutingWorld {
   /** Forgets the requests that vendors got. */
   forget(): void {
     for (const vendor of Object.values(this.vendors)) vendor.requests.length = 0;
-  }
-
-  #at(index: number): Installation {
-    const found = this.#installations[index];
-    if (found === undefined) throw new Error(`there is no gateway ${index}`);
-    return found;
   }
 
   async #close(): Promise<void> {

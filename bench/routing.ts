@@ -19,6 +19,10 @@ import { median } from "./statistics.ts";
 
 /** How much is measured. */
 export interface RoutingScale {
+  /** Requests against a limit of {@link requestLimit} per minute. */
+  readonly requests: number;
+  /** The limit of tokens per minute that is used up. */
+  readonly tokens: number;
   /** Calls that are shared by weight. */
   readonly calls: number;
   readonly conversations: number;
@@ -64,31 +68,35 @@ export async function benchRouting(
 
 const connections = 48;
 
-/** Requests per minute, and how many come. */
+/** Requests per minute. */
 const requestLimit = 100;
-const requestsSent = 1_022;
 
-async function limitRequests(world: RoutingWorld): Promise<readonly Figure[]> {
-  const key = await world.createKey("--rpm", String(requestLimit));
-  const replies = await askAll(world, requestsSent, () => ({ key, model: "direct" }));
+async function limitRequests(
+  world: RoutingWorld,
+  { requests }: RoutingScale,
+): Promise<readonly Figure[]> {
+  const key = await world.createKey({ rpm: requestLimit });
+  const replies = await askAll(world, requests, () => ({ key, model: "direct" }));
   const served = replies.filter(({ status }) => status === 200).length;
   const refused = replies.filter(({ status }) => status === 429).length;
   return [
     {
-      title: `${count(requestsSent)} requests against a limit of ${requestLimit}: served`,
+      title: `${count(requests)} requests against a limit of ${requestLimit}: served`,
       measured: count(served),
       required: `exactly ${requestLimit}`,
-      isMet: served === requestLimit && served + refused === requestsSent,
+      isMet: served === requestLimit && served + refused === requests,
     },
   ];
 }
 
-/** Tokens per minute, and what a call of the vendor uses. */
-const tokenLimit = 30_000;
+/** What a call of the vendor uses. */
 const callTokens = 15;
 
-async function limitTokens(world: RoutingWorld): Promise<readonly Figure[]> {
-  const key = await world.createKey("--tpm", String(tokenLimit));
+async function limitTokens(
+  world: RoutingWorld,
+  { tokens }: RoutingScale,
+): Promise<readonly Figure[]> {
+  const key = await world.createKey({ tpm: tokens });
   const begun = performance.now();
   let used = 0;
   for (let isFull = false; !isFull; ) {
@@ -101,11 +109,11 @@ async function limitTokens(world: RoutingWorld): Promise<readonly Figure[]> {
     if (last.status === 200) used += callTokens;
     isFull = last.status === 429;
   }
-  const share = (100 * used) / tokenLimit;
+  const share = (100 * used) / tokens;
   const seconds = (performance.now() - begun) / 1_000;
   return [
     {
-      title: `tokens used of ${count(tokenLimit)} per minute, within ${seconds.toFixed(0)} s`,
+      title: `tokens used of ${count(tokens)} per minute, within ${seconds.toFixed(0)} s`,
       measured: `${share.toFixed(2)} %`,
       required: "99 to 100 %",
       isMet: share >= 99 && share <= 100 && seconds < 60,
@@ -116,14 +124,14 @@ async function limitTokens(world: RoutingWorld): Promise<readonly Figure[]> {
 /** How long the return of unused tokens may take, in milliseconds. */
 const settleMs = 300;
 
-const limitedKey = ["--rpm", "1000000", "--tpm", "1000000000", "--concurrency", "1000"];
+const limitedKey = { rpm: 1_000_000, tpm: 1_000_000_000, concurrency: 1_000 };
 
 async function addByLimits(
   world: RoutingWorld,
   { pairs }: RoutingScale,
 ): Promise<readonly Figure[]> {
   const free = { gateway: 0, key: await world.createKey(), model: "direct" };
-  const limited = { ...free, key: await world.createKey(...limitedKey) };
+  const limited = { ...free, key: await world.createKey(limitedKey) };
   const difference = await compare(world, { pairs, asks: [free, limited] });
   return [added("limits of a key (rpm, tpm and concurrency) add at p50", difference, 0.3)];
 }

@@ -1,18 +1,13 @@
 /** Tasks: how many submits are accepted a second, how soon an end is told, and what those in flight take. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { Pool } from "pg";
-import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
-import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
-import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import { taskAccountRunningMax } from "../src/config/limits.ts";
 import { caFile } from "../test/support/receiver.ts";
 import type { ProcessFigures } from "./answer.ts";
 import type { Child } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
-import { audit, type Installation, installWith, serve } from "./gateway.ts";
+import { audit, type Installation, installWith, operate, serve } from "./gateway.ts";
 import type { TaskFlight } from "./options.ts";
 import type { SubmitResult, TaskPorts } from "./task-load.ts";
 
@@ -72,7 +67,11 @@ export async function benchTasks(options: TaskBenchOptions): Promise<TaskBenchRe
   const token = randomBytes(16).toString("hex");
   const installation = await install(options, ports, token);
   const first = keep(await serve(installation));
-  const keys = await createKeys(installation, token, options.flight.tasks / taskAccountRunningMax);
+  const operator = operate(installation, token);
+  const keys: string[] = [];
+  for (let made = 0; made < options.flight.tasks / taskAccountRunningMax; made++) {
+    keys.push(await operator.createKey(await operator.createAccount(`bench ${made}`)));
+  }
   const { port } = installation;
   const ends = { port, key: keys[0], model: picture, count: options.flight.ends + endWarmUp };
   const end = endsOf(await load.ask<number[]>("ends", ends));
@@ -119,35 +118,6 @@ function install(
     `webhooks: { allow_hosts: ["127.0.0.1"], ca_file: ${JSON.stringify(caFile)} }`,
   ];
   return installWith({ folder, database, lines, env: { UAS_OPERATOR_TOKEN: token } });
-}
-
-/** Makes accounts with money, each with a key. */
-async function createKeys(
-  { env }: Installation,
-  token: string,
-  count: number,
-): Promise<readonly string[]> {
-  const asOperator: Interceptor = (next) => (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
-    return next(request);
-  };
-  const transport = createConnectTransport({
-    baseUrl: `http://${env["UAS_INTERNAL_LISTEN"]}`,
-    httpVersion: "1.1",
-    interceptors: [asOperator],
-  });
-  const accounts = createClient(AccountService, transport);
-  const billing = createClient(BillingService, transport);
-  const keys = createClient(KeyService, transport);
-  const amount = { currencyCode: "USD", amountNanos: 1_000_000_000_000n };
-  const secrets: string[] = [];
-  for (let made = 0; made < count; made++) {
-    const { account } = await accounts.createAccount({ name: `bench ${made}` });
-    const accountId = account?.accountId ?? "";
-    await billing.topUp({ accountId, amount, reference: "bench" });
-    secrets.push((await keys.createKey({ accountId, name: "bench" })).secret);
-  }
-  return secrets;
 }
 
 interface Filling {

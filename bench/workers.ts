@@ -63,7 +63,7 @@ async function compare(
   two: Contestant,
 ): Promise<number> {
   const scenario = scenarioOf("json");
-  const { seconds, pauses, rounds } = options;
+  const { seconds, pauses, rounds, mayRefuse } = options;
   const results = new Map<Contestant, Measurement[]>([
     [one, []],
     [two, []],
@@ -71,8 +71,8 @@ async function compare(
   for (const contestant of results.keys()) await warmUp(load, contestant, options.warmUp);
   for (let round = 0; round < rounds; round++) {
     for (const [contestant, measured] of results) {
-      const isFirst = round === 0;
-      measured.push(await measure(load, contestant, { scenario, seconds, pauses, isFirst }));
+      const turn = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
+      measured.push(await measure(load, contestant, turn));
     }
   }
   const [ones, twos] = [results.get(one) ?? [], results.get(two) ?? []];

@@ -12,7 +12,8 @@ async function bench(...args: string[]): Promise<{ code: unknown; out: string; e
   const { DATABASE_URL: _, ...env } = process.env;
   const child = spawn(process.execPath, [join(root, "bench/main.ts"), ...args], {
     cwd: root,
-    env,
+    // A warm-up is for figures.
+    env: { ...env, UAS_WARM_UP: "off" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";
