@@ -16,7 +16,7 @@ test("R-MON-2, R-MON-3, R-MON-5, R-MON-6, R-MON-7, R-MON-9, R-KEY-4: the ledger 
   // It has been where it hurts: charges, sweeps, corrections of the customer's part, growth, keys.
   expect(await billing.count("hold", "state = 2")).toBeGreaterThan(runs / 2);
   expect(await billing.count("hold", "state = 4")).toBeGreaterThan(runs / 2);
-  expect(await billing.count("ledger_entry", "kind = 6 and account = 1")).toBeGreaterThan(10);
+  expect(await billing.count("ledger_entry", "kind = 6 and account = 1")).toBeGreaterThan(0);
   expect(await billing.count("hold_step")).toBeGreaterThan(runs / 10);
   expect(await billing.count("key_spend", "spent > 0")).toBeGreaterThan(runs / 10);
 });
