@@ -240,9 +240,12 @@ describe.each(forms)("%s", (path, modelKey, fileName) => {
       413,
       { body: "", headers: { ...form().headers, "content-length": "99999999999" } },
     ],
-  ])("%s: %i", async (_name, status, request) => {
-    expect(await refused(path, request)).toBe(status);
-  });
+  ])(
+    "a form that is invalid is answered with its status: %s, %i",
+    async (_name, status, request) => {
+      expect(await refused(path, request)).toBe(status);
+    },
+  );
 
   it.runIf(modelKey === "audio")(
     "a recording without a sound is charged by the text that came of it, for its head may lie",

@@ -203,7 +203,7 @@ describe("failover before the first content (R-RTE-2)", () => {
   it.each([
     ["a retry-after of at most 2 s is waited for", "10", "wait/x"],
     ["a longer one is not", "2001", "b/y"],
-  ])("%s", async (_name, retryAfterMs, route) => {
+  ])("before the next route is tried, %s", async (_name, retryAfterMs, route) => {
     let count = 0;
     const limited = refuses(429, { "retry-after-ms": retryAfterMs });
     a().answer = (request) => (count++ === 0 ? limited : completes)(request);
