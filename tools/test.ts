@@ -20,6 +20,9 @@ interface Check {
   run(folder: string): Promise<boolean>;
 }
 
+/** The memory that the static checks and the tests take together, in bytes; with less they run one after the other. */
+const besideBytes = 6 * 1024 ** 3;
+
 /** How many files may fail and be run again; more of them have a common cause. */
 const againMax = 5;
 
@@ -45,6 +48,7 @@ async function main(args: readonly string[]): Promise<void> {
       return await runBrowserTests(args.includes("--screenshots"));
     }
     const checked = runChecks(folder);
+    if (process.availableMemory() < besideBytes) await checked;
     const tested = args.includes("--static") ? undefined : runTests(folder, args, checked);
     const [counts, more] = await Promise.all([checked, tested]);
     if (more !== undefined) add(counts, more);
