@@ -28,6 +28,7 @@ import {
   GatewayStopping,
   type OnRefusedKey,
 } from "../core/caller.ts";
+import { closeListener } from "../core/close-listener.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -102,7 +103,8 @@ export interface Edges {
   /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Announces the end: everything is still served, but clients are asked to connect anew.
+   * Announces the end: everything is still served, but clients are asked to connect anew. Where ports are shared
+   * (`UAS_REUSE_PORT`), new connections go to the other process from now on.
    *
    * @param isReplaced whether another process serves at the same address. If not, `/readyz` answers 503 from now on
    */
@@ -182,6 +184,8 @@ class Listeners implements Edges {
   readonly #parts: ListenerParts;
   #internal: InternalListener | undefined;
   #closing: Promise<unknown> | undefined;
+  /** The public listener, where its port was left to another process; resolves when its connections have ended. */
+  #released: Promise<void> | undefined;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
@@ -193,10 +197,11 @@ class Listeners implements Edges {
 
   async listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }> {
     const { settings, facade, internalOptions } = this.#parts;
-    const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
-      facade.listen(address),
-    );
-    this.#internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
+    const { reusePort } = settings;
+    const own = { ...settings.listen, reusePort };
+    const publicUrl = await listenOn(own, "UAS_LISTEN", (address) => facade.listen(address));
+    const internal = { ...settings.internalListen, reusePort };
+    this.#internal = await listenOn(internal, "UAS_INTERNAL_LISTEN", (address) =>
       openInternalListener({ address, ...internalOptions }),
     );
     return { publicUrl, internalUrl: this.#internal.url };
@@ -207,10 +212,17 @@ class Listeners implements Edges {
     this.#parts.end.as = as;
     this.#parts.draining.abort(as);
     this.#internal?.announceStop();
+    const { facade, settings } = this.#parts;
+    if (settings.reusePort && facade.server.listening) {
+      this.#released ??= closeListener(facade.server);
+    }
   }
 
   stopListening(): void {
-    this.#closing ??= Promise.all([closeServer(this.#parts.facade), this.#internal?.close()]);
+    this.#closing ??= Promise.all([
+      closeServer(this.#parts.facade, this.#released),
+      this.#internal?.close(),
+    ]);
   }
 
   async close(): Promise<void> {
@@ -310,16 +322,15 @@ async function closeWithin(
 /** How often a stopping listener closes connections that have become idle, in milliseconds. */
 const idleScanMs = 20;
 
-/** Takes no new connections; resolves when the last one has ended. */
-function closeServer({ server }: FastifyInstance): Promise<void> {
+/** Takes no new connections; resolves when the last one has ended. @param released it takes none already */
+async function closeServer(
+  { server }: FastifyInstance,
+  released: Promise<void> | undefined,
+): Promise<void> {
   // A connection whose reply began before the stop was announced would be used again.
   const scan = setInterval(() => server.closeIdleConnections(), idleScanMs);
-  return new Promise((resolve) => {
-    server.close(() => {
-      clearInterval(scan);
-      resolve();
-    });
-  });
+  await (released ?? new Promise<void>((resolve) => server.close(() => resolve())));
+  clearInterval(scan);
 }
 
 /** The services that gRPC clients expect besides the contract. */

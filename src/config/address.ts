@@ -59,4 +59,6 @@ function isRange(entry: string): boolean {
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
+  /** Whether other processes may listen at the same port. Default: no. */
+  readonly reusePort?: boolean;
 }

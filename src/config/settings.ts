@@ -36,6 +36,7 @@ export const knownVariables: readonly string[] = [
   "UAS_WORKERS",
   "UAS_MAX_CONCURRENT_CALLS",
   "UAS_DRAIN_DELAY",
+  "UAS_REUSE_PORT",
   "UAS_WARM_UP",
   "UAS_API_KEY",
 ];
@@ -69,6 +70,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
     drainDelayMs: read("UAS_DRAIN_DELAY", parseDrainDelay) ?? drainDelayMsDefault,
+    reusePort: read("UAS_REUSE_PORT", parseSwitch) ?? false,
     isWarmedUp: read("UAS_WARM_UP", parseSwitch) ?? true,
     warnings: unknownVariables(env),
   };

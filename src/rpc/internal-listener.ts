@@ -16,6 +16,7 @@ import {
 } from "node:http2";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { ListenAddress } from "../config/address.ts";
+import { closeListener } from "../core/close-listener.ts";
 import { headerBytesMax, headMs } from "../config/limits.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
 
@@ -66,6 +67,7 @@ export async function openInternalListener(
   const sockets = new Map<Socket, number>();
   let isClosing = false;
   let isAnnounced = false;
+  let released: Promise<void> | undefined;
   const busy = (socket: Socket, change: number): void => {
     const running = (sockets.get(socket) ?? 0) + change;
     if (sockets.has(socket)) sockets.set(socket, running);
@@ -92,11 +94,12 @@ export async function openInternalListener(
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     announceStop(): void {
       isAnnounced = true;
+      if (options.address.reusePort === true) released = closeListener(server);
     },
     close: () =>
       new Promise((resolve) => {
         isClosing = true;
-        server.close(() => resolve());
+        void (released ?? closed(server)).then(resolve);
         for (const session of sessions) session.close();
         for (const [socket, running] of sockets) {
           if (running === 0 && !onHttp2.has(socket)) socket.end();
@@ -147,10 +150,15 @@ function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
   socket.on("readable", onReadable);
 }
 
-function listen(server: Server, { host, port }: ListenAddress): Promise<number> {
+/** Takes no new connections; resolves when the last one has ended. */
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function listen(server: Server, address: ListenAddress): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.listen(address, () => {
       server.off("error", reject);
       resolve((server.address() as AddressInfo).port);
     });
@@ -192,9 +200,8 @@ export async function listenOn<Result>(
     const reason = reasons[String(code)];
     if (reason === undefined) throw cause;
     const { host, port } = address;
-    throw new Error(`cannot listen on ${host}:${port}: ${reason}; set ${variable}=HOST:PORT`, {
-      cause,
-    });
+    const remedy = code === "ENOTSUP" ? "unset UAS_REUSE_PORT" : `set ${variable}=HOST:PORT`;
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; ${remedy}`, { cause });
   }
 }
 
@@ -202,4 +209,5 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is taken by another program",
   EACCES: "this user may not open that port",
   EADDRNOTAVAIL: "this machine has no such address",
+  ENOTSUP: "this system cannot share a port between processes",
 };

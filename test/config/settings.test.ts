@@ -28,6 +28,7 @@ describe("settings", () => {
       workers: 1,
       maxConcurrentCalls: 1_000,
       drainDelayMs: 5_000,
+      reusePort: false,
       isWarmedUp: true,
       warnings: [],
     };
@@ -49,6 +50,7 @@ describe("settings", () => {
       UAS_WORKERS: "4",
       UAS_MAX_CONCURRENT_CALLS: "250",
       UAS_DRAIN_DELAY: "1500ms",
+      UAS_REUSE_PORT: "on",
       UAS_WARM_UP: "off",
     };
     expect(readSettings(env, "/srv")).toEqual({
@@ -64,6 +66,7 @@ describe("settings", () => {
       workers: 4,
       maxConcurrentCalls: 250,
       drainDelayMs: 1_500,
+      reusePort: true,
       isWarmedUp: false,
       warnings: [],
     });

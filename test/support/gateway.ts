@@ -152,6 +152,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       workers: 1,
       maxConcurrentCalls: 1_000,
       drainDelayMs: 0,
+      reusePort: false,
       isWarmedUp: false,
       ...options.settings,
     },
