@@ -137,10 +137,10 @@ export const SignInLinkEntity = defineEntity({
   },
 });
 
-/** Wrong codes of an authenticator over its life. */
-export const TotpGuessEntity = defineEntity({
-  name: "TotpGuessEntity",
-  tableName: "totp_guess",
+/** Wrong codes of an authenticator, and of one-time codes of a number, over its life. */
+export const CodeGuessEntity = defineEntity({
+  name: "CodeGuessEntity",
+  tableName: "code_guess",
   properties: {
     subject: p.text().primary(),
     wrong: p.integer(),
@@ -171,6 +171,6 @@ export const accountEntities = [
   SessionEntity,
   OneTimeCodeEntity,
   SignInLinkEntity,
-  TotpGuessEntity,
+  CodeGuessEntity,
   SignInFailureEntity,
 ] as const;

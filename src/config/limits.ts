@@ -376,6 +376,10 @@ export const codeChecksMax = 5;
 /** Maximum number of wrong codes per day from one browser or session for one number, whatever is sent meanwhile. Others
  * have counts of their own: nobody can lock the owner out. The codes to a number are limited, too. */
 export const codeGuessesMax = 15;
+/** Maximum number of wrong codes for a number over its life, from browsers that nobody has signed in with to it before:
+ * each is right with a probability of 1e-7, so that guessing succeeds with less than 1e-4 (R-KEY-5). At the limits of a
+ * day, that takes 18 days without a pause. */
+export const codeLifeGuessesMax = 900;
 /** Maximum number of codes per window: to one number (R-KEY-3; those for known browsers and sessions count apart), for one account, to one IP address, and to the numbers
  * of one country. The total per day is configured. */
 export const codeSendsMax = {

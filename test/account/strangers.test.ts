@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { totpCode } from "../../src/account/user/totp.ts";
 import { totpFreeGuesses, totpGuessesMax } from "../../src/account/session/failures.ts";
-import { codeChecksMax } from "../../src/config/limits.ts";
+import { codeChecksMax, codeLifeGuessesMax } from "../../src/config/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import {
   actionCode,
@@ -78,6 +78,37 @@ describe("a stranger with wrong codes", () => {
     expect((await owner.session.getSession({})).user?.hasPassword).toBe(true);
   });
 
+  it("has 900 guesses over the life of a number, then its codes are for browsers and sessions of its owner", async () => {
+    const [phone, owner, stranger] = [newPhone(), site.browser(), site.browser()];
+    const { user } = await signInWithCode(owner, phone);
+    const guess = async (): Promise<string> => {
+      const wrong = stranger.session.signInWithCode({ phone, code: "0000000" });
+      return (await failureOf(wrong)).message;
+    };
+    await letMinutePass(site.pool);
+    await stranger.session.sendSignInCode({ phone });
+    expect(await guess()).toContain("the code is wrong");
+    const { rowCount } = await site.pool.query(
+      "update code_guess set wrong = $1 where wrong = 1 and last_time > now() - interval '1 minute'",
+      [codeLifeGuessesMax - 1],
+    );
+    expect(rowCount).toBe(1);
+    expect(await guess()).toContain("the code is wrong");
+    expect(await guess()).toContain("use a browser that you have signed in with before");
+    await letMinutePass(site.pool);
+    const refused = await failureOf(site.browser().session.sendSignInCode({ phone }));
+    expect([refused.code, refused.message]).toEqual([
+      ErrorCode.RATE_LIMIT_EXCEEDED,
+      expect.stringContaining("too many wrong codes were tried for this number"),
+    ]);
+    // The owner's session gets codes for actions, and the owner's browser signs in.
+    const step = await actionCode(owner, CodeAction.SET_PASSWORD);
+    await owner.users.setPassword({ email: `${user?.userId}@example.com`, password, code: step });
+    await owner.session.signOut({});
+    await letMinutePass(site.pool);
+    expect((await signInWithCode(owner, phone)).isNew).toBe(false);
+  });
+
   it("a stranger who sends wrong codes is stopped", async () => {
     const [phone, stranger] = [newPhone(), site.browser()];
     for (let sent = 0; sent < 4; sent++) {
@@ -127,7 +158,7 @@ describe("an authenticator", () => {
     const guess = async () => {
       // Time passes: neither the limit of minutes nor the growing wait stops anybody.
       await site.pool.query("truncate sign_in_failure");
-      await site.pool.query("update totp_guess set last_time = last_time - interval '1 day'");
+      await site.pool.query("update code_guess set last_time = last_time - interval '1 day'");
       const right = { email, password, totpCode: wrong };
       return code(site.browser().session.signInWithPassword(right));
     };
@@ -162,7 +193,7 @@ describe("an authenticator", () => {
     }
     const first = await failureOf(site.browser().session.signInWithPassword(attempt));
     expect(first.code).toBe(ErrorCode.RATE_LIMIT_EXCEEDED);
-    await site.pool.query("update totp_guess set last_time = last_time - interval '30 s'");
+    await site.pool.query("update code_guess set last_time = last_time - interval '30 s'");
     await failureOf(site.browser().session.signInWithPassword(attempt));
     const second = await failureOf(site.browser().session.signInWithPassword(attempt));
     expect(second.retryAfterSeconds).toBeGreaterThan(first.retryAfterSeconds ?? 0);

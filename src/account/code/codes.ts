@@ -3,10 +3,16 @@
  *
  * A code is valid for one purpose, subject, phone number and browser.
  */
-import { createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, hkdfSync, randomInt, timingSafeEqual } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
-import { codeChecksMax, codeDigits, codeGuessesMax, codeMs } from "../../config/limits.ts";
+import {
+  codeChecksMax,
+  codeDigits,
+  codeGuessesMax,
+  codeLifeGuessesMax,
+  codeMs,
+} from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
@@ -103,11 +109,16 @@ const sql = {
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + interval '${codeMs} ms')
     returning expire_time`,
   newest: `select id, mac, wrong, use_time is null and expire_time > now() as is_live,
+      is_known and purpose <> ${CodePurpose.SET_PHONE} as is_owner,
+      (select wrong from code_guess where subject = $5) as life_guesses,
       (select coalesce(sum(wrong), 0)::int from one_time_code
         where phone = $3 and binding = $4 and create_time > now() - interval '1 day') as guesses
     from one_time_code where purpose = $1 and subject = $2 and phone = $3 and binding = $4
     order by create_time desc limit 1`,
   wrong: `update one_time_code set wrong = wrong + 1 where id = $1`,
+  lifeWrong: `insert into code_guess as g (subject, wrong) values ($1, 1)
+    on conflict (subject) do update set wrong = g.wrong + 1, last_time = now()`,
+  life: `select from code_guess where subject = $1 and wrong >= ${codeLifeGuessesMax}`,
   use: `update one_time_code set use_time = now() where id = $1 and use_time is null`,
 } as const;
 
@@ -116,6 +127,10 @@ interface NewestRow {
   readonly mac: Buffer | null;
   readonly wrong: number;
   readonly is_live: boolean;
+  /** Whether it is for a browser or session of the number's owner. */
+  readonly is_owner: boolean;
+  /** Of others, over the life of the number; `null`: none. */
+  readonly life_guesses: number | null;
   readonly guesses: number;
 }
 
@@ -145,14 +160,18 @@ export function createCodes(options: CodesOptions): Codes {
       const { purpose, subject, phone } = binding;
       const outcome = await transact(pool, async (client) => {
         await client.query(sql.lockPhone, [phone]);
-        const values = [purpose, subject, phone, binding.binding];
+        const life = lifeSubject(phone);
+        const values = [purpose, subject, phone, binding.binding, life];
         const { rows } = await client.query<NewestRow>(sql.newest, values);
         const [row] = rows;
         const verdict = classifyCode(row, (id) => macOf(id, binding, code));
-        if (verdict.kind === "wrong") await client.query(sql.wrong, [verdict.id]);
+        if (verdict.kind === "wrong") {
+          await client.query(sql.wrong, [verdict.id]);
+          if (row?.is_owner === false) await client.query(sql.lifeWrong, [life]);
+        }
         return verdict;
       });
-      observer.onCheck(outcome.kind);
+      observer.onCheck(outcome.kind === "locked" ? "blocked" : outcome.kind);
       if (outcome.kind !== "right") throw badCode(outcome.kind, param);
       return {
         async use() {
@@ -168,7 +187,7 @@ export function createCodes(options: CodesOptions): Codes {
 /** The result of a check. */
 type CodeVerdict =
   | { readonly kind: "right" | "wrong"; readonly id: string }
-  | { readonly kind: "expired" | "blocked" };
+  | { readonly kind: "expired" | "blocked" | "locked" };
 
 /**
  * Checks a code against the newest row of its binding. The number of checks per code, and of wrong codes per number,
@@ -179,6 +198,7 @@ type CodeVerdict =
 function classifyCode(row: NewestRow | undefined, macFor: (id: string) => Buffer): CodeVerdict {
   if (row === undefined || !row.is_live || row.wrong >= codeChecksMax) return { kind: "expired" };
   if (row.guesses >= codeGuessesMax) return { kind: "blocked" };
+  if (!row.is_owner && (row.life_guesses ?? 0) >= codeLifeGuessesMax) return { kind: "locked" };
   const isRight = row.mac !== null && timingSafeEqual(row.mac, macFor(row.id));
   return { kind: isRight ? "right" : "wrong", id: row.id };
 }
@@ -187,6 +207,8 @@ const refusals = {
   wrong: "the code is wrong: check it, or request another one",
   expired: "the code has expired or was tried too often: request another one",
   blocked: "too many wrong codes were tried in this browser: try again in a day",
+  locked:
+    "too many wrong codes were tried for this number: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`",
 } as const;
 
 function badCode(kind: keyof typeof refusals, param: string): GatewayError {
@@ -233,6 +255,13 @@ async function admit(
 ): Promise<Date> {
   const { purpose, subject, binding, phone, country, accountId } = request;
   await client.query(sql.lockSends);
+  if (!request.isKnown || purpose === CodePurpose.SET_PHONE) {
+    const { rowCount } = await client.query(sql.life, [lifeSubject(phone)]);
+    if (rowCount === 1) {
+      observer.onSend("limited");
+      throw new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, refusals.locked, { param: "phone" });
+    }
+  }
   const reached = await reachedLimit(client, request, dailyMax);
   if (reached !== undefined) {
     observer.onSend(isAlarming(reached.scope) ? "capped" : "limited");
@@ -253,6 +282,11 @@ async function admit(
   ]);
   if (rows[0] === undefined) throw new Error("unreachable");
   return rows[0].expire_time;
+}
+
+/** What wrong codes for a number are counted by over its life, by everybody but its owner's browsers and sessions. */
+function lifeSubject(phone: string): string {
+  return createHash("sha256").update(`phone\n${phone}`).digest("base64url");
 }
 
 /** Limits that also affect innocent users: reaching them suggests SMS fraud. */

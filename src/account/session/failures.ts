@@ -112,11 +112,11 @@ const totpWaitMs = { first: 30_000, most: 24 * 60 * 60 * 1_000 };
 
 const guessSql = {
   find: `select wrong, extract(epoch from now() - last_time)::float8 * 1000 as age_ms
-    from totp_guess where subject = $1`,
-  add: `insert into totp_guess as g (subject, wrong) values ($1, 1)
+    from code_guess where subject = $1`,
+  add: `insert into code_guess as g (subject, wrong) values ($1, 1)
     on conflict (subject) do update set wrong = g.wrong + 1, last_time = now()`,
-  forgive: `update totp_guess set wrong = greatest(wrong - 1, 0) where subject = $1`,
-  reset: `delete from totp_guess where subject = $1`,
+  forgive: `update code_guess set wrong = greatest(wrong - 1, 0) where subject = $1`,
+  reset: `delete from code_guess where subject = $1`,
 } as const;
 
 /** Counts a guess before it is checked. @throws GatewayError RATE_LIMIT_EXCEEDED */

@@ -110,13 +110,13 @@ create table sign_in_link (
   constraint sign_in_link_digest_unique unique (digest)
 );
 
--- Wrong codes of an authenticator, hashed with the browser or session that they came from. Never deleted: the count is
--- that of the authenticator's life.
-create table totp_guess (
+-- Wrong codes over the life of what they are for. subject: an authenticator, hashed with the browser or session that they
+-- came from, or a number. Never deleted.
+create table code_guess (
   subject text not null,
   wrong integer not null,
   last_time timestamptz not null default now(),
-  constraint totp_guess_pkey primary key (subject)
+  constraint code_guess_pkey primary key (subject)
 );
 
 -- subject: who tried to sign in, hashed where it is an address that somebody typed.
