@@ -121,7 +121,12 @@ function createHandler(options: InternalListenerOptions) {
   ): void => {
     const { method, url = "" } = request;
     const rpc = rpcs.get(url.split("?", 1)[0] ?? "");
+    const type = request.headers["content-type"] ?? "";
+    // Its end is in trailers, which HTTP/1.1 loses with the connection: clients take a cut reply for a whole one.
+    if (request.httpVersionMajor === 1 && isGrpc(type)) return refuseRpc(response, grpcOverHttp1);
     if (rpc !== undefined) return void rpc(request, response);
+    if (isGrpc(type)) return refuseGrpc(response, type);
+    if (method === "POST") return refuseRpc(response, unknownRpc);
     void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
       response.statusCode = status;
       response.setHeader("content-type", contentType);
@@ -163,6 +168,44 @@ function listen(server: Server, address: ListenAddress): Promise<number> {
       resolve((server.address() as AddressInfo).port);
     });
   });
+}
+
+/** gRPC itself; gRPC-web needs no trailers. */
+function isGrpc(contentType: string): boolean {
+  return /^application\/grpc(?:[+; ]|$)/i.test(contentType);
+}
+
+interface RpcRefusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+const grpcOverHttp1: RpcRefusal = {
+  status: 415,
+  message: "gRPC needs HTTP/2 (with prior knowledge): over HTTP/1.1 use Connect or gRPC-web",
+};
+
+const unknownRpc: RpcRefusal = {
+  status: 404,
+  message: "there is no such RPC: list them by server reflection, or see proto/",
+};
+
+/** As Connect reports errors. */
+function refuseRpc(
+  response: ServerResponse | Http2ServerResponse,
+  { status, message }: RpcRefusal,
+): void {
+  response.statusCode = status;
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify({ code: "unimplemented", message }));
+}
+
+/** A reply that consists of trailers only: status 12, UNIMPLEMENTED. */
+function refuseGrpc(response: ServerResponse | Http2ServerResponse, contentType: string): void {
+  response.setHeader("content-type", contentType);
+  response.setHeader("grpc-status", "12");
+  response.setHeader("grpc-message", unknownRpc.message);
+  response.end();
 }
 
 async function plainAnswer(

@@ -69,8 +69,9 @@ function isRpc({ target }: Shot): boolean {
   return target.startsWith("/uas.") || target.startsWith("/console/rpc/uas.");
 }
 
-/** Whether errors have the form of a style: all that is asked below the paths of OpenAI and Anthropic. */
-function isStyled({ target, raw, entry, isFramed }: Shot): boolean {
+/** Whether errors have the form of a style: all that the public listener is asked below the paths of OpenAI and Anthropic. */
+function isStyled({ listener, target, raw, entry, isFramed }: Shot): boolean {
+  if (listener !== "public") return false;
   return raw === undefined && isFramed && entry !== "routes" && /^\/(?:v1|api\/ai)\//.test(target);
 }
 

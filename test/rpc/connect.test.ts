@@ -189,6 +189,25 @@ describe("the internal listener", () => {
     expect((await send(url, { headers, body: Buffer.alloc(5) })).status).toBe(415);
   });
 
+  it("refuses gRPC over HTTP/1.1 and unknown RPCs in the form of Connect's errors, and says what to do", async () => {
+    const { internalUrl } = fixture.gateway;
+    const post = async (path: string, type: string) => {
+      const headers = { ...bearer(operatorToken), "content-type": type };
+      const reply = await send(`${internalUrl}${path}`, { headers, body: Buffer.alloc(5) });
+      const { code, message } = JSON.parse(reply.body.toString()) as Record<string, unknown>;
+      return [reply.status, reply.headers["content-type"], code, message];
+    };
+    const known = `/${AccountService.typeName}/ListAccounts`;
+    const json = ["application/json", "unimplemented"];
+    for (const type of ["application/grpc", "application/grpc+proto"]) {
+      const refused = [415, ...json, expect.stringContaining("gRPC needs HTTP/2")];
+      expect(await post(known, type)).toEqual(refused);
+      expect(await post("/uas.none.v1.None/No", type)).toEqual(refused);
+    }
+    const unknown = [404, ...json, expect.stringContaining("there is no such RPC")];
+    expect(await post("/uas.none.v1.None/No", "application/json")).toEqual(unknown);
+  });
+
   it("tells HTTP/1.1 from HTTP/2 whatever pieces the first bytes come in", async () => {
     const { hostname, port } = new URL(fixture.gateway.internalUrl);
     const request = `GET /healthz HTTP/1.1\r\nhost: ${hostname}\r\nconnection: close\r\n\r\n`;

@@ -57,6 +57,24 @@ describe("unary calls", () => {
     expect(header.get("x-request-id")).toEqual(["grpc-unary-1"]);
   });
 
+  it("of an RPC that does not exist are UNIMPLEMENTED, with what to do", async () => {
+    const own = new grpc.Client(
+      new URL(fixture.gateway.internalUrl).host,
+      grpc.credentials.createInsecure(),
+    );
+    const bytes = (value: Buffer): Buffer => value;
+    const error = await new Promise<grpc.ServiceError | null>((resolve) => {
+      own.makeUnaryRequest("/uas.none.v1.None/No", bytes, bytes, Buffer.alloc(0), (cause) =>
+        resolve(cause),
+      );
+    });
+    own.close();
+    expect([error?.code, error?.details]).toEqual([
+      grpc.status.UNIMPLEMENTED,
+      "there is no such RPC: list them by server reflection, or see proto/",
+    ]);
+  });
+
   it("R-AUTH-6: take the key in x-api-key", async () => {
     const metadata = { "x-api-key": fixture.customer.key };
     const path = "/uas.inference.v1.InferenceService/ListModels";
