@@ -124,10 +124,12 @@ describe("UpdateAccount", () => {
     const budgets = [
       { period: BudgetPeriod.MONTH, amount },
       { period: BudgetPeriod.DAY, amount, timeZone: "asia/shanghai" },
+      { period: BudgetPeriod.WEEK, amount, timeZone: "Asia/Kathmandu" },
     ];
     const set = await update({ accountId, budgets }, ["budgets"], accounts);
     expect(set?.budgets).toMatchObject([
       { period: BudgetPeriod.DAY, amount, timeZone: "Asia/Shanghai", spent: usd(0n) },
+      { period: BudgetPeriod.WEEK, amount, timeZone: "Asia/Kathmandu", spent: usd(0n) },
       { period: BudgetPeriod.MONTH, amount, timeZone: "UTC", spent: usd(0n) },
     ]);
     expect((await update({ accountId, name: "same" }, ["name"]))?.budgets).toEqual(set?.budgets);

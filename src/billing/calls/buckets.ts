@@ -21,12 +21,14 @@ export interface BucketRange {
 /** The form of names in the IANA database. `Intl` also takes offsets such as `+08:00`, which have no calendar rules. */
 const zoneForm = /^[A-Za-z]\w*(?:[/+-]\w+)*$/;
 
-/** Checks a time zone; empty: UTC. @throws GatewayError INVALID_REQUEST */
+/** Checks a time zone, and spells its letters as the database does; empty: UTC. An alias stays one: `Intl` would make
+ * Asia/Katmandu of Asia/Kathmandu. @throws GatewayError INVALID_REQUEST */
 export function parseTimeZone(name: string): string {
   if (name === "") return "UTC";
   try {
     if (zoneForm.test(name)) {
-      return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
+      const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions();
+      return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
     }
   } catch {
     // Reported below.
