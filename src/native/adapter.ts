@@ -4,7 +4,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
-import { joinBuffers } from "../core/bytes.ts";
+import { emptyBuffer, joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
@@ -16,6 +16,7 @@ import { type Delivered, meter, type Metered, meterInput } from "../inference/me
 import {
   type AnsweredBy,
   CallAdapter,
+  type CostWriter,
   type PlannedRoute,
   type PreparedCall,
   ReadRequest,
@@ -233,6 +234,12 @@ class NativeRequest extends ReadRequest<Buffer> {
     return rewriteAddresses(body, this.#addresses());
   }
 
+  /** The cost of a complete reply is in its header only: the vendor's form has no place for it. */
+  override costWriter(): CostWriter<Buffer> | undefined {
+    const isAsked = this.#exchange.request.headers["x-uas-cost"] === "true";
+    return isAsked && !this.text.stream ? headerOnly : undefined;
+  }
+
   #meter({ headers }: VendorReply): NativeMeter | undefined {
     const { route, request } = this.#exchange;
     return route.meter?.({ request, model: this.#found.model, headers });
@@ -264,6 +271,12 @@ class NativeRequest extends ReadRequest<Buffer> {
     return found;
   }
 }
+
+const headerOnly: CostWriter<Buffer> = {
+  whole: (body) => body,
+  write: (out) => out,
+  rest: () => emptyBuffer,
+};
 
 /** Bytes of text that a new meter counts in one object. */
 function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {

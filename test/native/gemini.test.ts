@@ -1,5 +1,6 @@
 /** `/gemini`: calls that are answered at once, over raw HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { formatUsd } from "../../src/core/money.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type NativeGateway, startGeminiGateway } from "./gemini-gateway.ts";
 import { geminiArray, geminiEvents, geminiReply, geminiUsage } from "./gemini-replies.ts";
@@ -80,6 +81,17 @@ test("R-VND-2: generateContent passes byte for byte, is charged by its usage and
   expect(call.path).toBe("/gemini/v1beta/models/gemini-x:generateContent");
   expect(call.model).toBe("gemini-x");
   expect(call.cost?.amountNanos).toBe(costOf(geminiUsage));
+});
+
+test("R-TXT-12: a complete reply has its cost in a header where it is asked for, and keeps its bytes", async () => {
+  gateway.vendor.answer(() => ({ body: geminiReply }));
+  const headers = { "x-uas-cost": "true", "x-request-id": "native-cost" };
+  const response = await ask("/v1beta/models/gemini-x:generateContent", { headers });
+  expect(await response.text()).toBe(geminiReply);
+  const { cost } = await gateway.call("native-cost");
+  expect(response.headers.get("x-uas-cost")).toBe(formatUsd(cost?.amountNanos ?? 0n));
+  expect(cost?.amountNanos).toBe(costOf(geminiUsage));
+  expect(gateway.vendor.requests[0]?.headers["x-uas-cost"]).toBeUndefined();
 });
 
 test("pitfall 8: vendor headers pass only where the route table names them", async () => {
