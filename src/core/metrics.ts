@@ -163,14 +163,17 @@ function moneyMetrics(registry: Registry) {
   };
 }
 
-/** Counts what a vendor takes beyond the charge of a call or task: all of it where it was free. In nano-USD. */
+/** Counts what a vendor takes beyond the charge of a call or task: all of it where it was free. In nano-USD.
+ * @param isWithheld whether a part of the reply was not delivered, because it could not be paid for. Default false */
 export function countVendorLoss(
   { platformLoss }: Metrics,
   costNanos: bigint,
   vendorCostNanos: bigint,
+  isWithheld = false,
 ): void {
   if (vendorCostNanos <= costNanos) return;
-  const reason = costNanos === 0n ? "uncharged" : "below_cost";
+  const delivered = costNanos === 0n ? "uncharged" : "below_cost";
+  const reason = isWithheld ? "withheld" : delivered;
   platformLoss.inc({ reason }, Number(vendorCostNanos - costNanos));
 }
 

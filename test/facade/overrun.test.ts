@@ -52,6 +52,19 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
     expect(balanceNanos - balance).toBeGreaterThanOrEqual(servedNanos);
   });
 
+  it("what was not delivered is the operator's loss, at the model's price where the route has no cost", async () => {
+    const { gateway, upstream } = await freshGateway();
+    upstream.always(excess);
+    const { key } = await gateway.customer({ balanceNanos: 1_000_000n });
+    const id = newRequestId();
+    expect((await send(gateway.url, key, limited, id)).status).toBe(402);
+    const { cost } = await gateway.call(id);
+    const lossNanos = 4_096n * tokenNanos + (11n * (priceDefault.input ?? 0n)) / 1_000_000n;
+    expect(cost?.amountNanos).toBe(0n);
+    const metrics = await (await fetch(`${gateway.internalUrl}/metrics`)).text();
+    expect(metrics).toContain(`uas_platform_loss_nanos_total{reason="withheld"} ${lossNanos}`);
+  });
+
   it("streams end where the balance ends", async () => {
     const { gateway, upstream } = await freshGateway();
     upstream.always(endless("chat", "text", 4_096));

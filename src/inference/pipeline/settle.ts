@@ -13,7 +13,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import { type StoppedText, withinRequest } from "../metering.ts";
+import { estimateTokens, type StoppedText, withinRequest } from "../metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk, PlannedRoute } from "./adapter.ts";
@@ -94,10 +94,41 @@ export async function settle<Out extends Chunk>(
     else if (call.ending === CallEnding.CLIENT_GONE) await growToCharge(reached);
   }
   markOverrun(reached);
-  reportCall(call, deps);
+  const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
+  if (isWithheld) estimateVendorCost(reached);
+  reportCall(call, deps, isWithheld);
   const { id, accountId, costNanos } = call;
   await deps.ledger.settle({ id, accountId, costNanos, record: callRecord(call) });
 }
+
+/** Bytes of text that came and were not delivered, because they could not be paid for. */
+function unreadBytesOf<Out extends Chunk>(reply: Reply<Out> | undefined): number {
+  return reply?.kind === "stream" ? reply.stream.unreadEventBytes : 0;
+}
+
+/** Sets the vendor's cost of a reply that was not delivered, or not to its end. Where the route has no `cost`, the model's
+ * own price is the estimate: the loss is visible in any case. */
+function estimateVendorCost<Out extends Chunk>({
+  call,
+  price,
+  planned,
+  reply,
+  request,
+  tokens,
+  deps: { pricing },
+}: Chargeable<Out>): void {
+  if (planned === undefined) return;
+  const unreadTokens = estimateTokens(unreadBytesOf(reply));
+  const usage = call.usage ?? { ...noUsage, inputTokens: tokens.typical };
+  const made = { ...usage, ...call.units, outputTokens: usage.outputTokens + unreadTokens };
+  const { route } = planned;
+  call.vendorCostNanos =
+    route.costs === undefined
+      ? pricing.cost(price, made, 0)
+      : pricing.vendorCost(route, made, call.startMs, request.text.imageForm);
+}
+
+const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
 
 /** Shorter replies say nothing about a vendor's speed, in milliseconds. */
 const paceMsMin = 100;
@@ -263,8 +294,13 @@ const endingWords = new Map(
   CallEndingSchema.values.map((value) => [value.number, value.localName.toLowerCase()]),
 );
 
-/** Writes the log line of an ended call, and counts it in the metrics. */
-export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics: Metrics }): void {
+/** Writes the log line of an ended call, and counts it in the metrics. @param isWithheld whether a part of its reply was
+ * not delivered, because it could not be paid for. Default false */
+export function reportCall(
+  call: Call,
+  { log, metrics }: { log: Logger; metrics: Metrics },
+  isWithheld = false,
+): void {
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
   writeInfoLine(log, logLine(call, ending));
@@ -278,7 +314,7 @@ export function reportCall(call: Call, { log, metrics }: { log: Logger; metrics:
   const { vendorCostNanos = 0n } = call;
   if (vendorCostNanos > 0n) {
     series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
-    countVendorLoss(metrics, call.costNanos, vendorCostNanos);
+    countVendorLoss(metrics, call.costNanos, vendorCostNanos, isWithheld);
   }
   if (call.attempts !== undefined) countAttempts(metrics, call.attempts);
   if (usage !== undefined) {
@@ -417,8 +453,7 @@ function markOverrun<Out extends Chunk>({
   if (!maxOutputTokens || planned === undefined || reply === undefined) return;
   if (reply.kind === "refusal") return;
   const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
-  const unreadBytes = reply.kind === "stream" ? reply.stream.unreadEventBytes : 0;
-  const leastTokens = Math.ceil((textBytes + unreadBytes) / tokenBytesMax);
+  const leastTokens = Math.ceil((textBytes + unreadBytesOf(reply)) / tokenBytesMax);
   const outputTokens = Math.max(reported?.outputTokens ?? 0, leastTokens);
   const limitTokens = maxOutputTokens * choices;
   if (outputTokens <= limitTokens + toleranceTokens) return;
