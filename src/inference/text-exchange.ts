@@ -7,8 +7,9 @@ import { StopReason, type GenerateEvent } from "../../gen/uas/inference/v1/gener
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../billing/prices/pricing.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { webhookBodyBytesMax } from "../config/limits.ts";
+import { detachedReplyMs, webhookBodyBytesMax } from "../config/limits.ts";
 import { rareQuantitiesOf } from "../config/price-units.ts";
+import { CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { EventTooLongError } from "../dialect/sse/event-stream.ts";
@@ -31,7 +32,7 @@ import type {
   ReplyStream,
 } from "./pipeline/adapter.ts";
 import { readCompleteBody } from "./pipeline/reply.ts";
-import { measureRequest } from "./tokens/request-tokens.ts";
+import { cautiousTokens, measureRequest } from "./tokens/request-tokens.ts";
 import type { RequestAmount } from "./routing/attempt-plan.ts";
 import { toVendorError } from "./translation.ts";
 import { tryRoutes } from "./try-routes.ts";
@@ -44,8 +45,12 @@ interface TextExchange<Out extends Chunk> {
   readonly request: ReadRequest<Out>;
   readonly model: ModelConfig;
   readonly planned: PlannedRoute;
+  /** Cancels the exchange. */
   readonly signal: AbortSignal;
-  /** Called with each piece, in order. An exception ends the exchange. */
+  /** Stops the vendor at once. After a cancel the reply is read on until then, as after a disconnect (R-MON-11).
+   * Default: `signal`, nothing is read on. */
+  readonly lastSignal?: AbortSignal | undefined;
+  /** Called with each piece until the cancel, in order. An exception ends the exchange. */
   readonly take: (out: Out) => void;
 }
 
@@ -69,25 +74,27 @@ export async function exchangeText<Out extends Chunk>(
   exchange: TextExchange<Out>,
 ): Promise<GeneratedText> {
   const { request, model, planned, signal } = exchange;
-  let prepared: PreparedCall;
+  let prepared: PreparedCall | undefined;
   let open: OpenReply;
+  const progress: Progress = {};
+  using vendor = new VendorStop(exchange, progress);
   try {
-    prepared = request.prepare(model, planned);
+    const asked = (prepared = request.prepare(model, planned));
     const call = {
       dialect: planned.dialect ?? Dialect.UNSPECIFIED,
       model: planned.route.model,
       query: planned.dialect === request.dialect ? request.query : "",
-      headers: prepared.headers,
-      body: prepared.body,
+      headers: asked.headers,
+      body: asked.body,
       stream: true,
       isPatient: true,
-      signal,
+      signal: vendor,
     };
     // The task decides about further attempts.
     const plan = upstream.attempts([planned], {
       retry: onlyOnce,
       isRepeatable: false,
-      tokens: () => amountOf(request, prepared),
+      tokens: () => amountOf(request, asked),
     });
     open = await tryRoutes(upstream, plan, {
       callFor: () => call,
@@ -95,17 +102,21 @@ export async function exchangeText<Out extends Chunk>(
       signal,
     });
   } catch (error) {
+    if (signal.aborted && prepared !== undefined && wasSent(error)) {
+      throw new TaskStopped(costSoFar(progress, { ...exchange, prepared }), error);
+    }
     throw openFailure(error);
   }
-  const progress: Progress = {};
   try {
     const generated = await read(open, prepared, { ...exchange, progress });
     const { usage } = generated.metered;
+    if (signal.aborted) throw new TaskStopped(textUsage(generated.metered), undefined);
     open.usedTokens = usage && usage.inputTokens + usage.outputTokens;
     return generated;
   } catch (error) {
+    if (error instanceof TaskStopped) throw error;
     throw signal.aborted
-      ? new TaskStopped(costSoFar(progress, prepared), error)
+      ? new TaskStopped(costSoFar(progress, { ...exchange, prepared }), error)
       : streamFailure(error);
   } finally {
     open.close();
@@ -116,26 +127,91 @@ const onlyOnce = { attempts: 1, withinMs: 0 };
 
 /** The stream so far, for the cost of a stopped exchange. */
 interface Progress {
-  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes" | "units">;
+  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes" | "textPieces" | "units">;
 }
 
-/** The cost of a stopped exchange, as for a disconnected client (R-MON-8): the input and the received text, or nothing
- * where no text came. */
-function costSoFar({ stream }: Progress, prepared: PreparedCall): ReportedCost | undefined {
+/** Stops the vendor of an exchange: at once, or some time after the cancel. */
+class VendorStop extends CancelSource implements Disposable {
+  readonly #exchange: Pick<TextExchange<Chunk>, "planned" | "signal" | "lastSignal">;
+  readonly #progress: Progress;
+  #isSent = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    exchange: Pick<TextExchange<Chunk>, "planned" | "signal" | "lastSignal">,
+    progress: Progress,
+  ) {
+    super();
+    this.#exchange = exchange;
+    this.#progress = progress;
+    const { signal, lastSignal } = exchange;
+    signal.addEventListener("abort", this.#onCancel);
+    lastSignal?.addEventListener("abort", this.#onEnd);
+    if (lastSignal?.aborted) this.#onEnd();
+    if (signal.aborted) this.#onCancel();
+  }
+
+  onSent(): void {
+    this.#isSent = true;
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    const { signal, lastSignal } = this.#exchange;
+    signal.removeEventListener("abort", this.#onCancel);
+    lastSignal?.removeEventListener("abort", this.#onEnd);
+  }
+
+  readonly #onEnd = (): void => this.cancel();
+
+  readonly #onCancel = (): void => {
+    const { planned, lastSignal } = this.#exchange;
+    const { detachedReadMs: readMs } = planned;
+    const hasContent = (this.#progress.stream?.textBytes ?? 0) > 0;
+    const isReadOn = readMs === Number.POSITIVE_INFINITY || (readMs > 0 && hasContent);
+    if (lastSignal === undefined || !this.#isSent || !isReadOn) return this.cancel();
+    this.#timer = setTimeout(this.#onEnd, Math.min(readMs, detachedReplyMs)).unref();
+  };
+}
+
+/** Whether the vendor may have had the whole request, and did not refuse it. */
+function wasSent(error: unknown): boolean {
+  const failure = error instanceof GatewayError ? error.cause : error;
+  return failure instanceof HttpFailure && failure.isSent;
+}
+
+/** The cost of a stopped exchange, as for a disconnected client (R-MON-11): the input and the received text. */
+function costSoFar(
+  { stream }: Progress,
+  { prepared, request, model, planned, lastSignal }: Asked,
+): ReportedCost {
+  // Without `lastSignal` nothing was read on: whoever stops vendors at once accepts low estimates.
+  const isCautious = lastSignal !== undefined && planned.detachedReadMs > 0;
+  const { maxOutputTokens: maxTokens = model.maxOutputTokens } = request.text;
   const metered = meter({
     reported: stream?.usage,
-    inputTokens: stream?.usage === undefined ? estimateInput(prepared) : 0,
+    inputTokens: stream?.usage === undefined ? estimateInput(prepared, isCautious) : 0,
     textBytes: stream?.textBytes ?? 0,
+    stopped: { isCautious, pieces: stream?.textPieces ?? 0, maxTokens },
     isComplete: false,
+    isInputOwed: true,
   });
-  return metered.isCharged ? textUsage(bounded(metered, stream?.units, prepared)) : undefined;
+  return textUsage(bounded(metered, stream?.units, prepared));
+}
+
+/** An exchange whose request was sent. */
+interface Asked extends Omit<TextExchange<Chunk>, "take" | "signal"> {
+  readonly prepared: PreparedCall;
 }
 
 async function read<Out extends Chunk>(
   { reply, refusal }: OpenReply,
   prepared: PreparedCall,
-  { request, planned, take, progress }: TextExchange<Out> & { readonly progress: Progress },
+  { request, planned, signal, progress, ...exchange }: TextExchange<Out> & { progress: Progress },
 ): Promise<GeneratedText> {
+  const take = (out: Out): void => {
+    if (!signal.aborted) exchange.take(out);
+  };
   if (refusal !== undefined) {
     throw toTaskRefused(toVendorError({ ...refusal, status: reply.status }, planned.dialect));
   }
@@ -183,10 +259,12 @@ function bounded(
     : { ...metered, usage: withinRequest(usage, units, features) };
 }
 
-function estimateInput({ body }: PreparedCall): number {
+/** @param isCautious whether the estimate is rather too high than too low. Default false */
+function estimateInput({ body }: PreparedCall, isCautious = false): number {
   const bytes = Buffer.concat(body);
-  const { mediaBytes, mediaTokens } = measureRequest(bytes);
-  return estimateTokens(bytes.length - mediaBytes) + mediaTokens;
+  const size = measureRequest(bytes);
+  const typical = estimateTokens(bytes.length - size.mediaBytes) + size.mediaTokens;
+  return isCautious ? Math.max(typical, cautiousTokens(size)) : typical;
 }
 
 function amountOf({ text }: ReadRequest<Chunk>, prepared: PreparedCall): RequestAmount {

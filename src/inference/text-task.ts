@@ -19,6 +19,8 @@ export interface TextTaskRequest {
   readonly params: JsonObject;
   /** Ends the generation. */
   readonly signal: AbortSignal;
+  /** Ends it whoever cancels. Default: `signal`. */
+  readonly lastSignal?: AbortSignal | undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Computes what a task costs, and builds its call record. Pure. */
+import type { JsonObject } from "@bufbuild/protobuf";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -54,9 +55,10 @@ export function usageOf({
   };
 }
 
-/** Whether a cancelled task of the model is charged what its vendor charged for it. */
-export function isCancelBilled({ cancelBilling }: ModelConfig): boolean {
-  return cancelBilling === CancelBilling.UPSTREAM;
+/** Whether a task that is cancelled is charged what its vendor charged for it. A background response is a call: its input is
+ * charged once it was sent, whoever leaves (R-MON-11). */
+export function isCancelBilled({ cancelBilling }: ModelConfig, params: JsonObject): boolean {
+  return cancelBilling === CancelBilling.UPSTREAM || backgroundOf(params) !== undefined;
 }
 
 /** The outcome of a stopped task. Units that its vendor does not report count as 0, whatever was requested. */

@@ -244,7 +244,7 @@ export function vendorFor(
     resubmit: "blind",
     types: textTypes,
     canCancel: true,
-    submit: ({ params, signal }) => run({ model, route, params, signal }),
+    submit: ({ params, signal, lastSignal }) => run({ model, route, params, signal, lastSignal }),
     units: textUnits,
   };
   return { tasks, maxInFlight: known.maxInFlight, baseUrl: "" };

@@ -173,7 +173,7 @@ function valuesOf(
   return [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackUrl, requestId, ...money],
     ...[route.vendor, route.model, path, task.runMs, task.waitMs, task.vendorMax ?? null],
-    isCancelBilled(model),
+    isCancelBilled(model, {}),
   ];
 }
 

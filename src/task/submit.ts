@@ -274,7 +274,7 @@ function newTask(
   const values = [
     ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
     ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
-    ...[isCancelBilled(model), callPath ?? null],
+    ...[isCancelBilled(model, params), callPath ?? null],
   ];
   return { id, holdNanos, values };
 }

@@ -59,8 +59,9 @@ export class SubmitSteps {
     // A vendor without a cancel request ends a task when its connection closes.
     const endsHere = vendor.tasks.canCancel && vendor.tasks.cancel === undefined;
     const cancelled = endsHere ? work.lease.cancelled : undefined;
-    using limit = limitTime(task.left_ms, [lastSignal, ...(cancelled ? [cancelled] : [])]);
-    const { signal } = limit;
+    using limit = limitTime(task.left_ms, [lastSignal]);
+    using stop = limitTime(task.left_ms, [limit.signal, ...(cancelled ? [cancelled] : [])]);
+    const { signal } = stop;
     const startMs = this.#places.startMs();
     let submitted: Submitted;
     try {
@@ -70,6 +71,7 @@ export class SubmitSteps {
         type: task.type,
         params: task.params,
         signal,
+        lastSignal: cancelled && limit.signal,
         ...this.#callback(task),
         onUpdate: () => this.#work.onVendorNotification(task),
       });

@@ -118,6 +118,8 @@ export interface TaskSubmission {
   /** Validated parameters, in canonical names. */
   readonly params: JsonObject;
   readonly signal: AbortSignal;
+  /** As {@link signal}, but not aborted when the client cancels. Absent where a cancel does not abort `signal` either. */
+  readonly lastSignal?: AbortSignal | undefined;
   /** URL for the vendor's callbacks; ends in the token. Default: none. */
   readonly callbackUrl?: string;
   /** Called by vendors within this process when `poll` has an update. Default: nothing happens. */

@@ -1,6 +1,6 @@
-/** R-TSK-6: what is known of a text when its making is stopped. Real HTTP; the stop comes with the text itself. */
+/** R-TSK-6, R-MON-11: what a text costs when it is stopped. Real HTTP; the stop comes with the text itself. */
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../src/config/config.ts";
 import { exchangeText } from "../../src/inference/text-exchange.ts";
@@ -15,6 +15,7 @@ import type { Vendor } from "../../src/vendor/vendor.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 import { answer, byteStream, hang } from "../support/upstream/behaviour.ts";
 import type { Behaviour } from "../support/upstream/exchange.ts";
+import { heldBack } from "../support/upstream/held-back.ts";
 import { strictMessages } from "../support/upstream/messages-strict.ts";
 import { startUpstream, type Upstream as Simulated } from "../support/upstream/upstream.ts";
 
@@ -35,8 +36,14 @@ afterAll(async () => {
 const prompt = "Hello";
 
 /** What comes of a text that is stopped with its first words, or where it has none once it was asked for. */
-async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Promise<unknown> {
-  const vendor = vendorKinds[kind]?.create(configOf(kind, sim));
+async function stopped(
+  kind: string,
+  sim: Simulated,
+  behaviour: Behaviour,
+  { onDisconnect = "abort", lastSignal, onStop }: ReadOn = {},
+): Promise<unknown> {
+  const config: VendorConfig = { ...configOf(kind, sim), onDisconnect };
+  const vendor = vendorKinds[kind]?.create(config);
   if (vendor === undefined) throw new Error(`no kind ${kind}`);
   open.push(vendor);
   const route = { vendor: "v", model: "vendor-model" };
@@ -50,7 +57,7 @@ async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Prom
     prices: always(priceDefault),
   };
   const [metrics, log] = [createMetrics(), pino({ level: "silent" })];
-  const vendors = new Map([["v", { config: configOf(kind, sim), clients: [vendor] as const }]]);
+  const vendors = new Map([["v", { config, clients: [vendor] as const }]]);
   const targets = new Targets({ vendors, metrics, log });
   const upstream = createUpstream({ targets, metrics, log });
   const stop = new AbortController();
@@ -61,13 +68,25 @@ async function stopped(kind: string, sim: Simulated, behaviour: Behaviour): Prom
     model,
     planned: plannedRoute(upstream, { model, route, dialect: undefined }),
     signal: stop.signal,
+    lastSignal,
     take(events) {
-      if (events.some(({ kind: { case: what } }) => what === "partDelta")) stop.abort();
+      expect(stop.signal.aborted).toBe(false);
+      if (!events.some(({ kind: { case: what } }) => what === "partDelta")) return;
+      stop.abort();
+      onStop?.();
     },
   }).catch((error: unknown) => error);
   await sim.request(1);
   if (behaviour === hang) stop.abort();
   return asking;
+}
+
+/** How a stopped text is read on. */
+interface ReadOn {
+  readonly onDisconnect?: VendorConfig["onDisconnect"];
+  readonly lastSignal?: AbortSignal;
+  /** Called when it is stopped. */
+  readonly onStop?: () => void;
 }
 
 function configOf(kind: string, sim: Simulated): VendorConfig {
@@ -124,7 +143,51 @@ test("a stopped text is estimated where its vendor reported nothing", async () =
   expect(error).toMatchObject({ reportedCost: { usage: { inputTokens: input } } });
 });
 
-test("a stopped text without content costs nothing (R-MON-8)", async () => {
+test("a stopped text without content costs its input, once the request was sent (R-MON-11)", async () => {
   const error = await stopped("openai-compatible", chat, hang);
-  expect(error).toMatchObject({ name: "HttpFailure", kind: "aborted" });
+  expect(error).toBeInstanceOf(TaskStopped);
+  const inputTokens = Math.ceil(chat.last().body.length / 4);
+  expect(error).toMatchObject({ reportedCost: { usage: { inputTokens, outputTokens: 0 } } });
+});
+
+describe("what is read on after it was stopped, as a reply to a client that disconnected (R-MON-11)", () => {
+  const neverLast = new AbortController().signal;
+  const pieces = ["Twelve bytes", " more", " and more"];
+  const usage = { prompt_tokens: 25, completion_tokens: 9_000, total_tokens: 9_025 };
+
+  it("costs what its vendor counts by the end", async () => {
+    const passed = Promise.withResolvers<void>();
+    const made = answer({ text: pieces, usage });
+    const behaviour = heldBack(made, { part: 0.5, until: passed.promise });
+    const error = await stopped("openai-compatible", chat, behaviour, {
+      onDisconnect: "grace",
+      lastSignal: neverLast,
+      onStop: passed.resolve,
+    });
+    expect(error).toBeInstanceOf(TaskStopped);
+    expect(error).toMatchObject({
+      reportedCost: { usage: { inputTokens: 25, outputTokens: 9_000, isEstimated: false } },
+    });
+  });
+
+  it("is estimated from what came, rather too high, where the gateway stops first", async () => {
+    const last = new AbortController();
+    const behaviour = answer({ text: pieces, cutAfter: 2, ending: "hang" });
+    const error = await stopped("openai-compatible", chat, behaviour, {
+      onDisconnect: "grace",
+      lastSignal: last.signal,
+      onStop: () => last.abort(),
+    });
+    const plainTokens = Math.ceil(chat.last().body.length / 4);
+    const isHigher = expect.toSatisfy((tokens: number) => tokens > plainTokens) as number;
+    expect(error).toMatchObject({
+      reportedCost: { usage: { inputTokens: isHigher, isEstimated: true } },
+    });
+  });
+
+  it("is not read on before any content: it costs its input", async () => {
+    const reading = { onDisconnect: "grace", lastSignal: neverLast } as const;
+    const error = await stopped("openai-compatible", chat, hang, reading);
+    expect(error).toMatchObject({ reportedCost: { usage: { outputTokens: 0 } } });
+  });
 });

@@ -49,10 +49,11 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const recorder = await recorderOf(params, options);
     recorder?.begin(found.pending);
     const events = new ResponseEvents((event) => recorder?.add(event));
-    const { model, signal } = task;
+    const { model, signal, lastSignal } = task;
     const take = (bytes: Buffer): void => events.add(bytes);
+    const exchange = { request, model, planned, signal, lastSignal, take };
     try {
-      const generated = await exchangeText(upstream, { request, model, planned, signal, take });
+      const generated = await exchangeText(upstream, exchange);
       const done = outcomeOf({ params, found, planned, events, generated, store, recorder });
       const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };

@@ -80,8 +80,7 @@ export class RequestTokens {
 
   /** The figure for a vendor that was stopped before it could count: nearly every text takes at most as many. */
   get cautious(): number {
-    const { textBound, mediaTokens: media } = this.#measured();
-    return Math.max(this.typical, media + Math.ceil(textBound * cautiousShare));
+    return Math.max(this.typical, cautiousTokens(this.#measured()));
   }
 
   /** As {@link bound}, but with the text counted; `undefined` where the routes do not share one public tokenizer, or the
@@ -262,6 +261,11 @@ export function boundOf({ bound, isBounded }: RequestSize): number {
 /** As {@link requestSize}, for a body that has not been scanned. @param body one valid JSON object */
 export function measureRequest(body: Buffer, imageTokens?: number): RequestSize {
   return requestSize(scanSize(body), imageTokens);
+}
+
+/** See {@link RequestTokens.cautious}. */
+export function cautiousTokens(size: RequestSize): number {
+  return size.mediaTokens + Math.ceil(size.textBound * cautiousShare);
 }
 
 /** Scans a body of any depth. A body that is not a JSON object counts as text. */
