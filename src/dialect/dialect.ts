@@ -158,6 +158,13 @@ export interface StreamRelay {
    * @throws EventTooLongError
    */
   push(pieces: readonly Buffer[]): Buffer;
+  /**
+   * The same, up to the event that may take {@link textBytes} beyond `textBytesMax`. What begins there is in {@link
+   * unread}: it comes with the next call. Absent: the stream cannot be stopped between two events.
+   */
+  pushUntil?(pieces: readonly Buffer[], textBytesMax: number): Buffer;
+  /** What the last {@link pushUntil} left. Absent: nothing. */
+  readonly unread?: Buffer | undefined;
   /** Called after the vendor closed the stream; returns a last event without its end. */
   end(): Buffer;
   /** Usage reported so far. */

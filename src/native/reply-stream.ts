@@ -81,6 +81,7 @@ abstract class NativeStream implements ReplyStream<Buffer> {
 
 /** Server-sent events: only complete ones are passed on, so that a keep-alive comment can stand between them. */
 export class NativeEvents extends NativeStream {
+  unread: Buffer | undefined;
   readonly #splitter = new EventSplitter(eventBytesMax);
 
   get unfinished(): UnfinishedEvent {
@@ -88,15 +89,24 @@ export class NativeEvents extends NativeStream {
   }
 
   push(pieces: readonly Buffer[]): Buffer {
+    return this.pushUntil(pieces, Number.POSITIVE_INFINITY);
+  }
+
+  pushUntil(pieces: readonly Buffer[], textBytesMax: number): Buffer {
     const source = this.#splitter.begin(pieces);
     const { meter, onObject } = this.options;
     const canSkim = meter.skim !== undefined && onObject === undefined;
     let mayHaveAddress = !canSkim;
     let at = 0;
+    this.unread = undefined;
     while (at < source.length) {
-      if (canSkim) at = meter.skim?.(source, at) ?? at;
+      if (canSkim) at = meter.skim?.(source, at, textBytesMax) ?? at;
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
+      if (place.end - at > textBytesMax - meter.textBytes) {
+        this.unread = this.#splitter.leave(at);
+        break;
+      }
       if (place.dataLines === 1) this.onObject(source, place.dataStart, place.dataEnd);
       at = place.end;
       if (!canSkim || place.dataLines !== 1) continue;

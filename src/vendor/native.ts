@@ -190,9 +190,10 @@ export interface NativeMeter {
    * Skips whole events that match the learned one except for the model's text and numbers; this costs a twentieth
    * of reading them. Absent: every event is read.
    *
+   * @param textBytesMax ends before the event with which {@link textBytes} exceeds it
    * @returns the position after the last match; `start` where the next event does not match
    */
-  skim?(bytes: Buffer, start: number): number;
+  skim?(bytes: Buffer, start: number, textBytesMax: number): number;
   /**
    * Learns the event that was just read, for {@link skim}; the event contains no URL. An event that is read but not
    * learned clears the learned one.

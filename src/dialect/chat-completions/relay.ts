@@ -46,6 +46,7 @@ export class ChatStreamRelay implements StreamRelay {
   finished = false;
   done = false;
   failed = false;
+  unread: Buffer | undefined;
 
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
@@ -70,18 +71,26 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   push(pieces: readonly Buffer[]): Buffer {
+    return this.pushUntil(pieces, Number.POSITIVE_INFINITY);
+  }
+
+  pushUntil(pieces: readonly Buffer[], textBytesMax: number): Buffer {
     // Nothing follows an error, in particular no terminal event.
+    this.unread = undefined;
     if (this.failed) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
     let at = 0;
-    for (;;) {
-      if (at < source.length) at = this.#relayMatching(source, at);
+    do {
+      if (at < source.length) at = this.#relayMatching(source, at, textBytesMax - this.textBytes);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
+      if (place.end - at > textBytesMax - this.textBytes) {
+        this.unread = this.#splitter.leave(at);
+        break;
+      }
       this.#onEvent(source, place);
       at = place.end;
-      if (this.failed) break;
-    }
+    } while (!this.failed);
     const passed = this.#splicer.apply(source, at);
     this.#splitter.finish(at, passed);
     return passed;
@@ -101,9 +110,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   /** Relays events that differ from an earlier one in their text only. */
-  #relayMatching(source: Buffer, start: number): number {
+  #relayMatching(source: Buffer, start: number, textBytesMax: number): number {
     if (this.#template === undefined) return start;
-    const { end, events, textBytes, out } = this.#template.pass(source, start);
+    const { end, events, textBytes, out } = this.#template.pass(source, start, textBytesMax);
     this.textPieces += events;
     this.textBytes += textBytes;
     if (out !== undefined) this.#splicer.replace(start, end, out);

@@ -74,8 +74,12 @@ export class EventTemplate {
     this.#writer = isSame ? undefined : new EventWriter(out, text.end - text.start);
   }
 
-  /** Finds the run of matching events from `start`. The result object is reused. */
-  pass(bytes: Buffer, start: number): TemplateRun {
+  /**
+   * Finds the run of matching events from `start`. The result object is reused.
+   *
+   * @param textBytesMax the run ends before the event that exceeds so many bytes of text
+   */
+  pass(bytes: Buffer, start: number, textBytesMax = Number.POSITIVE_INFINITY): TemplateRun {
     const run = this.#run;
     const writer = this.#writer;
     run.end = start;
@@ -87,7 +91,7 @@ export class EventTemplate {
       const textStart = run.end + this.#head.length;
       const textEnd = endOfString(bytes, textStart, bytes.length);
       const end = this.#endBehind(bytes, view, textEnd);
-      if (end < 0) break;
+      if (end < 0 || run.textBytes + textEnd - textStart > textBytesMax) break;
       writer?.add(textStart, textEnd);
       run.events += 1;
       run.textBytes += textEnd - textStart;

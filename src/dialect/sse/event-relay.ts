@@ -24,6 +24,7 @@ export abstract class EventRelay implements StreamRelay {
   finished = false;
   done = false;
   failed = false;
+  unread: Buffer | undefined;
   /** Counts the tools that usage does not report. */
   protected readonly tools = new ToolCallCount();
 
@@ -57,13 +58,22 @@ export abstract class EventRelay implements StreamRelay {
   }
 
   push(pieces: readonly Buffer[]): Buffer {
+    return this.pushUntil(pieces, Number.POSITIVE_INFINITY);
+  }
+
+  pushUntil(pieces: readonly Buffer[], textBytesMax: number): Buffer {
     const source = this.#splitter.begin(pieces);
     this.#source = source;
     let at = 0;
+    this.unread = undefined;
     while (at < source.length) {
-      at = this.#passAlike(source, at);
+      at = this.#passAlike(source, at, textBytesMax - this.textBytes);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
+      if (place.end - at > textBytesMax - this.textBytes) {
+        this.unread = this.#splitter.leave(at);
+        break;
+      }
       this.#place = place;
       const { textBytes } = this;
       if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
@@ -100,9 +110,9 @@ export abstract class EventRelay implements StreamRelay {
     this.#mould = new EventTemplate({ event, text: { start: start - first, end: end - first } });
   }
 
-  #passAlike(source: Buffer, start: number): number {
+  #passAlike(source: Buffer, start: number, textBytesMax: number): number {
     if (this.#mould === undefined || this.failed) return start;
-    const { end, events, textBytes } = this.#mould.pass(source, start);
+    const { end, events, textBytes } = this.#mould.pass(source, start, textBytesMax);
     this.textPieces += events;
     this.textBytes += textBytes;
     return end;

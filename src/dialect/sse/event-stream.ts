@@ -124,6 +124,18 @@ export class EventSplitter implements UnfinishedEvent {
   }
 
   /**
+   * Leaves what stands behind `end` unread, for a caller that stops there: {@link finish} then keeps nothing.
+   *
+   * @returns a copy, or `undefined` where nothing is left
+   */
+  leave(end: number): Buffer | undefined {
+    if (end === this.#source.length) return undefined;
+    const left = Buffer.from(this.#source.subarray(end));
+    this.#source = this.#source.subarray(0, end);
+    return left;
+  }
+
+  /**
    * Keeps what stands behind `end` for the next read.
    *
    * @param passed what goes on to the client, which may be a part of the source

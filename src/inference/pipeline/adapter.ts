@@ -75,6 +75,9 @@ export interface WholeReply<Out> {
 /** Converts a streamed reply for the caller. `StreamRelay` is the same for bytes. */
 export interface ReplyStream<Out> {
   push(pieces: readonly Buffer[]): Out;
+  /** See {@link StreamRelay.pushUntil}. */
+  pushUntil?(pieces: readonly Buffer[], textBytesMax: number): Out;
+  readonly unread?: Buffer | undefined;
   end(): Out;
   /** The event that ends a failed stream; empty where the failure is thrown instead. */
   errorEvent(error: GatewayError): Out;

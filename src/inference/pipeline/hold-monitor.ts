@@ -19,7 +19,6 @@ import { databaseUnavailable } from "../../core/database-lost.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance, tooManyUnfinished } from "./failures.ts";
-import { readBytesMin } from "./reply.ts";
 import { estimateTokens } from "../metering.ts";
 
 /** The reply that is monitored. */
@@ -90,9 +89,9 @@ export class HoldMonitor {
     return this.#requestedMs === undefined ? undefined : this.#waitIfUsedUp();
   }
 
-  /** The most bytes to read at once: a vendor may send a long reply in one piece. */
+  /** The most text to read at once, in bytes: a vendor may send a long reply in one piece. */
   get bytesAhead(): number {
-    return Math.max(this.#checkAtBytes - this.#options.reply.textBytes, readBytesMin);
+    return Math.max(this.#checkAtBytes - this.#options.reply.textBytes, 0);
   }
 
   /**

@@ -50,6 +50,8 @@ export class StreamReply<Out extends Chunk> {
   #unread: readonly Buffer[] | undefined;
   #unreadEventBytes = 0;
   #isEventAllowed = false;
+  /** Whether the next event may exceed what may be read at once, so that it is read in parts. */
+  #isNextLong = false;
 
   constructor({ call, stream, body, mask, addedTextBytes }: StreamReplyOptions<Out>) {
     this.#call = call;
@@ -152,7 +154,7 @@ export class StreamReply<Out extends Chunk> {
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
     while (!this.#hasContent() && (this.#unread !== undefined || (await this.#body.ready()))) {
-      const out = this.#push(readBytesMin);
+      const out = this.#push(0);
       if (out === undefined) return;
       if (out.length === 0) continue;
       this.#keepEarly(out);
@@ -206,14 +208,14 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** Returns the received piece for the client: empty where no event is complete yet, `undefined` where an event waits, see
-   * {@link unreadEventBytes}. @param bytesMax the most to read */
-  take(bytesMax = Number.POSITIVE_INFINITY): Out | undefined {
+   * {@link unreadEventBytes}. @param textBytesMax the most text to read, though at least a little */
+  take(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const early = this.#early?.shift();
     if (early !== undefined) {
       if (this.#early?.length === 0) this.#early = undefined;
       return early;
     }
-    const chunk = this.#push(bytesMax);
+    const chunk = this.#push(textBytesMax);
     if (chunk !== undefined && chunk.length > 0) this.#call.answered();
     return chunk;
   }
@@ -243,14 +245,37 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** Converts what came; `undefined`: an event waits. What reports a failure is in the vendor's words. */
-  #push(bytesMax: number): Out | undefined {
+  #push(textBytesMax: number): Out | undefined {
+    const out = this.#pushEvents(textBytesMax) ?? this.#pushBytes(textBytesMax);
+    const { failed } = this.#stream;
+    return out !== undefined && failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+  }
+
+  /** Converts a long read up to the event that may exceed `textBytesMax`; `undefined`: it is to be read in parts. */
+  #pushEvents(textBytesMax: number): Out | undefined {
+    const stream = this.#stream;
+    const isEventDue = this.#isNextLong || this.#isEventAllowed || this.#unreadEventBytes > 0;
+    if (stream.pushUntil === undefined || isEventDue) return undefined;
+    const bytesMax = Math.max(textBytesMax, textBytesMin);
+    const pieces = (this.#unread ??= this.#body.take());
+    if (isWithin(pieces, bytesMax)) return undefined;
+    const out = stream.pushUntil(pieces, stream.textBytes + bytesMax);
+    this.#unread = stream.unread && [stream.unread];
+    this.#isNextLong = this.#unread !== undefined && out.length === 0;
+    return this.#isNextLong ? undefined : out;
+  }
+
+  /** Converts as many bytes, as if all were text; `undefined`: an event waits. */
+  #pushBytes(textBytesMax: number): Out | undefined {
+    const bytesMax = Math.max(textBytesMax, readBytesMin);
     const pieces = this.#read(bytesMax);
     if (this.#isEventLong(pieces, bytesMax)) {
       this.#unread = this.#unread === undefined ? pieces : [...pieces, ...this.#unread];
       return undefined;
     }
     const out = this.#stream.push(pieces);
-    return this.#stream.failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+    if (out.length > 0) this.#isNextLong = false;
+    return out;
   }
 
   /** Whether `pieces` complete an event with more than `bytesMax` bytes of text, which waits then. */
@@ -302,6 +327,15 @@ export class StreamReply<Out extends Chunk> {
 
 /** A piece of this many bytes is read at once, whatever is held: about 1,000 tokens, or fewer. */
 export const readBytesMin = 4_096;
+
+/** So much text is read at once, whatever is held, where it is told by events. */
+const textBytesMin = 512;
+
+function isWithin(pieces: readonly Buffer[], bytesMax: number): boolean {
+  let bytes = 0;
+  for (const piece of pieces) bytes += piece.length;
+  return bytes <= bytesMax;
+}
 
 /** How long events without content are held back, in milliseconds: a vendor that goes on sending them works. */
 const preludeMs = 5_000;

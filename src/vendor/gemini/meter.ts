@@ -63,8 +63,8 @@ export class GeminiMeter implements NativeMeter {
     this.#mould = new EventTemplate({ event: bytes.subarray(start, end), text, counts });
   }
 
-  skim(bytes: Buffer, start: number): number {
-    const run = this.#mould?.pass(bytes, start);
+  skim(bytes: Buffer, start: number, textBytesMax = Number.POSITIVE_INFINITY): number {
+    const run = this.#mould?.pass(bytes, start, textBytesMax - this.textBytes);
     if (run === undefined || run.end === start) return start;
     this.#counts = bytes.toString("latin1", run.countsStart, run.countsEnd);
     this.textBytes += run.textBytes;

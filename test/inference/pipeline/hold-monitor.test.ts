@@ -203,9 +203,9 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
   });
 
-  it("bounds how much is read at once by what it covers, and by 4 kB where that is less", () => {
+  it("bounds how much text is read at once by what it covers", () => {
     // 50 of its 100 tokens are left when it is to be extended.
-    expect(scene.hold.bytesAhead).toBe(4_096);
+    expect(scene.hold.bytesAhead).toBe(50 * 4);
     const long = new Scene(planHold({ ...limits, maxTokens: 100_000, firstTokens: 50_000 }));
     expect(long.hold.bytesAhead).toBe(25_000 * 4);
   });
