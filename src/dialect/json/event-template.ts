@@ -161,36 +161,41 @@ class EventWriter {
   }
 }
 
-/** Bytes compared four at a time. */
+/** Bytes compared eight at a time, as floating-point numbers: those are equal where their bytes are, but for zeros and for
+ * what is no number. Neither occurs in ASCII; other bytes are compared one by one. */
 class Piece {
   readonly length: number;
   readonly #bytes: Buffer;
-  readonly #words: Int32Array;
-  /** The last four bytes, which may overlap the words. */
-  readonly #last: number;
+  /** Every eight bytes, the last of which may overlap those before; empty where they are compared one by one. */
+  readonly #words: Float64Array;
 
   constructor(bytes: Buffer) {
-    this.length = bytes.length;
+    const { length } = bytes;
+    this.length = length;
     this.#bytes = bytes;
-    this.#words = new Int32Array(bytes.length >> 2);
-    for (let i = 0; i < this.#words.length; i++) this.#words[i] = bytes.readInt32LE(4 * i);
-    this.#last = bytes.length < 4 ? 0 : bytes.readInt32LE(bytes.length - 4);
+    const words = Float64Array.from({ length: Math.ceil(length / 8) }, (_, i) =>
+      length < 8 ? 0 : bytes.readDoubleLE(Math.min(8 * i, length - 8)),
+    );
+    const isComparable = words.every((word) => word !== 0 && !Number.isNaN(word));
+    this.#words = isComparable ? words : new Float64Array();
   }
 
   /** Whether the bytes are at `start`. */
   isAt(view: DataView, start: number): boolean {
-    const end = start + this.length;
-    if (end > view.byteLength) return false;
-    if (this.length < 4) return this.#isShortAt(view, start);
-    if (view.getInt32(end - 4, true) !== this.#last) return false;
+    const last = start + this.length - 8;
+    if (last + 8 > view.byteLength) return false;
     const words = this.#words;
-    for (let i = 0; i < words.length; i++) {
-      if (view.getInt32(start + 4 * i, true) !== words[i]) return false;
+    const { length } = words;
+    if (length === 0) return this.#areAt(view, start);
+    // The last ones differ most often.
+    if (view.getFloat64(last, true) !== words[length - 1]) return false;
+    for (let i = 0, at = start; at < last; i++, at += 8) {
+      if (view.getFloat64(at, true) !== words[i]) return false;
     }
     return true;
   }
 
-  #isShortAt(view: DataView, start: number): boolean {
+  #areAt(view: DataView, start: number): boolean {
     for (let i = 0; i < this.length; i++) {
       if (view.getUint8(start + i) !== this.#bytes[i]) return false;
     }
