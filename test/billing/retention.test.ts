@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Anchor } from "../../src/billing/ledger/anchor.ts";
 import { Auditor } from "../../src/billing/ledger/auditor.ts";
 import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
@@ -49,13 +49,24 @@ const find = async (names: readonly (string | undefined)[]) =>
     )
   ).rows.map(({ relname }) => relname);
 
+/** Removes months. On a busy machine a table may stay locked for longer than a removal waits: it tries again. */
+const removeInTime = (options: Parameters<typeof removeOldMonths>[0]) =>
+  vi.waitFor(
+    async () => {
+      const removed = await removeOldMonths(options);
+      expect(removed).not.toEqual([]);
+      return removed;
+    },
+    { timeout: 30_000 },
+  );
+
 test("closed holds are removed by month, entries stay, and every audit stays right", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   const id = await call(account, keyId, old);
   await call(account, keyId, new Date());
   expect(await removeOldMonths({ auditor })).toEqual([]);
   expect(await auditor.run()).toMatchObject({ breaches: [] });
-  expect(await removeOldMonths({ auditor })).toEqual([holds, steps]);
+  expect(await removeInTime({ auditor })).toEqual([holds, steps]);
   expect(await find([holds, steps, calls])).toEqual([calls]);
   expect(await billing.count("ledger_entry", `txn_id = '${id}'`)).toBe(2);
   await call(account, keyId, new Date());
@@ -75,14 +86,14 @@ test("a month stays for a month after its end, and while one of its holds is ope
   await billing.send({ accountId: account, holds: [{ id: open, amountNanos: 60n, keyId }] });
   expect(await removeOldMonths({ auditor })).toEqual([]);
   await billing.send({ accountId: account, settles: [[open, 0n]] });
-  expect(await removeOldMonths({ auditor, now: now(holdKeptDays + 1) })).toEqual([holds, steps]);
+  expect(await removeInTime({ auditor, now: now(holdKeptDays + 1) })).toEqual([holds, steps]);
 });
 
 test("a settlement that comes after its hold was removed changes nothing (R-MON-2)", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   const id = await call(account, keyId, old);
   await auditor.run();
-  await removeOldMonths({ auditor });
+  await removeInTime({ auditor });
   const before = await billing.balance(account);
   const late = await billing.send({ accountId: account, settles: [[id, 40n, { held: "70" }]] });
   expect(late.settles).toEqual(["already"]);
@@ -100,7 +111,7 @@ test("calls are kept for ever, or as long as the configuration says, and their s
   await auditor.run();
   expect(await removeOldMonths({ auditor })).not.toContain(calls);
   expect(await removeOldMonths({ auditor, callDays: 365 })).toEqual([]);
-  expect(await removeOldMonths({ auditor, callDays: 90 })).toEqual([calls]);
+  expect(await removeInTime({ auditor, callDays: 90 })).toEqual([calls]);
   expect(await billing.count("usage_hour", "calls = 1 and cost = 25")).toBe(1);
   expect(await billing.count("call")).toBe(0);
   expect(await auditor.runFull()).toMatchObject({ breaches: [] });
@@ -115,5 +126,5 @@ test("a table that is in use is left for the next time, and delays nobody for lo
   expect(await removeOldMonths({ auditor })).toEqual([]);
   await client.query("rollback");
   client.release();
-  expect(await removeOldMonths({ auditor })).toEqual([holds, steps]);
+  expect(await removeInTime({ auditor })).toEqual([holds, steps]);
 });
