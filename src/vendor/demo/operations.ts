@@ -1,7 +1,5 @@
-/**
- * Only demo: it does itself what vendors' models do. Embeddings, rerank, moderations and legacy completions; speech, the
- * text of recordings, and images from images, in OpenAI's form.
- */
+/** Only demo: it does itself what vendors' models do. Embeddings, rerank, moderations and legacy completions; speech, the
+ * text of recordings, and images from images, in OpenAI's form. */
 import { createHash, randomUUID } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
 import { embeddingsReply, readEmbeddings } from "../../dialect/embeddings.ts";
