@@ -116,7 +116,7 @@ export const ledgerConnections = 4;
 export const holdOutputTokensDefault = 2_048;
 /** How long a stream whose hold is used up is not read while the ledger has not answered: long for a database that works.
  * Then it continues, as in an outage. */
-export const extendWaitMs = second;
+export const extendWaitMs = 5 * second;
 /** How often running streams are compared with their holds. */
 export const streamCheckMs = second;
 /** When a stream writes its first checkpoint, and the interval of later ones. A killed process loses only what came
