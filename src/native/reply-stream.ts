@@ -4,7 +4,12 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
 import type { UnitUsage } from "../billing/prices/pricing.ts";
 import { eventBytesMax } from "../config/limits.ts";
-import { EventSplitter, type UnfinishedEvent } from "../dialect/sse/event-stream.ts";
+import {
+  dataLinesOf,
+  dataOf,
+  EventSplitter,
+  type UnfinishedEvent,
+} from "../dialect/sse/event-stream.ts";
 import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/reply.ts";
@@ -108,10 +113,11 @@ export class NativeEvents extends NativeStream {
         break;
       }
       if (place.dataLines === 1) this.onObject(source, place.dataStart, place.dataEnd);
+      else if (place.dataLines > 1) this.#onSplitData(dataOf(source, place));
       at = place.end;
-      if (!canSkim || place.dataLines !== 1) continue;
+      if (!canSkim || place.dataLines === 0) continue;
       // Events of the same shape as one without an address need no rewriting.
-      if (this.rewriter.finds(source, place)) mayHaveAddress = true;
+      if (place.dataLines > 1 || this.rewriter.finds(source, place)) mayHaveAddress = true;
       else meter.learn?.(source, place);
     }
     const whole = at === source.length ? source : source.subarray(0, at);
@@ -135,8 +141,14 @@ export class NativeEvents extends NativeStream {
 
   /** The last event, where only its empty line is missing. */
   #onRest(rest: Buffer): void {
-    const start = rest.indexOf("data:");
-    if (start >= 0) this.onObject(rest, start + "data:".length, rest.length);
+    this.#onSplitData(dataLinesOf(rest.toString()).join("\n"));
+  }
+
+  /** Reads data that stands on several lines, as clients do: joined. */
+  #onSplitData(data: string): void {
+    if (data === "") return;
+    const bytes = Buffer.from(data);
+    this.onObject(bytes, 0, bytes.length);
   }
 }
 

@@ -85,3 +85,15 @@ it("a native reply keeps what it has passed on while more comes, also of reads o
   const whole = Buffer.concat(events).toString();
   for (const read of reads) expect(read.toString()).toBe(whole);
 });
+
+it.each([
+  ["a whole event", "\n\n"],
+  ["a last event without its empty line", ""],
+])("a native reply counts %s whose data stands on several lines", (_what, end) => {
+  const said = { candidates: [{ content: { parts: [{ text: "twelve bytes" }] } }] };
+  const lines = JSON.stringify(said, null, 2).split("\n");
+  const bytes = Buffer.from(`${lines.map((line) => `data: ${line}`).join("\n")}${end}`);
+  const reply = streamed(new GeminiMeter(), [[bytes]]);
+  expect(reply.bytes).toBe(bytes.toString());
+  expect(reply.meter.textBytes).toBe(12);
+});

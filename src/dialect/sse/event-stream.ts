@@ -315,7 +315,11 @@ export class EventDataReader {
   }
 }
 
-function dataOf(source: Buffer, { dataLines, dataStart, dataEnd, start, end }: EventPlace): string {
+/** The data of an event, its lines joined. */
+export function dataOf(
+  source: Buffer,
+  { dataLines, dataStart, dataEnd, start, end }: EventPlace,
+): string {
   return dataLines === 1
     ? source.toString("utf8", dataStart, dataEnd)
     : dataLinesOf(source.toString("utf8", start, end)).join("\n");
