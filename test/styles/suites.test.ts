@@ -3,56 +3,39 @@
  * speak every style, and `@copilotkit/aimock` is another upstream than the simulations of this repository.
  */
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
+import { LLMock } from "@copilotkit/aimock";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Gateway, startGateway } from "../support/gateway.ts";
 import { modelOf, useStyleGateway, vendorStyles } from "../support/style-gateway.ts";
 import { openaiOf } from "../facade/harness.ts";
 
-const installed = join(dirname(fileURLToPath(import.meta.url)), "../../node_modules");
-const folders = {
-  canary: join(installed, "compatcanary"),
-  mock: join(installed, "@copilotkit/aimock"),
-};
 const require = createRequire(import.meta.url);
 
-// An installation from before they were added has them not: `npm ci`.
-describe.skipIf(!existsSync(folders.canary))("CompatCanary", () => {
+describe("CompatCanary", () => {
   const fixture = useStyleGateway();
 
   it.each(vendorStyles)("gives 100 of 100 to a model whose vendor speaks %s", async (style) => {
     const { key } = await fixture.gateway.customer();
-    const { bin } = require(join(folders.canary, "package.json")) as {
-      bin: Record<string, string>;
-    };
+    const description = require.resolve("compatcanary/package.json");
+    const { bin } = require(description) as { bin: Record<string, string> };
     const [program = ""] = Object.values(bin);
     const asked = ["--base-url", `${fixture.gateway.url}/v1`, "--model", modelOf(style)];
     const env = { ...process.env, OPENAI_API_KEY: key };
-    const args = [join(folders.canary, program), "scan", ...asked];
+    const args = [join(dirname(description), program), "scan", ...asked];
     const { stdout } = await promisify(execFile)(process.execPath, args, { env });
     expect(stdout).toContain("Score: 100/100");
   });
 });
 
-/** What of the mock is used here. */
-interface Mock {
-  readonly url: string;
-  onMessage(text: RegExp, reply: object): void;
-  start(): Promise<unknown>;
-  stop(): Promise<void>;
-}
-
-describe.skipIf(!existsSync(folders.mock))("aimock as the vendor", () => {
-  let mock: Mock;
+describe("aimock as the vendor", () => {
+  let mock: LLMock;
   let gateway: Gateway;
   let key: string;
   beforeAll(async () => {
-    const { LLMock } = require("@copilotkit/aimock") as { LLMock: new (options: object) => Mock };
     mock = new LLMock({ port: 0, logLevel: "silent" });
     mock.onMessage(/hello/, { content: "Hi there!" });
     const call = { name: "get_weather", arguments: '{"city":"Bern"}' };
