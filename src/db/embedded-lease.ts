@@ -106,13 +106,13 @@ export class FolderLease {
   #touch(wasOurs: boolean, onStolen: () => void): void {
     const found = this.#read();
     if (wasOurs && found !== undefined && spaceOf(found) !== processSpace) return onStolen();
-    // It was released while this process joined.
-    if (wasOurs && found === undefined) return void this.#create();
     const now = new Date();
     try {
-      fs.utimesSync(this.#file, now, now);
+      // It was released while this process joined.
+      if (wasOurs && found === undefined) this.#create();
+      else fs.utimesSync(this.#file, now, now);
     } catch {
-      // Its owner in another space has released it.
+      // Its owner in another space has released it, or the disk takes nothing now: the next touch tries again.
     }
   }
 
