@@ -9,6 +9,7 @@ import { accountEntities } from "../account/entity.ts";
 import { alertEntities } from "../alert/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
+import { isDatabaseLost } from "../core/database-lost.ts";
 import { inferenceEntities } from "../inference/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { nativeEntities } from "../native/entity.ts";
@@ -77,22 +78,25 @@ export function ormOptions(address: DatabaseAddress): Options {
  */
 export async function openDatabase(
   url: DatabaseAddress,
-  options: Partial<ConnectOptions> = {},
+  options: Partial<OpenOptions> = {},
 ): Promise<Database> {
   const log = options.log ?? silent;
   const servers = toServers(url);
-  const connection = await connect(servers, { ...options, log });
-  try {
+  const deadline = Date.now() + (options.waitMs ?? waitMsDefault);
+  for (;;) {
+    const connection = await connect(servers, { log, deadline });
     const database = await createDatabase(servers);
     try {
       await migrate(database.orm, connection, log);
       return database;
     } catch (error) {
       await database.close();
-      throw error;
+      // A server that has just started, or shares a busy machine, can take longer than callers wait for a connection.
+      if (!isDatabaseLost(error) || Date.now() > deadline) throw error;
+      log.warn(`the database at ${servers.names} answers slowly: trying again`);
+    } finally {
+      await connection.end().catch(() => {});
     }
-  } finally {
-    await connection.end().catch(() => {});
   }
 }
 
@@ -172,13 +176,15 @@ interface Log {
   warn(line: string): void;
 }
 
-/** How to wait for a server. */
-interface ConnectOptions {
+/** How to open the database. */
+interface OpenOptions {
   readonly log: Log;
-  /** How long to wait for a server that does not answer yet, in milliseconds: as long as a database
-   * container beside us may take to start. Default 15,000. */
-  readonly waitMs?: number;
+  /** How long to wait for a server that does not answer yet, in milliseconds. Default {@link waitMsDefault}. */
+  readonly waitMs: number;
 }
+
+/** As long as a database container beside us may take to start, in milliseconds. */
+const waitMsDefault = 15_000;
 
 /** How long between two tries, in milliseconds. */
 const retryMs = 250;
@@ -209,8 +215,10 @@ const passingFailures = new Set([
  * @throws where it does not answer in time, refuses us or is too old; the message says what to do, and
  * names the server without the password.
  */
-async function connect(servers: Servers, options: ConnectOptions): Promise<Client> {
-  const deadline = Date.now() + (options.waitMs ?? 15_000);
+async function connect(
+  servers: Servers,
+  { log, deadline }: { readonly log: Log; readonly deadline: number },
+): Promise<Client> {
   for (let attempt = 1; ; attempt++) {
     const client = servers.createClient({ connectionTimeoutMillis: tryTimeoutMs });
     try {
@@ -220,7 +228,7 @@ async function connect(servers: Servers, options: ConnectOptions): Promise<Clien
     } catch (error) {
       await client.end().catch(() => {});
       if (!isPassing(error) || Date.now() > deadline) throw explained(client, servers, error);
-      if (attempt === 1) options.log.warn(`waiting for the database at ${servers.names}`);
+      if (attempt === 1) log.warn(`waiting for the database at ${servers.names}`);
       await sleep(retryMs);
     }
   }
