@@ -1,7 +1,6 @@
 /** Runs a program of node_modules/.bin. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { constants, setPriority } from "node:os";
 import { delimiter, join } from "node:path";
 
 const root = join(import.meta.dirname, "..");
@@ -13,14 +12,9 @@ const binaries = join(root, "node_modules", ".bin");
  *
  * The project's own programs, its Node.js among them, come first on the path, as under npm.
  *
- * @param isPatient whether it leaves the processors to others where these need them. Default: no
  * @returns its exit code; 1 where a signal ended it.
  */
-export async function run(
-  program: string,
-  args: readonly string[],
-  { isPatient = false } = {},
-): Promise<number> {
+export async function run(program: string, args: readonly string[]): Promise<number> {
   const shown = program === "vitest";
   const child = spawn(join(binaries, program), args, {
     cwd: root,
@@ -29,9 +23,6 @@ export async function run(
     // npm's programs are scripts there.
     shell: process.platform === "win32",
   });
-  if (isPatient && child.pid !== undefined) {
-    setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
-  }
   const output: Buffer[] = [];
   child.stdout?.on("data", (chunk: Buffer) => output.push(chunk));
   child.stderr?.on("data", (chunk: Buffer) => output.push(chunk));

@@ -1,7 +1,6 @@
 /**
- * What `npm test` runs: the tests, and the static checks beside them, in the time that the tests wait for something. Each
- * static check counts as one test.
- * Where few files failed, they are run once more, alone. The last line is `N passed, N failed`, with `, N skipped` where some were.
+ * What `npm test` runs: first the static checks, then the tests. Each static check counts as one test. Where few files
+ * failed, they are run once more, alone. The last line is `N passed, N failed`, with `, N skipped` where some were.
  *
  * `--static` runs the static checks only; `--browser` runs the tests in a browser only, and fails where there is none,
  * `--screenshots` does and takes pictures of every page; every other argument goes to vitest.
@@ -20,11 +19,8 @@ interface Check {
   run(folder: string): Promise<boolean>;
 }
 
-/** The memory that the static checks and the tests take together, in bytes; with less they run one after the other. */
-const besideBytes = 6 * 1024 ** 3;
-
 /** How many files may fail and be run again; more of them have a common cause. */
-const againMax = 5;
+const againMax = 12;
 
 const baseline = "proto/baseline.binpb";
 
@@ -47,11 +43,8 @@ async function main(args: readonly string[]): Promise<void> {
     if (args.includes("--browser") || args.includes("--screenshots")) {
       return await runBrowserTests(args.includes("--screenshots"));
     }
-    const checked = runChecks(folder);
-    if (process.availableMemory() < besideBytes) await checked;
-    const tested = args.includes("--static") ? undefined : runTests(folder, args, checked);
-    const [counts, more] = await Promise.all([checked, tested]);
-    if (more !== undefined) add(counts, more);
+    const counts = await runChecks(folder);
+    if (!args.includes("--static")) add(counts, await runTests(folder, args));
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
     print(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
     process.exitCode = counts.failed > 0 ? 1 : 0;
@@ -83,18 +76,12 @@ async function runChecks(folder: string): Promise<Counts> {
   return counts;
 }
 
-/** @param checked what ends before anything is run alone */
-async function runTests(
-  folder: string,
-  args: readonly string[],
-  checked: Promise<unknown>,
-): Promise<Counts> {
+async function runTests(folder: string, args: readonly string[]): Promise<Counts> {
   const report = join(folder, "vitest.json");
   const code = await runVitest(report, args);
   if (findBrowser() === undefined) print("browser tests: not run (there is no Chromium)");
   const counts = readCounts(report, code);
   const failed = readFailedFiles(report);
-  await checked;
   if (failed.length > 0 && failed.length <= againMax) await runAgain(folder, failed, counts);
   return counts;
 }
@@ -143,7 +130,7 @@ function command(program: string, ...args: string[]): Check {
 }
 
 async function succeeds(program: string, args: readonly string[]): Promise<boolean> {
-  return (await run(program, args, { isPatient: true })) === 0;
+  return (await run(program, args)) === 0;
 }
 
 function add(counts: Counts, more: Counts): void {
