@@ -2,9 +2,12 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** The files that take longest: they start processes, databases or browsers and wait for them. */
+/** The files that load the machine with as much as it can do: beside each other, or beside what waits for a database at most
+ * a second, they fail. */
+const loads = ["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`);
+
+/** The other files that take longest: they start processes, databases or browsers and wait for them. */
 const slow = [
-  /^test\/(?:bench|chaos|fuzz|soak|ha)\//,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
@@ -27,7 +30,21 @@ class SlowFirst extends BaseSequencer {
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    projects: [
+      {
+        extends: true,
+        test: { name: "loads", include: loads, maxWorkers: 1, sequence: { groupOrder: 0 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: "tests",
+          include: ["test/**/*.test.ts"],
+          exclude: loads,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
     sequence: { sequencer: SlowFirst },
