@@ -56,7 +56,12 @@ function planRounds(): Planned[] {
 }
 
 test(`the books are right, whatever dies (seed ${seed})`, { timeout: 300_000 }, async () => {
-  const ran = await runRounds({ rounds: planRounds(), servers, folder, lanes: 4 });
+  const planned = planRounds();
+  const first = await runRounds({ rounds: planned, servers, folder, lanes: 4 });
+  // On a busy machine a fault can come too late: it gets a second round.
+  const late = new Set(sumUp(first).missed);
+  const rounds = planned.filter(({ mode, fault }) => late.has(`${mode}: ${fault.name}`));
+  const ran = [...first, ...(await runRounds({ rounds, servers, folder, lanes: 1 }))];
   process.stdout.write(`${tableOf(ran)}\n`);
   expect(problemsOf(ran)).toEqual([]);
   const sums = sumUp(ran);

@@ -132,9 +132,10 @@ describe("R-TSK-9: a vendor that calls back", () => {
     // Once more changes nothing, and is no fault of the vendor's.
     expect((await call(path)).status).toBe(200);
     expect(await ask(`/api/ai/tasks/${taskId}`)).toEqual(task);
-    expect(await saysMetric('uas_billing_charged_usd_total{model="picture"} 0.04')).toBe(true);
+    const charged = 'uas_billing_charged_usd_total{model="picture"} 0.04';
+    await expect.poll(() => saysMetric(charged)).toBe(true);
     const cost = 'uas_billing_vendor_cost_usd_total{model="picture",vendor="acme"} 0.03';
-    expect(await saysMetric(cost)).toBe(true);
+    await expect.poll(() => saysMetric(cost)).toBe(true);
   });
 
   it("is believed nothing: a callback that lies ends no task", async () => {
