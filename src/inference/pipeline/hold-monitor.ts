@@ -51,6 +51,8 @@ export class HoldMonitor {
   readonly #growth: HoldGrowth;
   /** The number of text bytes at which the next decision is due. */
   #checkAtBytes = Number.POSITIVE_INFINITY;
+  /** The number of text bytes that the hold covers. */
+  #coveredBytes = Number.POSITIVE_INFINITY;
   #dueMs: number;
   /** The time of the extend request that the ledger has not answered yet. */
   #requestedMs: number | undefined;
@@ -89,9 +91,9 @@ export class HoldMonitor {
     return this.#requestedMs === undefined ? undefined : this.#waitIfUsedUp();
   }
 
-  /** The most text to read at once, in bytes: a vendor may send a long reply in one piece. */
+  /** The most text to read at once, in bytes: what the hold still covers. A vendor may send a long reply in one piece. */
   get bytesAhead(): number {
-    return Math.max(this.#checkAtBytes - this.#options.reply.textBytes, 0);
+    return Math.max(this.#coveredBytes - this.#options.reply.textBytes, 0);
   }
 
   /**
@@ -179,7 +181,9 @@ export class HoldMonitor {
 
   #checkAgain(costNanos: bigint): void {
     const { reply } = this.#options;
-    this.#checkAtBytes = reply.textBytes + this.#growth.tokensAhead(costNanos) * bytesPerToken;
+    const { textBytes } = reply;
+    this.#checkAtBytes = textBytes + this.#growth.tokensAhead(costNanos) * bytesPerToken;
+    this.#coveredBytes = textBytes + this.#growth.tokensCovered(costNanos) * bytesPerToken;
   }
 
   /** Asks the ledger to hold `amountNanos` in all; the request carries a checkpoint. */
@@ -470,17 +474,29 @@ export class HoldGrowth {
     this.#isExhausted = this.#lowNanos < stepNanos / restDivisor;
   }
 
+  /** The number of further output tokens that the hold covers; Infinity: output costs nothing. */
+  tokensCovered(costNanos: bigint): number {
+    if (!this.canRunOut) return Number.POSITIVE_INFINITY;
+    const { slackNanos } = this.#plan;
+    return this.#tokensFor(this.#heldNanos - costNanos + (this.#isFull ? slackNanos : 0n));
+  }
+
   /** The number of further output tokens until the next decision, or until the hold is used up while an answer is
    * pending; Infinity: never. */
   tokensAhead(costNanos: bigint): number {
     if (!this.canRunOut) return Number.POSITIVE_INFINITY;
-    const { stepNanos, stepTokens, slackNanos } = this.#plan;
+    const { slackNanos } = this.#plan;
     const isLast = this.#isExhausted || this.#isExtending;
     let restNanos = this.#heldNanos - costNanos;
     if (this.#isFull) restNanos += isLast ? slackNanos : 1n;
     else if (!isLast) restNanos -= this.#lowNanos;
-    const tokens = Number((restNanos * BigInt(stepTokens)) / stepNanos);
-    return Math.max(tokens, 0);
+    return this.#tokensFor(restNanos);
+  }
+
+  /** The output tokens that an amount pays for. */
+  #tokensFor(nanos: bigint): number {
+    const { stepNanos, stepTokens } = this.#plan;
+    return Math.max(Number((nanos * BigInt(stepTokens)) / stepNanos), 0);
   }
 
   /** Whether the hold covers the maximum cost within the output limit. */

@@ -204,10 +204,11 @@ describe("the hold of a stream (R-MON-5)", () => {
   });
 
   it("bounds how much text is read at once by what it covers", () => {
-    // 50 of its 100 tokens are left when it is to be extended.
-    expect(scene.hold.bytesAhead).toBe(50 * 4);
+    expect(scene.hold.bytesAhead).toBe(100 * 4);
+    scene.come(60);
+    expect(scene.hold.bytesAhead).toBe(40 * 4);
     const long = new Scene(planHold({ ...limits, maxTokens: 100_000, firstTokens: 50_000 }));
-    expect(long.hold.bytesAhead).toBe(25_000 * 4);
+    expect(long.hold.bytesAhead).toBe(50_000 * 4);
   });
 
   it("counts a late grant for all text that came meanwhile", async () => {
