@@ -20,7 +20,7 @@ interface Check {
 }
 
 /** How many files may fail and be run again; more of them have a common cause. */
-const againMax = 12;
+const againMax = 24;
 
 const baseline = "proto/baseline.binpb";
 
