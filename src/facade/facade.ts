@@ -13,7 +13,7 @@ import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { clientErrorHandler, createHttpServer } from "./http-server.ts";
 import { registerNative } from "./native-scope.ts";
-import { registerDocuments } from "./openapi.ts";
+import { documented, registerDocuments } from "./openapi.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { echoRequestId, notAllowed, prepareScope, readWith, registerScope } from "./scope.ts";
@@ -48,9 +48,8 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
-  const fixedPaths = [
-    ...new Set(table.filter(({ url }) => !/[:*]/.test(url)).map(({ route }) => route.path)),
-  ].filter((path) => !path.startsWith("/v1/v1/"));
+  const fixed = documented(table).filter(({ url }) => !/[:*]/.test(url));
+  const fixedPaths = [...new Set(fixed.map(({ url }) => url))];
   app.setNotFoundHandler((request, reply) =>
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths)),
   );

@@ -74,7 +74,7 @@ function about(prefixes: readonly string[]): string {
 }
 
 /** The routes without the aliases for SDKs that add `/v1` twice. */
-function documented(routes: readonly RestRoute[]): RestRoute[] {
+export function documented(routes: readonly RestRoute[]): RestRoute[] {
   return routes.filter(({ route }) => !route.path.startsWith("/v1/v1/"));
 }
 

@@ -170,3 +170,8 @@ export const nothingMetered: Metered = {
   source: UsageSource.UNSPECIFIED,
   isCharged: false,
 };
+
+/** The usage of a request that nobody has answered. */
+export function inputOnly(inputTokens: number) {
+  return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
+}

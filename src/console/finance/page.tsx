@@ -2,7 +2,6 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
 import {
-  UsageBucket,
   UsageGroup,
   type UsageSeries,
   type UsageTotals,
@@ -24,19 +23,12 @@ import { ErrorNote } from "../ui/show.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { figures } from "../usage/metric.ts";
 import { UsagePanel } from "../usage/panel.tsx";
-import { type UsageView, useUsage } from "../usage/use-usage.ts";
+import { buckets, type UsageView, useUsage } from "../usage/use-usage.ts";
 
 const groups = {
   model: UsageGroup.MODEL,
   vendor: UsageGroup.VENDOR,
   account: UsageGroup.ACCOUNT,
-} as const;
-
-const buckets = {
-  hour: UsageBucket.HOUR,
-  day: UsageBucket.DAY,
-  week: UsageBucket.WEEK,
-  month: UsageBucket.MONTH,
 } as const;
 
 /** All accounts, in requests for usage. */

@@ -1,7 +1,7 @@
 /** Usage: a metric by model or key over a time range, as a chart and as a table. */
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { ChartColumn } from "lucide-react";
-import { UsageBucket, UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
+import { UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { useText } from "../common/language.tsx";
 import { defined, metricNames, rangeNames, ranges, type UsageSearch } from "../common/search.ts";
 import { dayAfter, localZone, wallIn, wallTime } from "../common/time.ts";
@@ -14,15 +14,9 @@ import { SelectField, TextField } from "../ui/field.tsx";
 import { ZoneFilter } from "../ui/filter-bar.tsx";
 import { metrics, usageCsv } from "./metric.ts";
 import { UsagePanel } from "./panel.tsx";
-import { daysOf, type UsageView, useUsage } from "./use-usage.ts";
+import { buckets, daysOf, type UsageView, useUsage } from "./use-usage.ts";
 
 const groups = { none: UsageGroup.NONE, model: UsageGroup.MODEL, key: UsageGroup.KEY } as const;
-const buckets = {
-  hour: UsageBucket.HOUR,
-  day: UsageBucket.DAY,
-  week: UsageBucket.WEEK,
-  month: UsageBucket.MONTH,
-} as const;
 
 /** The view of a search, with an interval that fits the range if none is chosen. */
 function viewOf(search: UsageSearch): UsageView {

@@ -8,6 +8,14 @@ import { type RangeName, ranges } from "../common/search.ts";
 import { useAccountId } from "../common/session.tsx";
 import { dayAfter, localZone, momentIn, timestampOf, wallIn } from "../common/time.ts";
 
+/** The intervals of a chart, by their names in addresses. */
+export const buckets = {
+  hour: UsageBucket.HOUR,
+  day: UsageBucket.DAY,
+  week: UsageBucket.WEEK,
+  month: UsageBucket.MONTH,
+} as const;
+
 /** What a chart shows. */
 export interface UsageView {
   readonly range: RangeName;

@@ -485,12 +485,9 @@ export class HoldGrowth {
    * pending; Infinity: never. */
   tokensAhead(costNanos: bigint): number {
     if (!this.canRunOut) return Number.POSITIVE_INFINITY;
-    const { slackNanos } = this.#plan;
-    const isLast = this.#isExhausted || this.#isExtending;
-    let restNanos = this.#heldNanos - costNanos;
-    if (this.#isFull) restNanos += isLast ? slackNanos : 1n;
-    else if (!isLast) restNanos -= this.#lowNanos;
-    return this.#tokensFor(restNanos);
+    if (this.#isExhausted || this.#isExtending) return this.tokensCovered(costNanos);
+    const restNanos = this.#heldNanos - costNanos;
+    return this.#tokensFor(this.#isFull ? restNanos + 1n : restNanos - this.#lowNanos);
   }
 
   /** The output tokens that an amount pays for. */

@@ -24,6 +24,7 @@ import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts
 import { DisconnectHandler } from "./disconnect.ts";
 import type { Held } from "./hold.ts";
 import { readCompleteBody, StreamReply } from "./reply.ts";
+import { inputOnly } from "../metering.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {
@@ -311,11 +312,9 @@ function possibleCost<Out extends Chunk>(
   { isSent }: FailedFacts,
 ): bigint | undefined {
   if (!isSent || planned.route.costs === undefined) return undefined;
-  const usage = { ...noUsage, inputTokens: tokens.typical };
+  const usage = inputOnly(tokens.typical);
   return deps.pricing.vendorCost(planned.route, usage, call.startMs);
 }
-
-const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
 
 /** Ends an attempt whose vendor sends no content in time. Keep-alives do not restart it. */
 class Silence {

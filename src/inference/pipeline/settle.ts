@@ -13,7 +13,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import { estimateTokens, type StoppedText, withinRequest } from "../metering.ts";
+import { estimateTokens, inputOnly, type StoppedText, withinRequest } from "../metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk, PlannedRoute } from "./adapter.ts";
@@ -119,7 +119,7 @@ function estimateVendorCost<Out extends Chunk>({
 }: Chargeable<Out>): void {
   if (planned === undefined) return;
   const unreadTokens = estimateTokens(unreadBytesOf(reply));
-  const usage = call.usage ?? { ...noUsage, inputTokens: tokens.typical };
+  const usage = call.usage ?? inputOnly(tokens.typical);
   const made = { ...usage, ...call.units, outputTokens: usage.outputTokens + unreadTokens };
   const { route } = planned;
   call.vendorCostNanos =
@@ -127,8 +127,6 @@ function estimateVendorCost<Out extends Chunk>({
       ? pricing.cost(price, made, 0)
       : pricing.vendorCost(route, made, call.startMs, request.text.imageForm);
 }
-
-const noUsage = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 };
 
 /** Shorter replies say nothing about a vendor's speed, in milliseconds. */
 const paceMsMin = 100;
