@@ -27,21 +27,49 @@ export function singleFlight(
   return Object.assign(() => (running ??= runOnce()), { ended: async () => running });
 }
 
+/** Into how many steps the time of {@link setAnswerTimeout} is divided. */
+const answerSteps = 9;
+
 /**
- * Resolves as `work` does, but rejects after `waitMs` milliseconds: a database that hangs must not hold a call
- * forever.
+ * Calls `onLate` where an answer is not there in time, unless the timeout is cleared before. Time in which the event loop
+ * was blocked (a program that is being loaded and compiled, a machine with too much work) counts as one step of nine at
+ * most, however long it was: the answer lies unread in its socket, and a plain timer would fire before it is read.
+ *
+ * @param limitMs how long the answer may take, in milliseconds
+ * @param isHeard asked at each step whether there was a sign of life since the last one, which starts the time anew.
+ *   Default: there is none
+ * @returns clears the timeout
+ */
+export function setAnswerTimeout(
+  onLate: () => void,
+  limitMs: number,
+  isHeard: () => boolean = () => false,
+): () => void {
+  let left = answerSteps;
+  const step = (): void => {
+    left = isHeard() ? answerSteps : left - 1;
+    if (left > 0) return;
+    clear();
+    onLate();
+  };
+  const timer = setInterval(step, limitMs / answerSteps).unref();
+  const clear = (): void => clearInterval(timer);
+  return clear;
+}
+
+/**
+ * Resolves as `work` does, but rejects where the database does not answer within `waitMs` milliseconds (see
+ * {@link setAnswerTimeout}): one that hangs must not hold a call forever.
  *
  * @throws GatewayError SERVICE_UNAVAILABLE after the timeout; whatever `work` throws
  */
 export async function withTimeout<T>(waitMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(databaseUnavailable()), waitMs);
-  });
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const clear = setAnswerTimeout(() => reject(databaseUnavailable()), waitMs);
   try {
     return await Promise.race([work, late]);
   } finally {
-    clearTimeout(timer);
+    clear();
   }
 }
 

@@ -18,7 +18,7 @@ import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
-import { answerTimeoutMs, connectTimeoutMs, openPool, preparePool } from "./open-pool.ts";
+import { answerTimeoutMs, connectLimitMs, openPool, preparePool } from "./open-pool.ts";
 import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
 
 /** An open database. */
@@ -59,7 +59,7 @@ export function ormOptions(address: DatabaseAddress): Options {
     // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
       Client: servers.Client,
-      connectionTimeoutMillis: connectTimeoutMs.callers,
+      connectLimitMs: connectLimitMs.callers,
       query_timeout: answerTimeoutMs,
       keepAlive: true,
       onPoolCreated: (pool: Pool) => preparePool(pool, servers, "callers"),
@@ -220,7 +220,7 @@ async function connect(
   { log, deadline }: { readonly log: Log; readonly deadline: number },
 ): Promise<Client> {
   for (let attempt = 1; ; attempt++) {
-    const client = servers.createClient({ connectionTimeoutMillis: tryTimeoutMs });
+    const client = servers.createClient({ connectLimitMs: tryTimeoutMs });
     try {
       await client.connect();
       await checkVersion(client, servers);

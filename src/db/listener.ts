@@ -70,7 +70,7 @@ export class Listener {
   async #listen(): Promise<void> {
     const { url, channel, applicationName, onNotice, onGap } = this.#options;
     const client = toServers(url).createClient({
-      connectionTimeoutMillis: answerTimeoutMs,
+      connectLimitMs: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,
       application_name: applicationName,

@@ -11,9 +11,9 @@ export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
   readonly isPipelined?: boolean;
 }
 
-/** How long a connection may take to come about, in milliseconds. A caller is told soon that the database is lost; a
- * job has time. */
-export const connectTimeoutMs = { callers: 900, jobs: 2_000 } as const;
+/** How long a connection may take to come about, in milliseconds. A caller is told soon that the
+ * database is lost; a job has time. */
+export const connectLimitMs = { callers: 900, jobs: 2_000 } as const;
 
 /** How long a statement may go unanswered, in milliseconds: longer than any that the gateway runs. A server that does not
  * answer at all is found sooner by {@link sharePool}. */
@@ -25,10 +25,10 @@ export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Po
   const config = {
     Client: servers.Client,
     max: options.max,
-    connectionTimeoutMillis: connectTimeoutMs[options.for],
     query_timeout: answerTimeoutMs,
     keepAlive: true,
     // Unknown to the driver's types.
+    connectLimitMs: connectLimitMs[options.for],
     ...(options.isPipelined && { pipeline: true }),
   };
   const pool = new Pool(config);

@@ -7,6 +7,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { Client, type ClientBase, type ClientConfig } from "pg";
+import { setAnswerTimeout } from "../core/async.ts";
 import { readDatabaseAddress } from "../core/database-address.ts";
 
 /** Where a database is: an address, which may name several hosts, or the servers that were made of one. */
@@ -50,9 +51,20 @@ interface Inside {
   };
 }
 
+/**
+ * How a connection is made. The driver's own limits of time count while the event loop is blocked: a process that was
+ * starting took a server that had long answered for one that does not.
+ */
+export interface ServerClientConfig
+  extends Omit<ClientConfig, "connectionString" | "connectionTimeoutMillis"> {
+  /** How long a connection may take to come about, in milliseconds, as {@link setAnswerTimeout} counts. Default 2 s. */
+  readonly connectLimitMs?: number;
+}
+
 /** The servers of one database. */
 export class Servers {
-  /** The driver's class, for pools; it goes to the primary, whatever address it is given. */
+  /** The driver's class, for pools; it goes to the primary, whatever address it is given, and reads
+   * {@link ServerClientConfig}. */
   readonly Client: typeof Client;
   /** An address of one host, for libraries that read no others. Contains the password. */
   readonly url: string;
@@ -65,7 +77,7 @@ export class Servers {
   #timeline = 0;
   #search: Promise<number> | undefined;
   /** Open connections, and the server of each. */
-  readonly #open = new Map<Client, number>();
+  readonly #clients = new Map<Client, number>();
 
   constructor(address: string) {
     const read = readDatabaseAddress(address);
@@ -82,29 +94,37 @@ export class Servers {
   }
 
   /** Makes a connection to the primary. */
-  createClient(config: Omit<ClientConfig, "connectionString"> = {}): Client {
-    return new this.Client({ ...config, connectionString: this.url });
+  createClient(config: ServerClientConfig = {}): Client {
+    return new this.Client(config);
   }
 
   /**
    * Opens a connection to the primary.
    *
-   * @param limitMs how long all of it may take where there are several servers
+   * @param limitMs how long all of it may take
    * @param open lets the driver connect, once the client has its host
    * @throws NoPrimaryError where none is found; the driver's errors
    */
   async connect(client: Client, limitMs: number, open: () => Promise<unknown>): Promise<void> {
-    const startMs = performance.now();
-    const index = this.#primary ?? (await this.#findWithin(limitMs));
+    const late = Promise.withResolvers<never>();
+    let index = this.#primary;
+    const clear = setAnswerTimeout(() => {
+      if (index === undefined) late.reject(new NoPrimaryError(searchTimeout));
+      else breakConnection(client, silent(this.#places[index] as Place));
+    }, limitMs);
+    try {
+      index ??= await Promise.race([this.#find(), late.promise]);
+      await this.#open(client, index, open);
+    } finally {
+      clear();
+    }
+  }
+
+  async #open(client: Client, index: number, open: () => Promise<unknown>): Promise<void> {
     const { host, port, name } = this.#places[index] as Place;
     if (this.#isMany) Object.assign(client, { host, port });
-    this.#open.set(client, index);
-    client.once("end", () => this.#open.delete(client));
-    // The driver's own limit begins after the search, and ends before the question whether the server takes writes.
-    const leftMs = Math.max(1, limitMs - (performance.now() - startMs));
-    const limit = this.#isMany
-      ? setTimeout(() => breakConnection(client, silent(name)), leftMs)
-      : undefined;
+    this.#clients.set(client, index);
+    client.once("end", () => this.#clients.delete(client));
     try {
       await open();
       if (this.#isMany && !(await isWritable(client))) {
@@ -112,18 +132,16 @@ export class Servers {
       }
     } catch (error) {
       this.#leave(index);
-      this.#open.delete(client);
+      this.#clients.delete(client);
       breakConnection(client);
       throw error;
-    } finally {
-      clearTimeout(limit);
     }
   }
 
   /** A statement was refused because the server takes no writes: it is the wrong one, also where there is but one, whose
    * name may lead elsewhere by now. */
   refuseWrites(client: Client): void {
-    this.#leave(this.#open.get(client));
+    this.#leave(this.#clients.get(client));
     // Whoever waits for the statement is told first; no pool takes the connection back.
     void client.end().catch(() => {});
   }
@@ -136,26 +154,18 @@ export class Servers {
     if (this.#isMany && this.#primary === index) this.#primary = undefined;
   }
 
-  async #findWithin(limitMs: number): Promise<number> {
-    const late = new AbortController();
-    this.#search ??= this.#find().finally(() => (this.#search = undefined));
+  /** One search serves all who look for the primary meanwhile. */
+  #find(): Promise<number> {
+    this.#search ??= this.#ask().finally(() => (this.#search = undefined));
     // Whoever gave up hears of no failure.
     this.#search.catch(() => {});
-    try {
-      const timeout = delay(limitMs, undefined, { signal: late.signal }).then(() => {
-        throw new NoPrimaryError("timeout: no server of the database takes writes");
-      });
-      timeout.catch(() => {});
-      return await Promise.race([this.#search, timeout]);
-    } finally {
-      late.abort();
-    }
+    return this.#search;
   }
 
   /** Asks all at once. Connections to other servers end when the primary is found. */
-  async #find(): Promise<number> {
+  async #ask(): Promise<number> {
     const over = new AbortController();
-    const limit = setTimeout(() => over.abort(), searchMs);
+    const clear = setAnswerTimeout(() => over.abort(), searchMs);
     const found: { readonly index: number; readonly timeline: number }[] = [];
     const failures: Failure[] = [];
     const first = Promise.withResolvers<void>();
@@ -173,7 +183,7 @@ export class Servers {
       const wait = delay(othersMs, undefined, { signal: over.signal }).catch(() => {});
       await Promise.race([wait, all]);
     } finally {
-      clearTimeout(limit);
+      clear();
       over.abort();
     }
     const [best] = found.sort(
@@ -191,7 +201,7 @@ export class Servers {
     }
     this.#primary = index;
     this.#timeline = timeline;
-    for (const [client, server] of this.#open)
+    for (const [client, server] of this.#clients)
       if (server !== index) breakConnection(client, moved());
     return index;
   }
@@ -222,7 +232,7 @@ function reasonOf(error: unknown): string {
 /** The driver's class with the servers behind it: its pools know no other way to make a connection. */
 function clientOf(servers: Servers): typeof Client {
   class Own extends PrimaryClient {
-    constructor(config?: ClientConfig) {
+    constructor(config?: ServerClientConfig) {
       super(servers, config);
     }
   }
@@ -234,10 +244,10 @@ class PrimaryClient extends Client {
   readonly #limitMs: number;
   #hasEnded = false;
 
-  constructor(servers: Servers, config: ClientConfig = {}) {
+  constructor(servers: Servers, { connectLimitMs = searchMs, ...config }: ServerClientConfig = {}) {
     super({ ...config, connectionString: servers.url });
     this.#servers = servers;
-    this.#limitMs = config.connectionTimeoutMillis ?? searchMs;
+    this.#limitMs = connectLimitMs;
     // Without a listener, one that breaks before its user can listen would end the process.
     this.on("error", () => {});
     (this as unknown as Inside).connection.on("errorMessage", ({ code }) => {
@@ -296,8 +306,6 @@ const timelineSql = `select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 
 async function askTimeline(url: string, signal: AbortSignal): Promise<number | undefined> {
   const client = new Client({
     connectionString: url,
-    connectionTimeoutMillis: searchMs,
-    query_timeout: searchMs,
     application_name: "uas-search",
   });
   client.on("error", () => {});
@@ -330,7 +338,9 @@ export function breakConnection(client: ClientBase, error?: Error): void {
   (client as unknown as Inside).connection.stream.destroy(error);
 }
 
-function silent(name: string): Error {
+const searchTimeout = "timeout: no server of the database takes writes";
+
+function silent({ name }: Place): Error {
   return new Error(`timeout: the server at ${name} does not answer`);
 }
 

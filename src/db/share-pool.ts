@@ -15,6 +15,7 @@
  * behind others was told that the database could not be reached.
  */
 import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { setAnswerTimeout } from "../core/async.ts";
 import { currentAccountContext, sharedContext } from "../core/caller.ts";
 import { accountQueueFull, databaseBusy, databaseUnavailable } from "../core/database-lost.ts";
 import { breakConnection, type Servers } from "./servers.ts";
@@ -52,10 +53,6 @@ const quietMs = 250;
  * time, also on a busy server. */
 const probeMs = { callers: 600, jobs: 5_000 } as const;
 
-/** How late a probe may end, in milliseconds. One that ends later was kept waiting by this process itself: it says
- * nothing about the server. */
-const probeLateMs = 200;
-
 type Callback = (
   error: Error | undefined,
   client: PoolClient | undefined,
@@ -89,19 +86,15 @@ export async function whileAnswering<T>(
   work: (isRefused: () => boolean) => Promise<T>,
   late: (result: T) => void = () => {},
 ): Promise<T> {
-  const startMs = performance.now();
   let isRefused = false;
-  let timer: NodeJS.Timeout | undefined;
-  const refused = new Promise<never>((_resolve, reject) => {
-    const look = (): void => {
-      const sinceMs = Math.max(startMs, sharings.get(pool)?.heardMs ?? startMs);
-      const leftMs = sinceMs + limitMs - performance.now();
-      if (leftMs > 0) return void (timer = setTimeout(look, leftMs));
-      isRefused = true;
-      reject(databaseUnavailable());
-    };
-    look();
-  });
+  let heardMs = sharings.get(pool)?.heardMs;
+  const isHeard = (): boolean => heardMs !== (heardMs = sharings.get(pool)?.heardMs);
+  const { promise: refused, reject } = Promise.withResolvers<never>();
+  const refuse = (): void => {
+    isRefused = true;
+    reject(databaseUnavailable());
+  };
+  const clear = setAnswerTimeout(refuse, limitMs, isHeard);
   const working = work(() => isRefused);
   try {
     return await Promise.race([working, refused]);
@@ -109,7 +102,7 @@ export async function whileAnswering<T>(
     if (isRefused) void working.then(late, () => {});
     throw error;
   } finally {
-    clearTimeout(timer);
+    clear();
   }
 }
 
@@ -127,8 +120,8 @@ async function tell(connecting: Promise<PoolClient>, callback: Callback): Promis
 
 /** Asks a server for a sign of life by a connection of its own. */
 export function probeServer(servers: Servers): SharePoolOptions["probe"] {
-  return async (connectionTimeoutMillis) => {
-    const client = servers.createClient({ connectionTimeoutMillis });
+  return async (connectLimitMs) => {
+    const client = servers.createClient({ connectLimitMs });
     client.on("error", () => {});
     await client.connect();
     void client.end().catch(() => {});
@@ -232,14 +225,12 @@ class Sharing {
   async #listen(): Promise<void> {
     this.#isProbing = true;
     const askedMs = performance.now();
-    const limitMs = this.#isForCallers ? probeMs.callers : probeMs.jobs;
     try {
-      await this.#probe(limitMs);
+      await this.#probe(this.#isForCallers ? probeMs.callers : probeMs.jobs);
       this.#heardMs = performance.now();
     } catch (cause) {
       // A refusal is a sign of life: the server may have too many connections.
       if (cause instanceof DatabaseError) this.#heardMs = performance.now();
-      if (performance.now() - askedMs > limitMs + probeLateMs) return;
       // It may have answered somebody else meanwhile.
       if (this.#heardMs >= askedMs) return;
       const lost = new Error("timeout: no connection is free, and the database does not answer", {

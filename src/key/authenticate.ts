@@ -10,6 +10,7 @@ import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { AccountEntity } from "../account/entity.ts";
+import { setAnswerTimeout } from "../core/async.ts";
 import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
 import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
 import { ratesOf } from "../core/rate-limits.ts";
@@ -484,8 +485,7 @@ type KeyRow = RowOf<
 export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
   // One timeout covers waiting for a connection, opening it, and the query; the driver's own timeouts would add up.
-  // If this process itself was delayed, the answer may have arrived already: it is read before the immediate.
-  const timer = setTimeout(() => setImmediate(reject, databaseUnavailable()), lookUpTimeoutMs);
+  const clear = setAnswerTimeout(() => reject(databaseUnavailable()), lookUpTimeoutMs);
   try {
     const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };
     const { rows } = await Promise.race([pool.query<KeyRow>(query), timeout]);
@@ -493,7 +493,7 @@ export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
   } catch (error) {
     throw isDatabaseLost(error) ? databaseUnavailable(error) : error;
   } finally {
-    clearTimeout(timer);
+    clear();
   }
 }
 

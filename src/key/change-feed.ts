@@ -138,7 +138,7 @@ export class ChangeFeed {
 
   #createClient(lost: AbortController): Client {
     const client = toServers(this.#options.url).createClient({
-      connectionTimeoutMillis: answerTimeoutMs,
+      connectLimitMs: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,
       application_name: "uas-key-changes",

@@ -26,7 +26,7 @@ function reversed(url: string): string {
 }
 
 async function connectTo(servers: Servers): Promise<Client> {
-  const client = servers.createClient({ connectionTimeoutMillis: 5_000 });
+  const client = servers.createClient({ connectLimitMs: 5_000 });
   onTestFinished(() => client.end());
   await client.connect();
   return client;

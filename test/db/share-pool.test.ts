@@ -100,6 +100,28 @@ test.each([
   },
 );
 
+/** Keeps the event loop from running, as loading and compiling a program does. */
+function blockLoop(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
+test("connections come about although the event loop is blocked for longer than they may take", async () => {
+  const database = await openDatabase(scratch.url);
+  const statements = [
+    database.pool.query("select 1"),
+    database.orm.em.fork().execute("select 1"),
+    probeServer(toServers(scratch.url))(600),
+  ];
+  // Connecting, logging in and asking are several turns of the loop, each of which is late.
+  for (let turn = 0; turn < 4; turn++) {
+    blockLoop(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const results = await Promise.allSettled(statements);
+  await database.close();
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});
+
 test("a statement that takes long on a server that lives is not ended", async () => {
   const { pool, seen } = openProbed(2);
   const slow = pool.query<{ one: number }>("select 1 as one from pg_sleep(1.5)");

@@ -1,7 +1,8 @@
 /** Nodes of a cluster, each an authenticator with connections of its own, over the rooms of one database. */
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import { expect } from "vitest";
 import type { Caller } from "../../src/core/caller.ts";
+import { openPool } from "../../src/db/open-pool.ts";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { changeKnownMs } from "../support/patience.ts";
@@ -59,8 +60,7 @@ export async function openCluster() {
 
 function createNode(url: string, options: NodeOptions, closers: (() => Promise<unknown>)[]) {
   const { feedUrl, poolUrl, clock, wrap = (pool) => pool } = options;
-  const pool = new Pool({ connectionString: poolUrl ?? url, connectionTimeoutMillis: 900 });
-  pool.on("error", () => {});
+  const pool = openPool(poolUrl ?? url, { max: 8, for: "callers" });
   const refusals: string[] = [];
   const lines: string[] = [];
   const authenticator = createAuthenticator({

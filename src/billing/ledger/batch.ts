@@ -360,7 +360,7 @@ export class LedgerConnection {
     const { signal } = this.#closed;
     while (!signal.aborted) {
       const client = toServers(this.#options.url).createClient({
-        connectionTimeoutMillis: connectTimeoutMs,
+        connectLimitMs: connectTimeoutMs,
         keepAlive: true,
         application_name: "uas-ledger",
       });

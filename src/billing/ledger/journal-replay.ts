@@ -296,7 +296,7 @@ async function knownHolds(
   entries: readonly HoldRef[],
 ): Promise<ReadonlySet<string>> {
   const client = toServers(url).createClient({
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectLimitMs: connectTimeoutMs,
     query_timeout: connectTimeoutMs,
     application_name: "uas-journal",
   });

@@ -440,6 +440,7 @@ class PendingHolds {
   /** In the order of their deadlines; answered ones are removed with the next check. */
   #items: HoldItem[] = [];
   #timer: NodeJS.Timeout | undefined;
+  readonly #check = (): void => this.#abandonOverdue();
   #abandoned = 0;
 
   /** @param onAbandoned called with the accounts of abandoned holds */
@@ -460,7 +461,8 @@ class PendingHolds {
   /** Adds a hold, whose deadline is later than those of all before. */
   add(item: HoldItem): void {
     this.#items.push(item);
-    this.#timer ??= setInterval(() => this.#abandonOverdue(), deadlineCheckMs);
+    // Answers that came while this process was busy are read before the immediate.
+    this.#timer ??= setInterval(() => setImmediate(this.#check), deadlineCheckMs);
   }
 
   /** Abandons all of them: the ledger closes. */
