@@ -17,6 +17,7 @@ import type {
 } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import {
   BreakerState,
+  type RouteHealth,
   RouteHealthSchema,
   type RouteService,
 } from "../../gen/uas/operator/v1/route_service_pb.ts";
@@ -24,6 +25,7 @@ import type { Config } from "../config/config.ts";
 import { noSuchAccount } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
+import { rateMember } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
 import { type BreakerKey, readBreakers } from "../inference/routing/breaker-store.ts";
 import { readHealth, type StoredHealth } from "../inference/routing/health-store.ts";
@@ -218,18 +220,19 @@ export function createRouteService({
 }): ServiceImpl<typeof RouteService> {
   return {
     async getRouteHealth({ vendor }) {
-      const keys = keysOf(config).filter((key) => vendor === "" || key.vendor === vendor);
+      const all = keysOf(config).filter(({ key }) => vendor === "" || key.vendor === vendor);
       const [health, breakers] = await mapDatabaseLoss(
         Promise.all([readHealth(pool), readBreakers(pool)]),
       );
       const healthBy = byKey(health);
       const breakersBy = byKey(breakers);
-      const routes = keys.map((key) => {
+      const routes = all.map(({ key, configured }) => {
         const found = healthBy.get(textOf(key));
         const open = breakersBy.get(textOf(key));
         const nowMs = Date.now();
         return create(RouteHealthSchema, {
           ...key,
+          ...configured,
           breaker: stateOf(open),
           ...(open && {
             breakerFailure: open.failure,
@@ -243,15 +246,24 @@ export function createRouteService({
   };
 }
 
+/** A route or credential, and for a credential what the configuration says of it. */
+interface HealthKey {
+  readonly key: BreakerKey;
+  readonly configured?: Pick<RouteHealth, "weight" | "priority" | "rateLimits">;
+}
+
 /** The routes and credentials that the configuration has, by vendor. */
-function keysOf({ vendors, models }: Config): readonly BreakerKey[] {
+function keysOf({ vendors, models }: Config): readonly HealthKey[] {
   const all = [...models.values()].flatMap((model) => model.routes);
   return [...vendors.values()].flatMap(({ name: vendor, credentials = [] }) => {
     const names = new Set(all.filter((route) => route.vendor === vendor).map(({ model }) => model));
     if (names.size === 0) return [];
     return [
-      ...[...names].map((model) => ({ vendor, model, credential: "" })),
-      ...credentials.map(({ name }) => ({ vendor, model: "", credential: name })),
+      ...[...names].map((model) => ({ key: { vendor, model, credential: "" } })),
+      ...credentials.map(({ name, weight, priority, limits }) => ({
+        key: { vendor, model: "", credential: name },
+        configured: { weight, priority, ...rateMember(limits ?? {}) },
+      })),
     ];
   });
 }

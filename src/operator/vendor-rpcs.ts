@@ -1,10 +1,14 @@
 /** The RPCs that show and test vendors and models. */
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Pool } from "pg";
 import { CancelBilling, ModelTypeSchema } from "../../gen/uas/inference/v1/model_pb.ts";
-import { UnlimitedModelSchema, VendorStateSchema } from "../../gen/uas/operator/v1/operator_pb.ts";
+import {
+  type ConfiguredRouteSchema,
+  UnlimitedModelSchema,
+  VendorStateSchema,
+} from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
 import { taskRunMs } from "../config/limits.ts";
@@ -14,6 +18,7 @@ import { actionValues, withAction } from "../core/operator-log.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 import type { RowOf } from "../db/row.ts";
 import type { UnlimitedRouteEntity } from "../inference/entity.ts";
+import { routePriorities } from "../inference/routing/choice.ts";
 import { unlimitedRouteChannel } from "../inference/unlimited-routes.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
@@ -122,7 +127,8 @@ export function createVendorRpcs(
           modelKey: model.key,
           name: model.name,
           type: typeWord(model),
-          routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
+          routes: configuredRoutes(model),
+          fallbackModels: [...(model.fallbackModels ?? [])],
           maxOutputTokens: model.maxOutputTokens,
           line: lineOf(config, `models.${model.key}`),
           deadline: durationFromMs(model.deadlineMs ?? taskRunMs),
@@ -134,6 +140,20 @@ export function createVendorRpcs(
       };
     },
   };
+}
+
+/** The routes of a model, with the weight and priority by which calls are shared. */
+function configuredRoutes({
+  routes,
+}: ModelConfig): MessageInitShape<typeof ConfiguredRouteSchema>[] {
+  const priorities = routePriorities(routes);
+  return routes.map(({ vendor, model, weight = 1, maxContext = 0 }, index) => ({
+    vendor,
+    model,
+    weight,
+    priority: priorities[index] ?? 0,
+    maxContextTokens: maxContext,
+  }));
 }
 
 /** @throws GatewayError NOT_FOUND where the model is not marked */

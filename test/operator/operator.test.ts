@@ -203,7 +203,8 @@ describe("the installation", () => {
       {
         modelKey: demoModel,
         type: "TEXT",
-        routes: [{ vendor: "demo", model: "instant" }],
+        routes: [{ vendor: "demo", model: "instant", weight: 1, priority: 0, maxContextTokens: 0 }],
+        fallbackModels: [],
         deadline: { seconds: 1_800n },
       },
       { modelKey: publicModel, routes: [{ vendor: "sim", model: "vendor-model" }] },

@@ -4,7 +4,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Boxes, CircleCheck, TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import { type ModelPrices, PriceState } from "../../../gen/uas/billing/v1/price_pb.ts";
-import type { ConfiguredModel } from "../../../gen/uas/operator/v1/operator_pb.ts";
+import type { ConfiguredModel, ConfiguredRoute } from "../../../gen/uas/operator/v1/operator_pb.ts";
 import { OperatorService } from "../../../gen/uas/operator/v1/operator_service_pb.ts";
 import { type Texts, useText } from "../common/language.tsx";
 import {
@@ -19,7 +19,7 @@ import { Card, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
 import { Id } from "../ui/code.tsx";
 import { Sheet } from "../ui/dialog.tsx";
 import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
-import { Badge, ErrorNote } from "../ui/show.tsx";
+import { Badge, ErrorNote, Share } from "../ui/show.tsx";
 import { type Column, RowButton, Table } from "../ui/table.tsx";
 
 /** The most models that are fetched. */
@@ -204,7 +204,7 @@ function configuredColumns({
 function Routes({ routes }: Pick<ConfiguredModel, "routes">) {
   return (
     <ul className="flex flex-col gap-0.5">
-      {routes.map(({ vendor, model }) => (
+      {byPriority(routes).map(({ vendor, model }) => (
         <li key={`${vendor} ${model}`} className="max-w-56 truncate">
           {vendor} <span className="font-mono text-xs text-muted">{model}</span>
         </li>
@@ -243,13 +243,23 @@ function ConfiguredModelSheet({
 function About({ model }: { model: ConfiguredModel }) {
   const texts = useText();
   const { prices: text, models } = texts;
-  const { modelKey, type, line } = model;
+  const { modelKey, type, line, fallbackModels } = model;
   return (
     <Facts
       rows={[
         [models.id, <Id key="id" isWhole value={modelKey} />],
         [text.type, type],
         ...limitRows(model, texts),
+        ...(fallbackModels.length === 0
+          ? []
+          : [
+              [
+                text.fallbacks,
+                <span key="fallbacks" className="font-mono text-xs">
+                  {fallbackModels.join(", ")}
+                </span>,
+              ] as const,
+            ]),
         ...(line === 0 ? [] : [[text.line, String(line)] as const]),
       ]}
     />
@@ -266,9 +276,11 @@ function RoutesWithCosts({
   const { prices: text } = useText();
   return (
     <section>
-      <h3 className="mb-3 font-semibold">{text.routes}</h3>
+      <h3 className="font-semibold">{text.routes}</h3>
+      <p className="mt-0.5 mb-3 text-xs text-muted">{text.routesHint}</p>
       <ol className="flex flex-col gap-3">
-        {routes.map(({ vendor, model }, index) => {
+        {byPriority(routes).map((route) => {
+          const { vendor, model, maxContextTokens } = route;
           const cost = prices?.costs.find((each) => each.vendor === vendor && each.model === model);
           const current = cost?.versions.find(({ state }) => state === PriceState.CURRENT);
           return (
@@ -277,8 +289,13 @@ function RoutesWithCosts({
               className="rounded-xl border border-line px-4 py-3 text-[0.8125rem]"
             >
               <p className="font-medium">
-                {index + 1}. {vendor}{" "}
-                <span className="font-mono text-xs font-normal text-muted">{model}</span>
+                {vendor} <span className="font-mono text-xs font-normal text-muted">{model}</span>
+              </p>
+              <p className="mt-0.5 text-xs">
+                <Share target={route} all={routes} />
+                {maxContextTokens > 0 && (
+                  <> · {text.maxContext(maxContextTokens.toLocaleString())}</>
+                )}
               </p>
               <p className="mt-2 text-xs text-muted">{text.cost}</p>
               {current === undefined ? (
@@ -292,4 +309,9 @@ function RoutesWithCosts({
       </ol>
     </section>
   );
+}
+
+/** In the order in which they are used; those of equal priority in that of the file. */
+function byPriority(routes: readonly ConfiguredRoute[]): readonly ConfiguredRoute[] {
+  return routes.toSorted((a, b) => a.priority - b.priority);
 }

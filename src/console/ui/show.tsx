@@ -135,3 +135,27 @@ export function Badge({
     </span>
   );
 }
+
+/** Where a route or credential stands among its own: its priority, and its share of the calls within that. */
+export function Share({
+  target: { weight, priority },
+  all,
+}: {
+  target: Shared;
+  all: readonly Shared[];
+}) {
+  const { prices: text } = useText();
+  const total = all
+    .filter((each) => each.priority === priority)
+    .reduce((sum, each) => sum + each.weight, 0);
+  // Alone in its priority, it takes all calls of that, whatever its weight.
+  if (weight === total) return text.priority(priority);
+  const share = weight === 0 ? text.spare : text.weight(weight, Math.round((100 * weight) / total));
+  return text.both(text.priority(priority), share);
+}
+
+/** What calls are shared by. */
+interface Shared {
+  readonly weight: number;
+  readonly priority: number;
+}

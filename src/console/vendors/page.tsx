@@ -19,7 +19,8 @@ import { useText } from "../common/language.tsx";
 import { durationText, msOf } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, CardHead, Empty, Facts, PageHead, Skeleton } from "../ui/card.tsx";
-import { Badge, ErrorNote, Time } from "../ui/show.tsx";
+import { RateLines } from "../ui/rate-fields.tsx";
+import { Badge, ErrorNote, Share, Time } from "../ui/show.tsx";
 import { Table } from "../ui/table.tsx";
 
 /** How often the vendors are fetched, in milliseconds. */
@@ -253,10 +254,10 @@ function RouteTable({ vendor, routes }: { vendor: string; routes: Routes }) {
         {
           id: "route",
           title: text.route,
-          cell: ({ model, credential }) => (
+          cell: (row) => (
             <span className="block min-w-28">
-              <span className="font-mono text-xs wrap-anywhere">{model || credential}</span>
-              {model === "" && <span className="block text-xs text-muted">{text.credential}</span>}
+              <span className="font-mono text-xs wrap-anywhere">{row.model || row.credential}</span>
+              {row.model === "" && <CredentialLines credential={row} all={routes ?? []} />}
             </span>
           ),
         },
@@ -298,6 +299,29 @@ function RouteTable({ vendor, routes }: { vendor: string; routes: Routes }) {
       keyOf={({ model, credential }) => `${model} ${credential}`}
       empty={text.noRoutes}
     />
+  );
+}
+
+/** What the configuration says of a credential; its share only where the vendor has several. */
+function CredentialLines({
+  credential,
+  all,
+}: {
+  credential: RouteHealth;
+  all: readonly RouteHealth[];
+}) {
+  const { vendors: text } = useText();
+  const credentials = all.filter(({ model }) => model === "");
+  return (
+    <>
+      <span className="block text-xs text-muted">{text.credential}</span>
+      {credentials.length > 1 && (
+        <span className="block text-xs text-muted">
+          <Share target={credential} all={credentials} />
+        </span>
+      )}
+      <RateLines limits={credential.rateLimits} />
+    </>
   );
 }
 

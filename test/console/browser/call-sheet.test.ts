@@ -26,7 +26,7 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
   let secret: string;
 
   beforeAll(async () => {
-    rig = await startConsole(browser ?? "", awayFirst, away);
+    rig = await startConsole(browser ?? "", awayFirst, { vendors: away });
     page = await rig.open();
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();

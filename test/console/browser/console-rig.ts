@@ -50,16 +50,22 @@ export interface ConsoleRig {
   close(): Promise<void>;
 }
 
+/** What a test adds to the demo's vendors. */
+interface MoreVendors {
+  readonly vendors?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /**
  * Starts it.
  *
  * @param sections what the configuration has behind the demo's: more models, then other sections. Default: nothing
- * @param vendors more vendors. Default: none
+ * @param vendors more vendors, and the variables with their credentials. Default: none
  */
 export async function startConsole(
   executablePath: string,
   sections = "",
-  vendors = "",
+  vendors: MoreVendors = {},
 ): Promise<ConsoleRig> {
   const gateway = await startGateway(sections, vendors);
   // Containers have no sandbox for it; it opens nothing but this gateway.
@@ -119,7 +125,7 @@ async function newContext(
   return context;
 }
 
-async function startGateway(sections: string, vendors: string) {
+async function startGateway(sections: string, { vendors = "", env: secrets = {} }: MoreVendors) {
   const database = await createTestDatabase();
   const folder = mkdtempSync(join(tmpdir(), "uas-console-"));
   if (sections !== "") {
@@ -138,7 +144,7 @@ async function startGateway(sections: string, vendors: string) {
   const log: string[] = [];
   const app = await buildApp({
     settings: readSettings(env, folder),
-    config: loadConfig({ env: {}, cwd: folder, kinds: servedKinds, unresolved: "refuse" }),
+    config: loadConfig({ env: secrets, cwd: folder, kinds: servedKinds, unresolved: "refuse" }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
     pages: Promise.resolve(pages),
   });

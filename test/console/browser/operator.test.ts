@@ -10,6 +10,16 @@ import { findBrowser } from "./find-browser.ts";
 
 const browser = findBrowser();
 
+/** A vendor with two credentials, which is never asked. */
+const severalCredentials = `
+  several:
+    kind: openai-compatible
+    base_url: http://127.0.0.1:9
+    credentials:
+      - { api_key: "\${env:MAIN_KEY}", limits: { rpm: 5000, concurrency: 7 } }
+      - { api_key: "\${env:SPARE_KEY}", priority: 2 }
+`;
+
 /** Models with costs: one earns money, and the other loses some. */
 const dearModels = `
   earning:
@@ -22,6 +32,15 @@ const dearModels = `
     routes: [{ vendor: demo, model: chat, cost: { input: "1000", output: "3000" } }]
     max_output_tokens: 256
     price: { input: "500", output: "1000" }
+  shared:
+    type: TEXT
+    routes:
+      - { vendor: demo, model: chat, priority: 1 }
+      - { vendor: demo, model: instant, weight: 3, max_context: 128000 }
+      - { vendor: several, model: far-away, weight: 1 }
+    fallback_models: [earning]
+    max_output_tokens: 256
+    price: { input: "2000", output: "5000" }
   drawing:
     type: IMAGE
     routes: [{ vendor: demo, model: image }]
@@ -40,7 +59,10 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
   const secrets: string[] = [];
 
   beforeAll(async () => {
-    rig = await startConsole(browser ?? "", dearModels);
+    rig = await startConsole(browser ?? "", dearModels, {
+      vendors: severalCredentials,
+      env: { MAIN_KEY: "key-of-several", SPARE_KEY: "other-key-of-several" },
+    });
     page = await rig.open();
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -315,6 +337,49 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
       await sheet.getByText("256x256 · low").waitFor();
       await sheet.getByText("$0.01–$0.25").waitFor();
       expect(await faultsOf(seen, { theme: language, path: "/models/drawing" })).toEqual([]);
+      await seen.context().close();
+    },
+  );
+
+  test.for([
+    {
+      language: "en",
+      lines: [
+        "Priority 0, weight 3 (75 % of these calls) · requests up to 128,000 tokens",
+        "Priority 0, weight 1 (25 % of these calls)",
+        "Priority 1",
+      ],
+      fallbacks: "Fallback models",
+      spare: "Priority 2",
+      rate: "5,000 requests per minute",
+    },
+    {
+      language: "zh",
+      lines: [
+        "优先级 0，权重 3（占 75%） · 请求最长 128,000 Token",
+        "优先级 0，权重 1（占 25%）",
+        "优先级 1",
+      ],
+      fallbacks: "备用模型",
+      spare: "优先级 2",
+      rate: "每分钟 5,000 次请求",
+    },
+  ] as const)(
+    "how calls are shared among routes and credentials is shown: $language",
+    async ({ language, lines, fallbacks, spare, rate }) => {
+      const seen = await rig.open({ language, theme: language === "en" ? "light" : "dark" });
+      await seen.goto(`${rig.url}/console/prices?model=shared`);
+      const sheet = seen.getByRole("dialog");
+      await sheet.getByText(fallbacks).waitFor();
+      await sheet.getByText("earning", { exact: true }).waitFor();
+      for (const [at, line] of lines.entries()) {
+        await sheet.getByRole("listitem").nth(at).getByText(line, { exact: true }).waitFor();
+      }
+      expect(await faultsOf(seen, { theme: language, path: "/prices/shared" })).toEqual([]);
+      await seen.goto(`${rig.url}/console/vendors`);
+      await seen.getByText(spare).waitFor();
+      await seen.getByText(rate).waitFor();
+      expect(await faultsOf(seen, { theme: language, path: "/vendors/several" })).toEqual([]);
       await seen.context().close();
     },
   );

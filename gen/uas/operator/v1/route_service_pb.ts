@@ -7,6 +7,8 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_uas_http_v1_http } from "../../http/v1/http_pb.ts";
+import type { RateLimits } from "../../type/v1/rate_limits_pb.ts";
+import { file_uas_type_v1_rate_limits } from "../../type/v1/rate_limits_pb.ts";
 import { file_uas_validate_v1_validate } from "../../validate/v1/validate_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -14,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/route_service.proto.
  */
 export const file_uas_operator_v1_route_service: GenFile = /*@__PURE__*/
-  fileDesc("CiN1YXMvb3BlcmF0b3IvdjEvcm91dGVfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIjEKFUdldFJvdXRlSGVhbHRoUmVxdWVzdBIYCgZ2ZW5kb3IYASABKAlCCMrBGAQaAhBAIkYKFkdldFJvdXRlSGVhbHRoUmVzcG9uc2USLAoGcm91dGVzGAEgAygLMhwudWFzLm9wZXJhdG9yLnYxLlJvdXRlSGVhbHRoIqIDCgtSb3V0ZUhlYWx0aBIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRIuCgdicmVha2VyGAQgASgOMh0udWFzLm9wZXJhdG9yLnYxLkJyZWFrZXJTdGF0ZRIXCg9icmVha2VyX2ZhaWx1cmUYBSABKAkSLgoKcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNYXR0ZW1wdF9jb3VudBgHIAEoBRIUCgxmYWlsZWRfY291bnQYCCABKAUSMgoPbWVkaWFuX2R1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNsb3dfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJaW5fZmxpZ2h0GAsgASgFEg8KB2ZhaWx1cmUYDCABKAkSMAoMZmFpbHVyZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCp8CgxCcmVha2VyU3RhdGUSHQoZQlJFQUtFUl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEJSRUFLRVJfU1RBVEVfQ0xPU0VEEAESFgoSQlJFQUtFUl9TVEFURV9PUEVOEAISGwoXQlJFQUtFUl9TVEFURV9IQUxGX09QRU4QAzJ6CgxSb3V0ZVNlcnZpY2USagoOR2V0Um91dGVIZWFsdGgSJi51YXMub3BlcmF0b3IudjEuR2V0Um91dGVIZWFsdGhSZXF1ZXN0GicudWFzLm9wZXJhdG9yLnYxLkdldFJvdXRlSGVhbHRoUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_validate_v1_validate]);
+  fileDesc("CiN1YXMvb3BlcmF0b3IvdjEvcm91dGVfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIjEKFUdldFJvdXRlSGVhbHRoUmVxdWVzdBIYCgZ2ZW5kb3IYASABKAlCCMrBGAQaAhBAIkYKFkdldFJvdXRlSGVhbHRoUmVzcG9uc2USLAoGcm91dGVzGAEgAygLMhwudWFzLm9wZXJhdG9yLnYxLlJvdXRlSGVhbHRoIvIDCgtSb3V0ZUhlYWx0aBIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRIuCgdicmVha2VyGAQgASgOMh0udWFzLm9wZXJhdG9yLnYxLkJyZWFrZXJTdGF0ZRIXCg9icmVha2VyX2ZhaWx1cmUYBSABKAkSLgoKcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNYXR0ZW1wdF9jb3VudBgHIAEoBRIUCgxmYWlsZWRfY291bnQYCCABKAUSMgoPbWVkaWFuX2R1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNsb3dfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJaW5fZmxpZ2h0GAsgASgFEg8KB2ZhaWx1cmUYDCABKAkSMAoMZmFpbHVyZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3ZWlnaHQYDiABKAUSEAoIcHJpb3JpdHkYDyABKAUSLAoLcmF0ZV9saW1pdHMYECABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzKnwKDEJyZWFrZXJTdGF0ZRIdChlCUkVBS0VSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQlJFQUtFUl9TVEFURV9DTE9TRUQQARIWChJCUkVBS0VSX1NUQVRFX09QRU4QAhIbChdCUkVBS0VSX1NUQVRFX0hBTEZfT1BFThADMnoKDFJvdXRlU2VydmljZRJqCg5HZXRSb3V0ZUhlYWx0aBImLnVhcy5vcGVyYXRvci52MS5HZXRSb3V0ZUhlYWx0aFJlcXVlc3QaJy51YXMub3BlcmF0b3IudjEuR2V0Um91dGVIZWFsdGhSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * Request of [RouteService.GetRouteHealth][].
@@ -154,6 +156,28 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
    * @generated from field: google.protobuf.Timestamp failure_time = 13;
    */
   failureTime?: Timestamp | undefined;
+
+  /**
+   * Of a credential: its share of the calls among the vendor's credentials of the same priority. 0 also for a route:
+   * `OperatorService.ListConfiguredModels` has the weight that a route has in each model.
+   *
+   * @generated from field: int32 weight = 14;
+   */
+  weight: number;
+
+  /**
+   * Of a credential: lower numbers are used first. 0 for a route, as above.
+   *
+   * @generated from field: int32 priority = 15;
+   */
+  priority: number;
+
+  /**
+   * Of a credential: what the gateway sends with it at most. Unset: no limit.
+   *
+   * @generated from field: uas.type.v1.RateLimits rate_limits = 16;
+   */
+  rateLimits?: RateLimits | undefined;
 };
 
 /**
