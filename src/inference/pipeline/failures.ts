@@ -1,4 +1,5 @@
 /** The errors that callers get where a call cannot be served. */
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { GatewayStopping } from "../../core/caller.ts";
 import { UnreadableReplyError } from "../../dialect/json/value.ts";
 import { EventTooLongError } from "../../dialect/sse/event-stream.ts";
@@ -40,6 +41,55 @@ export function unsupportedByModel(model: string): GatewayError {
     `The model \`${model}\` does not support this request: use another model that GET /v1/models lists`,
     { param: "model" },
   );
+}
+
+/** A request that is longer than its model takes. */
+export interface TooLong {
+  /** The public name of the model. */
+  readonly model: string;
+  readonly inputTokens: number;
+  /** The output limit of the request. `undefined`: it has none. */
+  readonly maxOutputTokens: number | undefined;
+  /** The longest request, with its reply, that any route of the model takes, in tokens. Infinity: not known. */
+  readonly contextTokens: number;
+  /** The caller's, whose names the message uses. */
+  readonly dialect: Dialect | undefined;
+}
+
+/**
+ * The request does not fit into the context of any route. The words are those by which coding agents of all styles
+ * recognise that they have to shorten the conversation.
+ *
+ * @param refused the vendor's refusal, whose message comes first and whose status and details stay. Default: nobody was asked
+ */
+export function tooLong(
+  { model, inputTokens, maxOutputTokens, contextTokens, dialect }: TooLong,
+  refused?: GatewayError,
+): GatewayError {
+  const [input, limit] =
+    dialect === Dialect.RESPONSES ? ["input", "max_output_tokens"] : ["messages", "max_tokens"];
+  const reply =
+    maxOutputTokens === undefined ? "" : ` and may get ${inDigits(maxOutputTokens)} in its reply`;
+  const context =
+    contextTokens === Infinity
+      ? ""
+      : `; the maximum context length is ${inDigits(contextTokens)} tokens, with the reply`;
+  const lower = maxOutputTokens === undefined ? "" : `, lower \`${limit}\``;
+  const text =
+    `The prompt is too long for \`${model}\`: it has about ${inDigits(inputTokens)} tokens${reply}${context}. ` +
+    `Shorten \`${input}\`${lower}, or use a model of GET /v1/models with a longer context`;
+  if (refused === undefined) {
+    return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: input });
+  }
+  const { code, status, details, message } = refused;
+  return new GatewayError(code, `${message.replace(/[.\s]+$/, "")}. ${text}`, {
+    ...{ status, details },
+    param: input,
+  });
+}
+
+function inDigits(count: number): string {
+  return count.toLocaleString("en-US");
 }
 
 /** Converts a failure of any kind to the caller's error. @param signal the call's */

@@ -20,8 +20,10 @@ import type { OperationName } from "../../vendor/vendor.ts";
 import { tryRoutes, type FailedFacts, type TryOptions } from "../try-routes.ts";
 import type { OpenReply } from "../attempt.ts";
 import type { AttemptRequest } from "../upstream.ts";
+import { isContextRefusal } from "../upstream-refusal.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { DisconnectHandler } from "./disconnect.ts";
+import { tooLong } from "./failures.ts";
 import type { Held } from "./hold.ts";
 import { readCompleteBody, StreamReply } from "./reply.ts";
 import { inputOnly } from "../metering.ts";
@@ -250,7 +252,10 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       call.status = answer.status;
       call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
       const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
-      if (relayed instanceof GatewayError) throw relayed;
+      if (relayed instanceof GatewayError) {
+        const isTooLong = request.operation === undefined && isContextRefusal(refusal);
+        throw isTooLong ? await this.#tooLong(relayed, planned) : relayed;
+      }
       return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
     }
     const price = fallback?.price ?? held.price;
@@ -288,6 +293,18 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
     }
     silence?.stop();
     return opened;
+  }
+
+  async #tooLong(refused: GatewayError, { route }: PlannedRoute): Promise<GatewayError> {
+    const { request, model, tokens } = this.#held;
+    const { inputTokens } = await tokens.estimate({
+      ...{ reported: undefined, reply: undefined, isCautious: false },
+      vendorModel: route.model,
+    });
+    const { maxOutputTokens } = request.text;
+    const { contextTokens } = tokens;
+    const facts = { model: model.key, inputTokens, maxOutputTokens, contextTokens };
+    return tooLong({ ...facts, dialect: request.dialect }, refused);
   }
 
   hasFailed({ reply }: Opened<Out>): boolean {

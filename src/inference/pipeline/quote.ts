@@ -8,7 +8,7 @@ import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { Chunk, FallbackModel, PlannedRoute, PreparedCall } from "./adapter.ts";
-import { unsupportedByModel } from "./failures.ts";
+import { tooLong, unsupportedByModel } from "./failures.ts";
 import { type HoldPlan, planHold } from "./hold-monitor.ts";
 import type { ReadCall } from "./admit.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
@@ -74,7 +74,7 @@ function quoteRoutes<Out extends Chunk>(
   readCall: ReadCall<Out>,
   planned: readonly PlannedRoute[],
   isBound: boolean,
-): Quoted<Out> {
+): Promise<Quoted<Out>> | Quoted<Out> {
   const { call, request, model, deps } = readCall;
   const { counter, pricing } = deps;
   const whole = pricing.priceAt(model, call.startMs);
@@ -122,7 +122,24 @@ function quoteRoutes<Out extends Chunk>(
       },
     });
   const quoted = { ...readCall, routes, fallbacks, first, price, tokens, planFor };
-  return price === whole ? quoted : { ...quoted, imagePrices: whole };
+  const found = price === whole ? quoted : { ...quoted, imagePrices: whole };
+  if (request.operation !== undefined || !tokens.isOverlong) return found;
+  return refuseOverlong(found).then(() => found);
+}
+
+/** Refuses a request that no route can take, where that is certain. Where only the vendor can count, it is asked.
+ * @throws GatewayError INVALID_REQUEST */
+async function refuseOverlong<Out extends Chunk>({
+  model,
+  request,
+  tokens,
+}: Quoted<Out>): Promise<void> {
+  const inputTokens = await tokens.countedOverlong();
+  if (inputTokens === undefined) return;
+  const { contextTokens } = tokens;
+  const { maxOutputTokens } = request.text;
+  const facts = { model: model.key, inputTokens, maxOutputTokens, contextTokens };
+  throw tooLong({ ...facts, dialect: request.dialect });
 }
 
 /** @throws GatewayError INVALID_REQUEST where the model has no price for such images */

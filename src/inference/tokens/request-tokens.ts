@@ -72,6 +72,25 @@ export class RequestTokens {
     return this.#withinContext({ bound: this.#measured().expected, isBounded: true });
   }
 
+  /** The longest request, with its reply, that any of the routes takes; Infinity: not known. */
+  get contextTokens(): number {
+    return contextBound(this.#options.routes);
+  }
+
+  /** The text of a request that seems longer than any of the routes takes, counted; `undefined`: it seems to fit, or
+   * only its vendor can count it. */
+  async countedOverlong(): Promise<number | undefined> {
+    const encoding = this.#sharedEncoding();
+    const counted = encoding && (await this.#counted(encoding));
+    return counted && counted.text > this.contextTokens ? counted.typical : undefined;
+  }
+
+  /** Whether the request seems longer than any of the routes takes. */
+  get isOverlong(): boolean {
+    const { contextTokens } = this;
+    return contextTokens !== Infinity && this.typical > contextTokens;
+  }
+
   /** The typical figure, for a charge without a count. */
   get typical(): number {
     const { mediaBytes, mediaTokens: media } = this.#measured();
@@ -86,11 +105,15 @@ export class RequestTokens {
   /** As {@link bound}, but with the text counted; `undefined` where the routes do not share one public tokenizer, or the
    * count failed. */
   async countedBound(): Promise<number | undefined> {
-    const encodings = new Set(this.#vendorModels.map((name) => familyOf(name)?.encoding));
-    const [encoding] = encodings;
-    if (encoding === undefined || encodings.size > 1) return undefined;
-    const counted = await this.#counted(encoding);
+    const encoding = this.#sharedEncoding();
+    const counted = encoding && (await this.#counted(encoding));
     return counted && this.#withinContext(counted);
+  }
+
+  /** The public tokenizer of all routes; `undefined`: they have none in common. */
+  #sharedEncoding(): Encoding | undefined {
+    const encodings = new Set(this.#vendorModels.map((name) => familyOf(name)?.encoding));
+    return encodings.size > 1 ? undefined : [...encodings][0];
   }
 
   /** Counts or estimates the usage where the vendor reported none. */
@@ -133,7 +156,7 @@ export class RequestTokens {
   /** A bound with the stored conversation, within the longest input that the routes take. */
   #withinContext({ bound, isBounded }: Bound): number {
     const sum = bound + storedBound(this.#options.text);
-    const context = contextBound(this.#options.routes);
+    const context = this.contextTokens;
     if (isBounded) return Math.min(sum, context);
     return context === Infinity ? Math.max(sum, longestInput) : context;
   }
@@ -151,7 +174,7 @@ export class RequestTokens {
     return body && (body.length > 1 ? (source ?? joinBuffers(body)) : body[0]);
   }
 
-  async #counted(encoding: Encoding): Promise<(Bound & TokenRange) | undefined> {
+  async #counted(encoding: Encoding): Promise<Counted | undefined> {
     const { counter, text } = this.#options;
     const body = this.#body();
     if (body === undefined) return undefined;
@@ -160,6 +183,7 @@ export class RequestTokens {
     if (tokens === undefined) return undefined;
     return {
       ...media,
+      text: tokens,
       bound: tokens + media.bound,
       typical: tokens + media.typical + estimateTokens(text.storedBytes ?? 0),
     };
@@ -208,6 +232,12 @@ interface Bound {
   readonly bound: number;
   /** Whether that is all. False: a medium fills whatever a model takes. */
   readonly isBounded: boolean;
+}
+
+/** The figures of a request with counted text. */
+interface Counted extends Bound, TokenRange {
+  /** The tokens of its text alone. */
+  readonly text: number;
 }
 
 /** The size of a request. */
