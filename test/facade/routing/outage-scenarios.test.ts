@@ -221,6 +221,29 @@ it("a stream that was cut is not continued by a vendor that would refuse to: the
   expect(call.usage?.outputTokens).toBeGreaterThan(0);
 });
 
+it("content that the vendor rejects: the caller learns the vendor's reason, and is charged nothing", async () => {
+  const name = "content that the vendor rejects";
+  vendor.answer = refuses(400, {}, "content_policy_violation");
+  const { status, error, id } = await read(modelOf(name));
+  expect(status).toBe(400);
+  expect(error).toMatchObject({ error: { code: "content_policy_violation" } });
+  expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(0n);
+});
+
+it.each(["a stream that is cut after content", "a stream that stops after content"])(
+  "%s: the next call of the model is served, by the same vendor",
+  async (name) => {
+    const { answer } = scenarios[name] ?? {};
+    let count = 0;
+    vendor.answer = (request) => (count++ === 0 && answer ? answer : completes)(request);
+    expect((await read(modelOf(name))).error).toMatchObject({
+      code: expect.stringMatching(/^upstream_(error|timeout)$/),
+    });
+    const { text, headers } = await read(modelOf(name));
+    expect([text, headers["x-uas-route"]]).toEqual(["Hello", `primary/${modelOf(name)}`]);
+  },
+);
+
 it("a vendor that is down and comes back: every call is served, and calls return to it", async () => {
   let isDown = true;
   vendor.answer = (request) =>
@@ -239,4 +262,5 @@ it("a call that another vendor served costs what its reply used, and names what 
   expect(usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 5 });
   const call = await fixture.gateway.call(id);
   expect(call).toMatchObject({ vendor: "backup", usage: { inputTokens: 10, outputTokens: 5 } });
+  expect(new Set(call.attempts.map(({ vendor: failed }) => failed))).toEqual(new Set(["primary"]));
 });
