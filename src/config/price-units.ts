@@ -62,7 +62,7 @@ export const priceUnits: readonly PriceUnit[] = [
     word: UnitWord.INPUT,
     per: "1M tokens",
     counts: "input tokens that no other unit of input counts",
-    held: "all input tokens, at the dearest price of input",
+    held: "all input tokens, at the highest price of input",
     reported: "`input_tokens`, `prompt_tokens`, `promptTokenCount`",
   },
   {
@@ -116,7 +116,7 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     types: generating,
     counts: "output tokens that no other unit of output counts",
-    held: "the limit of the call, at the dearest price of output",
+    held: "the limit of the call, at the highest price of output",
     reported: "`output_tokens`, `completion_tokens`, `candidatesTokenCount`",
   },
   {

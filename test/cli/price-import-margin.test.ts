@@ -119,7 +119,7 @@ const costs: fc.Arbitrary<readonly DatedPrice[]> = fc
   );
 
 describe("the price of a model with a margin", () => {
-  it("is at each moment and length exactly the dearest route's cost with the margin, rounded up", () => {
+  it("a proposed price is at each moment and length exactly the highest cost of a route with the margin, rounded up", () => {
     const routes = fc.array(costs, { minLength: 1, maxLength: 3 });
     fc.assert(
       fc.property(routes, margin, (each, marginPpm) => {

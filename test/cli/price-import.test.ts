@@ -145,7 +145,7 @@ describe("price import with a margin", () => {
     });
   });
 
-  it("takes the dearest route of a model, its configured cost where no list has it", async () => {
+  it("a proposed price covers the most expensive route of its model, at its configured cost where no list has it", async () => {
     const routes = oneModel(
       ' }, { vendor: openai, model: acme-2, cost: { input: "5", output: "1" }',
     );

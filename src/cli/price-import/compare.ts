@@ -257,8 +257,8 @@ function refused(error: unknown, current: readonly DatedPrice[] | undefined): Re
 // Prices for customers, from what the routes of a model cost.
 
 /**
- * The prices of a model: for each unit, tier and moment its dearest route's cost with the margin, rounded up to a
- * nano-USD, so that no route costs more than its model's price.
+ * The prices of a model: for each unit, tier and moment the cost of its most expensive route with the margin, rounded
+ * up to a nano-USD, so that no route costs more than its model's price.
  *
  * @param routes the costs of each route by time, at least one route
  * @throws PriceRefusal where the routes are charged by different units, or a price exceeds what can be booked
@@ -270,7 +270,7 @@ export function pricesWithMargin(
   return moments(routes).map((fromMs) => {
     const costs = routes.map((route) => priceAt(route, fromMs));
     checkUnits(costs);
-    return { fromMs, price: dearest(costs, (nanos) => withMargin(nanos, marginPpm)) };
+    return { fromMs, price: highestPrice(costs, (nanos) => withMargin(nanos, marginPpm)) };
   });
 }
 
@@ -297,10 +297,10 @@ function chargedUnits(cost: PriceConfig): readonly string[] {
 
 type Price = (costNanos: bigint) => bigint;
 
-function dearest(costs: readonly PriceConfig[], price: Price): PriceConfig {
+function highestPrice(costs: readonly PriceConfig[], price: Price): PriceConfig {
   const named = priceUnits.filter(({ key }) => costs.some((cost) => namesUnit(cost, key)));
   const at = (units: readonly PriceUnit[], above: number): PriceConfig => {
-    const found = units.map((unit) => [unit.key, price(dearestUnit(costs, unit, above))]);
+    const found = units.map((unit) => [unit.key, price(highestUnit(costs, unit, above))]);
     return { ...noPrice, ...Object.fromEntries(found) };
   };
   const tokens = named.filter(({ key }) => isTokenUnit(key));
@@ -313,7 +313,7 @@ function dearest(costs: readonly PriceConfig[], price: Price): PriceConfig {
   return { ...at(named, 0), ...(tiers.length > 0 && { tiers }) };
 }
 
-function dearestUnit(costs: readonly PriceConfig[], unit: PriceUnit, above: number): bigint {
+function highestUnit(costs: readonly PriceConfig[], unit: PriceUnit, above: number): bigint {
   return costs
     .map((cost) => unitPrice(cost, unit, above) ?? 0n)
     .reduce((most, nanos) => (nanos > most ? nanos : most), 0n);

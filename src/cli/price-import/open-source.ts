@@ -189,7 +189,7 @@ function beginning(id: string, constraint: JsonObject | undefined, isFirst: bool
     throw new PriceRefusal(
       "conflicting",
       `the prices of ${id} depend on the time of day, which a price cannot say`,
-      "write the dearest of them by hand",
+      "write the highest of them by hand",
     );
   }
   const date = textOf(constraint["start_date"]) ?? "";
