@@ -218,7 +218,8 @@ class NativeRequest extends ReadRequest<Buffer> {
       const added = this.#streamed?.addedTextBytes?.(bytes, 0, bytes.length);
       textBytes += added ?? textBytesOf(bytes, this.#meter(answer));
     };
-    if (this.#reply() === "array") measure(event);
+    // In an array, a bracket or a comma stands before each object.
+    if (this.#reply() === "array") measure(event.subarray(event.indexOf("{")));
     else new EventDataReader().read([event], (data) => measure(Buffer.from(data)));
     return textBytes;
   }

@@ -193,7 +193,7 @@ async function relay<Out extends Chunk>(
       if (!reply.isStopped) throw error;
     }
     if (client.isDetached) return;
-    const rest = reply.rest();
+    const rest = reply.rest(monitor.bytesAhead);
     if (rest === undefined && reply.unreadEventBytes > 0 && !reply.isStopped) {
       await monitor.coverEvent();
       continue;

@@ -71,7 +71,9 @@ export class HoldMonitor {
     this.#growth = new HoldGrowth(options.plan);
     this.#nowMs = options.nowMs ?? performance.now();
     this.#dueMs = this.#nowMs + checkpointFirstMs;
-    this.#checkAgain(options.plan.inputNanos);
+    // Text may have been read already, until it was clear that this vendor answers.
+    const textNanos = this.#growth.textNanos(options.reply.textBytes);
+    this.#checkAgain(options.plan.inputNanos + textNanos);
   }
 
   /** Whether the reply was stopped because its hold is used up: the call is charged already. */

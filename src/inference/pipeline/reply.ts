@@ -154,7 +154,7 @@ export class StreamReply<Out extends Chunk> {
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
     while (!this.#hasContent() && (this.#unread !== undefined || (await this.#body.ready()))) {
-      const out = this.#push(0);
+      const out = this.#push(earlyTextBytes);
       if (out === undefined) return;
       if (out.length === 0) continue;
       this.#keepEarly(out);
@@ -165,7 +165,7 @@ export class StreamReply<Out extends Chunk> {
       firstMs ??= nowMs;
       if (nowMs - firstMs > preludeMs) return;
     }
-    if (this.#hasContent() || this.#isLastLong()) return;
+    if (this.#hasContent() || this.#isLastWaiting(earlyTextBytes)) return;
     this.#isEnded = true;
     const last = this.#stream.end();
     if (last.length > 0) this.#keepEarly(last);
@@ -208,7 +208,7 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** Returns the received piece for the client: empty where no event is complete yet, `undefined` where an event waits, see
-   * {@link unreadEventBytes}. @param textBytesMax the most text to read, though at least a little */
+   * {@link unreadEventBytes}. @param textBytesMax the most text to read, in bytes */
   take(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const early = this.#early?.shift();
     if (early !== undefined) {
@@ -221,8 +221,8 @@ export class StreamReply<Out extends Chunk> {
   }
 
   /** Returns the rest for the client once {@link ready} resolved to false; `undefined`: nothing, or an event waits.
-   * @throws HttpFailure where the stream was cut */
-  rest(): Out | undefined {
+   * @param textBytesMax the most text to read, in bytes @throws HttpFailure where the stream was cut */
+  rest(textBytesMax = Number.POSITIVE_INFINITY): Out | undefined {
     const stream = this.#stream;
     if (this.#cut !== undefined && "usage" in this.#cut) {
       if (this.#isStopSent) return undefined;
@@ -231,7 +231,7 @@ export class StreamReply<Out extends Chunk> {
     }
     if (stream.failed) return undefined;
     if (this.#isEnded) return undefined;
-    if (this.#isLastLong()) return undefined;
+    if (this.#isLastWaiting(textBytesMax)) return undefined;
     const last = stream.end();
     if (last.length > 0) return last;
     // The connection closed cleanly, but without a terminal event the reply is incomplete.
@@ -251,69 +251,56 @@ export class StreamReply<Out extends Chunk> {
     return out !== undefined && failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
   }
 
-  /** Converts a long read up to the event that may exceed `textBytesMax`; `undefined`: it is to be read in parts. */
+  /** Converts a long read up to the event that may exceed `textBytesMax`; `undefined`: that one is next, or no read is
+   * long. */
   #pushEvents(textBytesMax: number): Out | undefined {
     const stream = this.#stream;
     const isEventDue = this.#isNextLong || this.#isEventAllowed || this.#unreadEventBytes > 0;
     if (stream.pushUntil === undefined || isEventDue) return undefined;
-    const bytesMax = Math.max(textBytesMax, textBytesMin);
     const pieces = (this.#unread ??= this.#body.take());
-    if (isWithin(pieces, bytesMax)) return undefined;
-    const out = stream.pushUntil(pieces, stream.textBytes + bytesMax);
+    if (sizeOf(pieces) <= textBytesMax) return undefined;
+    const out = stream.pushUntil(pieces, stream.textBytes + textBytesMax);
     this.#unread = stream.unread && [stream.unread];
     this.#isNextLong = this.#unread !== undefined && out.length === 0;
     return this.#isNextLong ? undefined : out;
   }
 
-  /** Converts as many bytes, as if all were text; `undefined`: an event waits. */
+  /** Converts as many bytes as may be read if all of them are text, or one event; `undefined`: that one waits. */
   #pushBytes(textBytesMax: number): Out | undefined {
-    const bytesMax = Math.max(textBytesMax, readBytesMin);
-    const pieces = this.#read(bytesMax);
-    if (this.#isEventLong(pieces, bytesMax)) {
-      this.#unread = this.#unread === undefined ? pieces : [...pieces, ...this.#unread];
-      return undefined;
-    }
-    const out = this.#stream.push(pieces);
+    const pieces = this.#unread ?? this.#body.take();
+    const end = this.#readable(pieces, textBytesMax);
+    this.#unread = end === undefined ? pieces : behind(pieces, end);
+    if (end === undefined) return undefined;
+    const out = this.#stream.push(this.#unread === undefined ? pieces : upTo(pieces, end));
     if (out.length > 0) this.#isNextLong = false;
     return out;
   }
 
-  /** Whether `pieces` complete an event with more than `bytesMax` bytes of text, which waits then. */
-  #isEventLong(pieces: readonly Buffer[], bytesMax: number): boolean {
+  /** How many bytes of `pieces` may be read; `undefined`: they complete an event with too much text, which waits. */
+  #readable(pieces: readonly Buffer[], textBytesMax: number): number | undefined {
     const { unfinished, textBytes, done } = this.#stream;
-    if (unfinished.restBytes === 0 || done) return false;
+    const { restBytes } = unfinished;
+    const size = sizeOf(pieces);
+    const isAllowed = this.#isEventAllowed;
+    this.#isEventAllowed = false;
+    if (done || restBytes + size <= textBytesMax) return size;
     const endBytes = unfinished.endIn(pieces);
-    if (endBytes === 0 || unfinished.restBytes + endBytes <= bytesMax) return false;
-    if (this.#isEventAllowed) {
-      this.#isEventAllowed = false;
-      return false;
-    }
+    // Nothing of an event is passed on before it is complete.
+    if (endBytes === 0) return Math.max(textBytesMax, readBytesMin);
+    if (restBytes + endBytes <= textBytesMax) return textBytesMax - restBytes;
+    if (isAllowed) return endBytes;
     const { rest = emptyBuffer } = unfinished;
-    const event = Buffer.concat([rest, ...pieces], rest.length + endBytes);
-    const bytes = this.#addedTextBytes(event, textBytes);
-    if (bytes <= bytesMax) return false;
-    this.#unreadEventBytes = bytes;
-    return true;
+    const event = Buffer.concat([rest, ...pieces], restBytes + endBytes);
+    const eventBytes = this.#addedTextBytes(event, textBytes);
+    if (eventBytes <= textBytesMax) return endBytes;
+    this.#unreadEventBytes = eventBytes;
+    return undefined;
   }
 
-  /** Whether the last event is such a one, where only its empty line is missing. */
-  #isLastLong(): boolean {
+  /** Whether the last event has too much text, where only its empty line is missing. */
+  #isLastWaiting(textBytesMax: number): boolean {
     const missing = missingEnd(this.#stream.unfinished.rest);
-    return missing !== undefined && this.#isEventLong([missing], readBytesMin);
-  }
-
-  #read(bytesMax: number): readonly Buffer[] {
-    const pieces = this.#unread ?? this.#body.take();
-    this.#unread = undefined;
-    let bytes = 0;
-    for (const [index, piece] of pieces.entries()) {
-      bytes += piece.length;
-      if (bytes <= bytesMax) continue;
-      const end = piece.length - (bytes - bytesMax);
-      this.#unread = [piece.subarray(end), ...pieces.slice(index + 1)];
-      return [...pieces.slice(0, index), piece.subarray(0, end)];
-    }
-    return pieces;
+    return missing !== undefined && this.#readable([missing], textBytesMax) === undefined;
   }
 
   #end(cut: Cut): void {
@@ -325,16 +312,34 @@ export class StreamReply<Out extends Chunk> {
   }
 }
 
-/** A piece of this many bytes is read at once, whatever is held: about 1,000 tokens, or fewer. */
-export const readBytesMin = 4_096;
+/** How much is read at once where it completes no event, whatever is held. */
+const readBytesMin = 4_096;
 
-/** So much text is read at once, whatever is held, where it is told by events. */
-const textBytesMin = 512;
+/** How much text is read before the monitor of the hold begins, in bytes: every hold covers 64 tokens. */
+const earlyTextBytes = 256;
 
-function isWithin(pieces: readonly Buffer[], bytesMax: number): boolean {
+function sizeOf(pieces: readonly Buffer[]): number {
   let bytes = 0;
   for (const piece of pieces) bytes += piece.length;
-  return bytes <= bytesMax;
+  return bytes;
+}
+
+/** The first bytes of pieces. */
+function upTo(pieces: readonly Buffer[], end: number): readonly Buffer[] {
+  const [first = emptyBuffer] = pieces;
+  return [first.length >= end ? first.subarray(0, end) : Buffer.concat(pieces, end)];
+}
+
+/** What stands behind the first bytes of pieces; `undefined`: nothing. */
+function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | undefined {
+  let passed = 0;
+  for (const [index, piece] of pieces.entries()) {
+    if (passed + piece.length > end) {
+      return [piece.subarray(end - passed), ...pieces.slice(index + 1)];
+    }
+    passed += piece.length;
+  }
+  return undefined;
 }
 
 /** How long events without content are held back, in milliseconds: a vendor that goes on sending them works. */
