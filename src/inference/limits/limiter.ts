@@ -1,57 +1,29 @@
 /**
  * Counts requests, tokens and running calls against limits, exactly over all processes: one statement decides a batch of
- * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer.
- *
- * Rejected: permits that each process leases in advance. They save the round trip, but a limit of 100 over three processes
- * then serves fewer than 100 while permits lie unused where no calls come.
+ * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer. Subjects
+ * that call often lease permits for their next requests with it (permit-leases.ts).
  */
 import type { Pool } from "pg";
-import type { RateLimits } from "../../config/config.ts";
 import { int32Max } from "../../config/scalars.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
 import { openPool } from "../../db/open-pool.ts";
 import type { DatabaseAddress } from "../../db/servers.ts";
+import type {
+  LimitedRequest,
+  LimitRefusal,
+  LimitSubject,
+  LimitUse,
+  Ticket,
+} from "./limited-request.ts";
+import { PermitLeases } from "./permit-leases.ts";
 
-/** Who a limit is for. */
-export interface LimitSubject {
-  /** Unique: `k` and a key, `a` and an account, `m` and a model, `c` and a vendor with its credential. */
-  readonly name: string;
-  readonly kind: "key" | "account" | "model" | "credential";
-  readonly limits: RateLimits;
-}
-
-/** A request that wants to be admitted. */
-export interface LimitedRequest {
-  /** At least one, at most three. */
-  readonly subjects: readonly LimitSubject[];
-  /** The most tokens that it can use. */
-  readonly tokens: number;
-}
-
-/** An admitted request. Give it back to {@link Limiter.end}. */
-export interface Ticket extends LimitedRequest {
-  readonly isAdmitted: true;
-  /** The slice of time in which its tokens are reserved. */
-  readonly slice: bigint;
-  /** What is used of each subject's limits, in their order. */
-  readonly used: readonly LimitUse[];
-}
-
-/** A request that a limit refuses. */
-export interface LimitRefusal {
-  readonly isAdmitted: false;
-  readonly subject: LimitSubject;
-  readonly reason: "requests" | "tokens" | "concurrency";
-  /** When its turn may come. */
-  readonly retryMs: number;
-  readonly used: LimitUse;
-}
-
-/** What the last minute has used. */
-export interface LimitUse {
-  readonly requests: number;
-  readonly tokens: number;
-}
+export type {
+  LimitedRequest,
+  LimitRefusal,
+  LimitSubject,
+  LimitUse,
+  Ticket,
+} from "./limited-request.ts";
 
 /** How many requests one statement decides. */
 const batchMax = 100;
@@ -66,6 +38,9 @@ const farMs = 5_000;
 /** How much of each limit may be used where it counts as far. */
 const farShare = 0.5;
 
+/** For how long a refusal is known where others had permits to give back, in milliseconds. */
+const lateMs = 1_000;
+
 /** Subjects whose last known use is remembered. */
 const knownMax = 10_000;
 
@@ -74,11 +49,13 @@ const answerMs = 800;
 
 const statement = {
   name: "limit_admit",
-  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
   query_timeout: answerMs,
 };
 
 interface Waiting extends LimitedRequest {
+  /** Whether it was refused once while others had unused permits. */
+  readonly isRepeated?: boolean;
   readonly resolve: (verdict: Ticket | LimitRefusal) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -87,12 +64,15 @@ interface TokenReturn {
   readonly subject: LimitSubject;
   readonly slice: bigint;
   readonly tokens: number;
+  readonly requests: number;
 }
 
 interface VerdictRow {
   readonly refused_by: readonly number[] | null;
   readonly reason: readonly number[] | null;
   readonly retry_ms: readonly number[] | null;
+  readonly leased: readonly number[] | null;
+  readonly lease_ms: readonly number[] | null;
   readonly used_requests: readonly string[];
   readonly used_tokens: readonly string[];
   readonly slice: string;
@@ -131,6 +111,7 @@ export class Limiter {
   >();
   /** The last known use of each subject, and when it was known. */
   readonly #known = new Map<string, { readonly used: LimitUse; readonly atMs: number }>();
+  readonly #permits = new PermitLeases();
   #sending: Promise<void> | undefined;
   #isScheduled = false;
   #timer: NodeJS.Timeout | undefined;
@@ -150,6 +131,11 @@ export class Limiter {
   admit(request: LimitedRequest): Promise<Ticket | LimitRefusal> {
     const known = this.#knownRefusal(request);
     if (known !== undefined) return Promise.resolve(known);
+    const permitted = this.#permits.take(request);
+    if (permitted !== undefined) {
+      this.#admitted(permitted);
+      return Promise.resolve(permitted);
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...request, resolve, reject });
       this.#schedule();
@@ -184,18 +170,36 @@ export class Limiter {
         this.#ended.set(name, subject);
       }
       if (limits.tpm !== undefined && usedTokens < tokens) {
-        this.#returns.push({ subject, slice, tokens: tokens - usedTokens });
+        this.#returns.push({ subject, slice, tokens: tokens - usedTokens, requests: 0 });
       }
     }
-    if (this.#ended.size + this.#returns.length === 0) return;
-    this.#timer ??= setTimeout(this.#onTimer, endedMs).unref();
+    this.#startTimer();
   }
 
   /** Tells the database of the calls that have ended. Call it when no more are admitted. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#sending;
+    this.#endLeases(Infinity);
     await this.#send();
+    clearTimeout(this.#timer);
+  }
+
+  /** Where permits are leased, what has ended is told with them: whoever is refused meanwhile asks again after that. */
+  #startTimer(): void {
+    const { untilMs } = this.#permits;
+    if (untilMs === undefined && this.#ended.size + this.#returns.length === 0) return;
+    const leaseMs = Math.max(0, (untilMs ?? 0) - performance.now());
+    this.#timer ??= setTimeout(this.#onTimer, leaseMs + endedMs).unref();
+  }
+
+  #endLeases(nowMs?: number): void {
+    for (const { subjects, slice, requests, tokens } of this.#permits.end(nowMs)) {
+      for (const subject of subjects) {
+        this.#returns.push({ subject, slice, tokens, requests });
+        if (subject.limits.concurrency !== undefined) this.#ended.set(subject.name, subject);
+      }
+    }
   }
 
   readonly #onTimer = (): void => {
@@ -233,12 +237,14 @@ export class Limiter {
       this.#sending ??= this.#send().finally(() => {
         this.#sending = undefined;
         if (this.#waiting.length > 0) this.#schedule();
+        this.#startTimer();
       });
     });
   }
 
   /** Sends a batch. Never rejects. */
   async #send(): Promise<void> {
+    this.#endLeases();
     const requests = this.#waiting.splice(0, batchMax);
     const returns = this.#returns.splice(0);
     const ended = this.#ended;
@@ -247,10 +253,11 @@ export class Limiter {
     const subjects = subjectsOf(requests, returns, ended);
     try {
       const values = this.#values(subjects, requests, returns);
+      const sentMs = performance.now();
       const { rows } = await this.#pool.query<VerdictRow>({ ...statement, values });
       const [row] = rows;
       if (row === undefined) throw new Error("limit_admit returned no row");
-      requests.forEach((request, index) => this.#answer(request, index, { row, subjects }));
+      requests.forEach((request, index) => this.#answer(request, index, { row, subjects, sentMs }));
     } catch (error) {
       // What it has counted stays counted. Tokens are not returned again, for they may have been.
       for (const [name, subject] of ended) this.#ended.set(name, subject);
@@ -272,21 +279,49 @@ export class Limiter {
       subjects.map(({ limits }) => limits.rpm ?? null),
       subjects.map(({ limits }) => limits.tpm ?? null),
       subjects.map(({ limits }) => limits.concurrency ?? null),
-      subjects.map(({ name }) => this.#running.get(name) ?? 0),
+      subjects.map(({ name }) => (this.#running.get(name) ?? 0) + this.#permits.unused(name)),
       requests.flatMap((each) => [0, 1, 2].map((place) => indexOf(each.subjects[place]))),
       requests.map(({ tokens }) => Math.min(tokens, int32Max)),
       returns.map(({ subject }) => indexOf(subject)),
       returns.map(({ slice }) => slice.toString()),
       returns.map(({ tokens }) => tokens),
+      returns.map((each) => each.requests),
+      this.#wantedPermits(requests),
     ];
   }
 
+  /** The last request of each set of subjects leases for those that follow. */
+  #wantedPermits(requests: readonly Waiting[]): readonly number[] {
+    const wanted = requests.map(() => 0);
+    const last = new Map<string, number>();
+    for (const [index, request] of requests.entries()) {
+      const key = request.subjects.map(({ name }) => name).join(" ");
+      wanted[last.get(key) ?? index] = 0;
+      wanted[index] = this.#permits.wanted(request);
+      last.set(key, index);
+    }
+    return wanted;
+  }
+
+  #admitted({ subjects, used }: Ticket): void {
+    for (const { name, limits } of subjects) {
+      if (limits.concurrency !== undefined) this.#run(name, 1);
+    }
+    this.#know(subjects, used);
+  }
+
   #answer(
-    { resolve, subjects, tokens }: Waiting,
+    waiting: Waiting,
     index: number,
-    answer: { readonly row: VerdictRow; readonly subjects: readonly LimitSubject[] },
+    answer: {
+      readonly row: VerdictRow;
+      readonly subjects: readonly LimitSubject[];
+      readonly sentMs: number;
+    },
   ): void {
-    const { row } = answer;
+    const { resolve, subjects, tokens } = waiting;
+    const { row, sentMs } = answer;
+    const leaseMs = row.lease_ms?.[index] ?? 0;
     const useOf = (subject: LimitSubject): LimitUse => {
       const place = answer.subjects.findIndex(({ name }) => name === subject.name);
       const requests = Number(row.used_requests[place] ?? 0);
@@ -294,12 +329,30 @@ export class Limiter {
     };
     const subject = answer.subjects[(row.refused_by?.[index] ?? 0) - 1];
     if (subject === undefined) {
-      for (const { name, limits } of subjects) {
-        if (limits.concurrency !== undefined) this.#run(name, 1);
-      }
-      const used = subjects.map(useOf);
-      this.#know(subjects, used);
-      resolve({ isAdmitted: true, subjects, tokens, slice: BigInt(row.slice), used });
+      const permits = row.leased?.[index] ?? 0;
+      const used = subjects.map((each) => {
+        const { requests, tokens: all } = useOf(each);
+        return { requests: requests - permits, tokens: all - permits * tokens };
+      });
+      const ticket = {
+        isAdmitted: true,
+        subjects,
+        tokens,
+        slice: BigInt(row.slice),
+        used,
+      } as const;
+      this.#admitted(ticket);
+      const untilMs = sentMs + leaseMs;
+      if (permits > 0)
+        this.#permits.grant(waiting, { permits, untilMs, slice: ticket.slice, used });
+      resolve(ticket);
+      return;
+    }
+    if (leaseMs > 0 && waiting.isRepeated !== true) {
+      setTimeout(() => {
+        this.#waiting.push({ ...waiting, isRepeated: true });
+        this.#schedule();
+      }, leaseMs);
       return;
     }
     const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
@@ -308,7 +361,9 @@ export class Limiter {
     this.#known.delete(subject.name);
     const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
     if (reason === "requests") {
-      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + retryMs });
+      // A busy process may give its permits back late.
+      const knownMs = waiting.isRepeated === true ? Math.min(retryMs, lateMs) : retryMs;
+      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + knownMs });
     }
     resolve(refusal);
   }

@@ -1,7 +1,7 @@
 /** R-LIM-1: limits are exact over all processes, whatever the interleaving. */
 import * as fc from "fast-check";
 import { Pool } from "pg";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { newId } from "../../../src/core/uuid.ts";
 import {
   Limiter,
@@ -27,8 +27,13 @@ async function process() {
   const nodeId = newId();
   await pool.query("insert into node (id, name) values ($1, 'test')", [nodeId]);
   const own = new Pool({ connectionString: database.url, max: 1 });
-  onTestFinished(() => own.end());
-  return { nodeId, limiter: new Limiter({ pool: own, nodeId }) };
+  const limiter = new Limiter({ pool: own, nodeId });
+  const asked = vi.spyOn(own, "query");
+  onTestFinished(async () => {
+    await limiter.stop();
+    await own.end();
+  });
+  return { nodeId, limiter, asked: () => asked.mock.calls.length };
 }
 
 function subject(limits: Partial<LimitSubject["limits"]>, name = `k${newId()}`): LimitSubject {
@@ -143,6 +148,74 @@ it("a process that stops tells the others which calls have ended", async () => {
   expect(await other.limiter.admit({ subjects: [limited], tokens: 100 })).toMatchObject({
     isAdmitted: true,
   });
+});
+
+/** Admits 20 requests at once, then others, until one is admitted without the database; resolves with how many were. */
+async function admitByPermit(
+  { limiter, asked }: Awaited<ReturnType<typeof process>>,
+  request: { readonly subjects: readonly LimitSubject[]; readonly tokens: number },
+): Promise<number> {
+  for (let count = 0; ; ) {
+    await Promise.all(Array.from({ length: 20 }, () => limiter.admit(request)));
+    const before = asked();
+    expect((await limiter.admit(request)).isAdmitted).toBe(true);
+    count += 21;
+    if (asked() === before) return count;
+  }
+}
+
+it("calls that follow each other are admitted by leased permits, without a statement of their own, and count as running", async () => {
+  const limited = subject({ rpm: 100_000, tpm: 10_000_000, concurrency: 100_000 });
+  const one = await process();
+  const admitted = await admitByPermit(one, { subjects: [limited], tokens: 10 });
+  const { rows } = await pool.query(
+    "select (select sum(n) from unnest(requests) n)::int as requests, (select sum(n) from unnest(tokens) n)::int as tokens, running from limit_use join limit_running using (subject) where subject = $1",
+    [limited.name],
+  );
+  const [{ requests, tokens, running }] = rows;
+  expect(requests).toBeGreaterThanOrEqual(admitted);
+  expect(tokens).toBe(10 * requests);
+  expect(running).toBe(requests);
+});
+
+it("leased permits that are not used are given back: the limit is used to the last request, token and place", async () => {
+  const [first, second] = [await process(), await process()];
+  const request = {
+    subjects: [subject({ rpm: 2_000, tpm: 20_000, concurrency: 2_000 })],
+    tokens: 10,
+  };
+  // The first one has leased more than it has used, and never calls again.
+  let admitted = await admitByPermit(first, request);
+  for (let isFull = false; !isFull; ) {
+    const verdicts = await Promise.all(
+      Array.from({ length: 100 }, () => second.limiter.admit(request)),
+    );
+    admitted += verdicts.filter(isTicket).length;
+    isFull = !verdicts.every(isTicket);
+  }
+  expect(admitted).toBe(2_000);
+});
+
+it("a process that stops gives its permits back", async () => {
+  const limited = subject({ rpm: 100_000, concurrency: 100_000 });
+  const one = await process();
+  const admitted = await admitByPermit(one, { subjects: [limited], tokens: 0 });
+  await one.limiter.stop();
+  const { rows } = await pool.query(
+    "select (select sum(n) from unnest(requests) n)::int as requests, running from limit_use join limit_running using (subject) where subject = $1",
+    [limited.name],
+  );
+  expect(rows).toEqual([{ requests: admitted, running: admitted }]);
+});
+
+it("permits are not used once a limit was changed, or for requests with more tokens than they have", async () => {
+  const limited = subject({ rpm: 100_000, tpm: 1_000_000 });
+  const one = await process();
+  await admitByPermit(one, { subjects: [limited], tokens: 10 });
+  const changed = { ...limited, limits: { ...limited.limits, rpm: 20 } };
+  const large = await one.limiter.admit({ subjects: [limited], tokens: 999_999 });
+  const refused = await one.limiter.admit({ subjects: [changed], tokens: 10 });
+  expect([large, refused]).toMatchObject([{ reason: "tokens" }, { reason: "requests" }]);
 });
 
 it("without the database a limit refuses, and never admits", async () => {
