@@ -19,6 +19,21 @@ export function joinBuffers(pieces: readonly Buffer[]): Buffer {
 }
 
 /**
+ * Joins pieces that nobody else keeps, and frees the memory of each at once, where it has one of its own. V8 would free it
+ * in its next collection: bodies of 1 MB then take twice the memory, new pages of the system for each piece, and twice as
+ * many collections.
+ */
+export function joinAndFree(pieces: readonly Buffer[]): Buffer {
+  const whole = joinBuffers(pieces);
+  for (const { buffer, byteLength } of pieces) {
+    if (byteLength === buffer.byteLength && buffer !== whole.buffer) {
+      (buffer as ArrayBuffer).transfer(0);
+    }
+  }
+  return whole;
+}
+
+/**
  * Bytes that arrive in pieces until they are complete. Memory doubles as it fills, so that a byte is copied twice at most,
  * however small the pieces are. A list of pieces would take 100 bytes for each of one byte.
  */

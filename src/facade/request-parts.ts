@@ -5,7 +5,7 @@ import { emptyBody, bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts"
 import type { RestRoute } from "./route-table.ts";
 import { bodyBytesMax, discardedBodyBytesMax } from "../config/limits.ts";
 import { uploadMax } from "../config/upload-limits.ts";
-import { emptyBuffer } from "../core/bytes.ts";
+import { emptyBuffer, joinAndFree } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 
@@ -143,7 +143,7 @@ export function readBody(
       isOver = true;
       body.close();
       if (announced !== undefined && size !== announced) reject(wrongLength());
-      else if (others !== undefined) resolve(Buffer.concat(others, size));
+      else if (others !== undefined) resolve(joinAndFree(others));
       else resolve(first === undefined ? emptyBuffer : Buffer.from(first));
     };
     const onCut = (cause?: unknown): void => {
