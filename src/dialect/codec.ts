@@ -8,7 +8,12 @@
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { Generation, GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
+import type {
+  Generation,
+  GenerateEvent,
+  Reply,
+  ReplyEnd,
+} from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { Guard } from "./guard.ts";
@@ -29,6 +34,8 @@ export interface CallerCodec {
   joinChoices?(this: void, replies: readonly Buffer[]): Buffer;
   /** Writes a streamed reply. */
   encodeStream(options: ReplyOptions): StreamEncoder;
+  /** Writes a streamed reply with several choices. Absent: the style has one choice. */
+  encodeChoices?(this: void, options: ReplyOptions, choices: number): ChoicesEncoder;
   /**
    * The style's names of contract fields, by field path: `stop` → `stop_sequences`. Fields with equal names are
    * omitted.
@@ -50,6 +57,8 @@ export interface VendorCodec {
   splitChoices?(this: void, body: Buffer): readonly Buffer[];
   /** Reads a streamed reply. */
   decodeStream(): StreamDecoder;
+  /** Splits a streamed reply with several choices into a stream for each. Absent: the style's vendors stream one choice. */
+  splitStream?(this: void, choices: number): StreamSplitter;
   /**
    * Bytes of text that an event adds to a reply of which `knownBytes` have come: what repeats them adds nothing. Rather
    * too many than too few.
@@ -161,6 +170,26 @@ export interface StreamEncoder {
   push(event: GenerateEvent): string;
   /** The event for a failure. No terminal event follows. */
   fail(error: GatewayError): string;
+}
+
+/** Encodes a streamed reply with several choices. */
+export interface ChoicesEncoder {
+  /** The text for an event of a choice; empty where there is none yet. */
+  push(choice: number, event: GenerateEvent): string;
+  /** The terminal event. @param end the last choice's, with the usage of all */
+  endReply(end: ReplyEnd): string;
+  /** The event for a failure. No terminal event follows. */
+  fail(error: GatewayError): string;
+}
+
+/** Splits a streamed reply by its choices. */
+export interface StreamSplitter {
+  /** The complete events, for each choice. @throws EventTooLongError */
+  push(pieces: readonly Buffer[]): readonly (readonly Buffer[])[];
+  /** As {@link push}, after the vendor closed the stream. */
+  end(): readonly (readonly Buffer[])[];
+  /** The event that is not complete. */
+  readonly unfinished: UnfinishedEvent;
 }
 
 /** An error reported by a vendor. */

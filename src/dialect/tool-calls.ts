@@ -33,6 +33,18 @@ export function countTools(parts: readonly Part[]): ToolCalls | undefined {
   return count.calls;
 }
 
+/** The calls in all choices of a reply; `undefined`: none. */
+export function sumToolCalls(all: readonly (ToolCalls | undefined)[]): ToolCalls | undefined {
+  const sum: { -readonly [Member in keyof ToolCalls]: number } = {};
+  for (const calls of all) {
+    for (const [member, count] of Object.entries(calls ?? {})) {
+      const name = member as keyof ToolCalls;
+      sum[name] = (sum[name] ?? 0) + (count ?? 0);
+    }
+  }
+  return Object.keys(sum).length === 0 ? undefined : sum;
+}
+
 function toolOfPart({ dialect, type, json }: OpaquePart): keyof ToolCalls | undefined {
   if (dialect === Dialect.GEMINI) return type === "executableCode" ? "codeExecutions" : undefined;
   const block = parseRecord(json) ?? {};

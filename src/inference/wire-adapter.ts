@@ -10,7 +10,7 @@ import { invalid, present } from "../core/validation.ts";
 import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
 import { applyEdits, namedModel } from "../dialect/body-members.ts";
 import { ownStops } from "../dialect/stop-sequences.ts";
-import type { EncodedRequest, RequestTarget, VendorCodec } from "../dialect/codec.ts";
+import type { EncodedRequest, RequestTarget } from "../dialect/codec.ts";
 import { CostStream, writeReplyCost } from "../dialect/cost.ts";
 import {
   conversationHeaders,
@@ -29,6 +29,7 @@ import {
   CompactionRewriter,
   compactReplies,
 } from "../dialect/responses/compaction.ts";
+import { requireChoices, TranslatedChoices } from "../dialect/translate-choices.ts";
 import {
   TranslatedStream,
   translateReply,
@@ -272,7 +273,9 @@ class WireRequest extends ReadRequest<Buffer> {
     if (planned.dialect === this.dialect) {
       return this.#style.relayReply(body, this.#relayOptions(planned));
     }
-    const translate = this.text.stream ? translateToStream : translateReply;
+    const { stream, choices } = this.text;
+    if (stream && choices > 1) throw new UnreadableReplyError("no stream of several choices");
+    const translate = stream ? translateToStream : translateReply;
     return translate(body, this.#translation(planned));
   }
 
@@ -281,7 +284,21 @@ class WireRequest extends ReadRequest<Buffer> {
       return this.#style.relayStream(this.#relayOptions(planned));
     }
     if (!this.text.stream) throw new UnreadableReplyError("a stream, not requested");
-    return new TranslatedStream(this.#translation(planned));
+    return this.text.choices > 1
+      ? this.#choices(planned)
+      : new TranslatedStream(this.#translation(planned));
+  }
+
+  #choices(planned: PlannedRoute): StreamRelay {
+    const { choices: count } = this.text;
+    const choices = Array.from({ length: count }, (_, at) => this.#translation(planned, at));
+    const [first] = choices;
+    const splitter = vendorDialect(planned.dialect).splitStream?.(count);
+    const encoder = first && this.#style.encodeChoices?.(first.options, count);
+    if (first === undefined || splitter === undefined || encoder === undefined) {
+      throw new UnreadableReplyError("a stream of several choices");
+    }
+    return new TranslatedChoices({ choices, splitter, encoder, charged: first.charged });
   }
 
   override addedTextBytes(event: Buffer, { planned }: AnsweredBy, knownBytes: number): number {
@@ -362,12 +379,15 @@ class WireRequest extends ReadRequest<Buffer> {
     return this.#options.request.compact || asksForCompaction(this.#decoded());
   }
 
-  #translation(planned: PlannedRoute): Translation {
+  /** @param choice its number, in a stream of several */
+  #translation(planned: PlannedRoute, choice = 0): Translation {
     const generation = this.#decoded();
     const { callId: id, request } = this.#options;
     const { reportCost } = request;
     const callId = id.replaceAll("-", "");
     if (this.dialect === Dialect.CHAT_COMPLETIONS) this.#collector ??= new ReasoningCollector();
+    // Clients continue with the first choice.
+    const collector = choice === 0 ? this.#collector : undefined;
     return {
       vendor: replyDecoder(planned, generation),
       ...(this.text.choices > 1 && { splitChoices: vendorDialect(planned.dialect).splitChoices }),
@@ -375,7 +395,7 @@ class WireRequest extends ReadRequest<Buffer> {
         ? compactReplies(this.#style, userMessages(this.#read.body, callId))
         : this.#style,
       tools: toolRestorer(generation),
-      watcher: this.#collector,
+      watcher: collector,
       rewriter: this.#isCompaction ? new CompactionRewriter(callId) : undefined,
       charged: (reported, textBytes, isInputOwed) => {
         const inputTokens = reported === undefined ? this.#typicalTokens() : 0;
@@ -391,7 +411,7 @@ class WireRequest extends ReadRequest<Buffer> {
         generation: repeated(generation, { previous: this.#read.previous, reportCost }),
         onDropped: (name) => {
           // The collector stores the seal for the client: it is not lost.
-          if (name === "reasoning.seal" && this.#collector !== undefined) return;
+          if (name === "reasoning.seal" && collector !== undefined) return;
           if (!this.droppedOfReply.includes(name)) this.droppedOfReply.push(name);
         },
       },
@@ -428,19 +448,6 @@ class WireRequest extends ReadRequest<Buffer> {
     if (sameVendor.length === 0) throw storedElsewhere(vendor);
     return { request, routes: sameVendor };
   }
-}
-
-/** Refuses several choices of a vendor that makes one, or of a stream. @throws GatewayError INVALID_REQUEST */
-function requireChoices(
-  { splitChoices }: Pick<VendorCodec, "splitChoices">,
-  { choices, stream }: Pick<TextRequest, "choices" | "stream">,
-): void {
-  if (choices === 1 || (splitChoices !== undefined && !stream)) return;
-  const instead =
-    splitChoices === undefined
-      ? `but this model gives one reply at a time; send the request ${choices} times`
-      : 'but this model streams one reply at a time; leave out "stream"';
-  throw invalid("n", `"n" is ${choices}, ${instead}`);
 }
 
 function secondsSince1970(): number {

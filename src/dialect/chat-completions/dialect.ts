@@ -12,7 +12,7 @@ import { decodeChatRequest } from "./decode-request.ts";
 import { ChatStreamDecoder } from "./decode-stream.ts";
 import { encodeChatReply, joinChatReplies } from "./encode-reply.ts";
 import { chatStops, encodeChatRequest } from "./encode-request.ts";
-import { ChatStreamEncoder } from "./encode-stream.ts";
+import { ChatChoicesEncoder, ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
 import { readChatRequest } from "./read-request.ts";
 import { addedChatText, ChatStreamRelay, relayChatReply } from "./relay.ts";
@@ -48,6 +48,7 @@ export const chatCompletions: TextDialect = {
   decodeStream: () => new ChatStreamDecoder(),
   addedTextBytes: addedChatText,
   encodeStream: (options) => new ChatStreamEncoder(options),
+  encodeChoices: (options, choices) => new ChatChoicesEncoder(options, choices),
   decodeError: decodeChatError,
   errorBody,
   replyBody: chatReplyBody,

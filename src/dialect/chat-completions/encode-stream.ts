@@ -14,7 +14,7 @@ import type {
   ReplyStart,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../core/errors.ts";
-import { errorBody, type ReplyOptions, type StreamEncoder } from "../codec.ts";
+import { type ChoicesEncoder, errorBody, type ReplyOptions, type StreamEncoder } from "../codec.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
@@ -38,6 +38,7 @@ interface OpenPart {
  */
 export class ChatStreamEncoder implements StreamEncoder {
   readonly #options: ReplyOptions;
+  readonly #choice: number;
   readonly #lost: LostMembers;
   /** The parts of a chunk before and after its choices. */
   #head = "";
@@ -49,8 +50,10 @@ export class ChatStreamEncoder implements StreamEncoder {
   #hasRefusal = false;
   #hasReasoning = false;
 
-  constructor(options: ReplyOptions) {
+  /** @param choice its number among several. Default: the only one */
+  constructor(options: ReplyOptions, choice = 0) {
     this.#options = options;
+    this.#choice = choice;
     this.#lost = new LostMembers(options);
     this.#tail = options.generation.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
   }
@@ -92,7 +95,7 @@ export class ChatStreamEncoder implements StreamEncoder {
   }
 
   #chunk(delta: string): string {
-    return `${this.#head}{"index":0,"delta":${delta},"finish_reason":null}${this.#tail}`;
+    return `${this.#head}{"index":${this.#choice},"delta":${delta},"finish_reason":null}${this.#tail}`;
   }
 
   #onPart(index: number, part: Part): string {
@@ -126,7 +129,7 @@ export class ChatStreamEncoder implements StreamEncoder {
   #open(index: number, kind: OpenPart["kind"], before: string, after: string): void {
     this.#parts[index] = {
       kind,
-      before: `${this.#head}{"index":0,"delta":${before}`,
+      before: `${this.#head}{"index":${this.#choice},"delta":${before}`,
       after: `${after},"finish_reason":null}${this.#tail}`,
       start: this.#contentChars,
       isBegun: false,
@@ -191,22 +194,58 @@ export class ChatStreamEncoder implements StreamEncoder {
   }
 
   #onEnd(end: ReplyEnd): string {
+    return this.finish(end) + this.endReply(end);
+  }
+
+  /** Ends the choice. */
+  finish(end: ReplyEnd): string {
     const begin = this.#head === "" ? this.#onStart({ id: "", created: 0n }) : "";
     const refusal = this.#lost.ending(end, this.#hasRefusal);
-    const { usage, serviceTier } = end;
-    const tier = serviceTier === "" ? "" : `,"service_tier":${JSON.stringify(serviceTier)}`;
     const reason = encodeFinishReason(end.stopReason, this.#hasRefusal || refusal !== "");
-    const { includeUsage } = this.#options.generation;
+    const finish = `{"index":${this.#choice},"delta":{},"finish_reason":"${reason}"}]`;
     return [
       begin,
       refusal === "" ? "" : this.#chunk(JSON.stringify({ refusal })),
-      `${this.#head}{"index":0,"delta":{},"finish_reason":"${reason}"}]${tier}${this.#tail.slice(1)}`,
-      includeUsage && usage
-        ? `${this.#head}]${tier},"usage":${JSON.stringify(encodeUsage(usage))}}\n\n`
-        : "",
-      "data: [DONE]\n\n",
+      `${this.#head}${finish}${tierOf(end)}${this.#tail.slice(1)}`,
     ].join("");
   }
+
+  /** Ends the reply, behind its last choice. */
+  endReply(end: ReplyEnd): string {
+    const { usage } = end;
+    const hasUsage = this.#options.generation.includeUsage && usage !== undefined;
+    const last = hasUsage
+      ? `${this.#head}]${tierOf(end)},"usage":${JSON.stringify(encodeUsage(usage))}}\n\n`
+      : "";
+    return `${last}data: [DONE]\n\n`;
+  }
+}
+
+/** Implements {@link CallerCodec.encodeChoices}: chunks of all choices in the order in which they come. */
+export class ChatChoicesEncoder implements ChoicesEncoder {
+  readonly #encoders: readonly ChatStreamEncoder[];
+
+  constructor(options: ReplyOptions, choices: number) {
+    this.#encoders = Array.from({ length: choices }, (_, at) => new ChatStreamEncoder(options, at));
+  }
+
+  push(choice: number, event: GenerateEvent): string {
+    const encoder = this.#encoders[choice];
+    const { kind } = event;
+    return (kind.case === "end" ? encoder?.finish(kind.value) : encoder?.push(event)) ?? "";
+  }
+
+  endReply(end: ReplyEnd): string {
+    return this.#encoders[0]?.endReply(end) ?? "";
+  }
+
+  fail(error: GatewayError): string {
+    return `data: ${JSON.stringify(errorBody(error))}\n\n`;
+  }
+}
+
+function tierOf({ serviceTier }: ReplyEnd): string {
+  return serviceTier === "" ? "" : `,"service_tier":${JSON.stringify(serviceTier)}`;
 }
 
 function shownReasoning({ text, summaries }: Reasoning): string {

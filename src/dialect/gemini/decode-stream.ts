@@ -1,7 +1,7 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type StreamDecoder } from "../codec.ts";
-import { UnreadableReplyError, parseRecord } from "../json/value.ts";
+import type { StreamDecoder, StreamSplitter } from "../codec.ts";
+import { type JsonRecord, parseRecord, recordsAt, UnreadableReplyError } from "../json/value.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { ReplyReader } from "./decode-content.ts";
 
@@ -26,32 +26,81 @@ export class GeminiStreamDecoder implements StreamDecoder {
   }
 
   end(): GenerateEvent[] {
-    const { rest } = this.#data;
-    // What the vendor did not end with an empty line: where it is whole, it counts.
-    const events = rest !== undefined && isWhole(rest) ? this.push([Buffer.from("\n\n")]) : [];
+    const events = hasWholeRest(this.#data) ? this.push([emptyLine]) : [];
     this.#reader.end(events);
     return events;
   }
 
   #onData(data: string, events: GenerateEvent[]): void {
-    const chunk = parseRecord(data);
-    if (chunk === undefined) throw new UnreadableReplyError("an event is not a JSON object");
-    this.#reader.read(chunk, events);
+    this.#reader.read(parseChunk(data), events);
   }
 }
+
+/** Implements {@link VendorCodec.splitStream}: a chunk has any of the candidates. The first choice gets every chunk, for
+ * its usage; each other one those from its first candidate on: a vendor may make fewer than were asked for. */
+export class GeminiStreamSplitter implements StreamSplitter {
+  readonly #data = new EventDataReader();
+  readonly #begun: boolean[];
+
+  constructor(choices: number) {
+    this.#begun = Array.from({ length: choices }, (_, choice) => choice === 0);
+  }
+
+  get unfinished(): UnfinishedEvent {
+    return this.#data.unfinished;
+  }
+
+  push(pieces: readonly Buffer[]): readonly (readonly Buffer[])[] {
+    const split = this.#begun.map((): Buffer[] => []);
+    this.#data.read(pieces, (data) => {
+      const chunk = parseChunk(data);
+      const found = recordsAt(chunk, "candidates");
+      for (const [choice, events] of split.entries()) {
+        const own = found.filter((each, place) => indexOf(each, place) === choice);
+        this.#begun[choice] ||= own.length > 0;
+        if (!this.#begun[choice]) continue;
+        events.push(Buffer.from(`data: ${JSON.stringify({ ...chunk, candidates: own })}\n\n`));
+      }
+    });
+    return split;
+  }
+
+  end(): readonly (readonly Buffer[])[] {
+    return this.push(hasWholeRest(this.#data) ? [emptyLine] : []);
+  }
+}
+
+/** The choice of a candidate. An index of 0 is left out by some. */
+function indexOf({ index }: JsonRecord, place: number): number {
+  return typeof index === "number" ? index : place;
+}
+
+function parseChunk(data: string): JsonRecord {
+  const chunk = parseRecord(data);
+  if (chunk === undefined) throw new UnreadableReplyError("an event is not a JSON object");
+  return chunk;
+}
+
+const emptyLine = Buffer.from("\n\n");
+
+/** The most candidates that Gemini makes. */
+const candidatesMax = 8;
 
 /** Implements {@link VendorCodec.addedTextBytes}. */
 export function addedGeminiText(event: Buffer): number {
   let textBytes = 0;
-  for (const { kind } of new GeminiStreamDecoder().push([event])) {
-    const delta = kind.case === "partDelta" ? kind.value.delta.value : undefined;
-    if (typeof delta === "string") textBytes += Buffer.byteLength(delta);
+  for (const events of new GeminiStreamSplitter(candidatesMax).push([event])) {
+    for (const { kind } of new GeminiStreamDecoder().push(events)) {
+      const delta = kind.case === "partDelta" ? kind.value.delta.value : undefined;
+      if (typeof delta === "string") textBytes += Buffer.byteLength(delta);
+    }
   }
   return textBytes;
 }
 
-/** Whether the last event only lacks its empty line. */
-function isWhole(rest: Buffer): boolean {
+/** Whether the last event only lacks its empty line: it counts then. */
+function hasWholeRest({ rest }: EventDataReader): boolean {
+  if (rest === undefined) return false;
   const text = rest.toString("utf8").trim();
   return text.startsWith("data:") && parseRecord(text.slice("data:".length)) !== undefined;
 }

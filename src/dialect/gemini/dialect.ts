@@ -1,7 +1,7 @@
 /** Gemini's generateContent, as vendors speak it. */
 import type { VendorDialect } from "../dialect.ts";
 import { decodeGeminiError, decodeGeminiReply, splitGeminiCandidates } from "./decode-reply.ts";
-import { addedGeminiText, GeminiStreamDecoder } from "./decode-stream.ts";
+import { addedGeminiText, GeminiStreamDecoder, GeminiStreamSplitter } from "./decode-stream.ts";
 import { encodeGeminiRequest, geminiStops } from "./encode-request.ts";
 import { guardGemini } from "./guard.ts";
 
@@ -13,6 +13,7 @@ export const gemini: VendorDialect = {
   decodeReply: decodeGeminiReply,
   splitChoices: splitGeminiCandidates,
   decodeStream: () => new GeminiStreamDecoder(),
+  splitStream: (choices) => new GeminiStreamSplitter(choices),
   addedTextBytes: addedGeminiText,
   decodeError: decodeGeminiError,
 };
