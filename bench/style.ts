@@ -192,7 +192,10 @@ function candidate(text: string, tokens = 2_000, rest: Record<string, unknown> =
 const gemini: Style = {
   path: "/gemini/v1beta/models/vendor-native:streamGenerateContent?alt=sse",
   vendorPath: ":streamGenerateContent?alt=sse",
-  request: (_name, content) => ({ contents: [{ role: "user", parts: [{ text: content }] }] }),
+  request: (_name, content) => ({
+    contents: [{ role: "user", parts: [{ text: content }] }],
+    generationConfig: { maxOutputTokens: 4_000 },
+  }),
   opening: "",
   delta: (text, tokens) => candidate(text, tokens),
   closing: candidate("", 2_000, { finishReason: "STOP" }),

@@ -50,12 +50,14 @@ export function interceptDirectRoutes(
 }
 
 /**
- * Requests that are served as soon as Node has read their head: those to the exact path of a direct route. All others,
- * and those of pages, which may need headers of their own, go through Fastify. So Fastify decides nothing that matters
- * to a direct route but its address.
+ * Requests that are served as soon as Node has read their head: those to the exact path of a direct route, or below a
+ * native prefix. All others, and those of pages, which may need headers of their own, go through Fastify. So Fastify
+ * decides nothing that matters to a direct route but its address.
  */
 export class DirectPaths {
   readonly #routes = new Map<string, RestRouteOptions>();
+  /** By prefix, with a slash at its end. */
+  readonly #below: Array<readonly [string, RestRouteOptions]> = [];
   readonly #deps: RestCallDeps;
 
   constructor(deps: RestCallDeps) {
@@ -70,10 +72,17 @@ export class DirectPaths {
     this.#routes.set(route.url, options);
   }
 
+  /** Adds a route for everything below a prefix. */
+  addBelow(prefix: string, options: RestRouteOptions): void {
+    this.#below.push([`${prefix}/`, options]);
+  }
+
   /** Serves a request; returns whether it did. */
   serve(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.method !== "POST" || request.headers.origin !== undefined) return false;
-    const route = this.#routes.get(request.url ?? "");
+    const { url = "" } = request;
+    const route =
+      this.#routes.get(url) ?? this.#below.find(([prefix]) => url.startsWith(prefix))?.[1];
     if (route === undefined) return false;
     void new RestCall(request, response, { route, deps: this.#deps }).serve();
     return true;

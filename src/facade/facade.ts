@@ -64,7 +64,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     await app.register((scope) => registerScope(scope, { ...options, dialect, routes: own }));
   }
   for (const native of options.natives) {
-    await app.register((scope) => registerNative(scope, { ...options, native, deps }));
+    await app.register((scope) => registerNative(scope, { ...options, native, deps, paths }));
   }
   await app.register((scope) => registerFiles(scope, options));
   await app.register((scope) => registerCallbacks(scope, options));

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { anonymous } from "../core/caller.ts";
-import { interceptDirectRoutes } from "./direct-route.ts";
+import { type DirectPaths, interceptDirectRoutes } from "./direct-route.ts";
 import { checkBodyForm } from "./errors.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import type { FacadeOptions, NativeFields } from "./options.ts";
@@ -17,6 +17,7 @@ import type { RestCallDeps, RestRouteOptions } from "./rest-call.ts";
 export interface NativeScopeOptions extends FacadeOptions {
   readonly native: NativePrefix;
   readonly deps: RestCallDeps;
+  readonly paths: DirectPaths;
 }
 
 /** An event-stream comment, which every vendor's client ignores. */
@@ -25,11 +26,16 @@ const keepAlive = Buffer.from(":\n\n");
 /** Registers the routes of one prefix. */
 export async function registerNative(
   scope: FastifyInstance,
-  options: NativeScopeOptions,
+  { paths, ...options }: NativeScopeOptions,
 ): Promise<void> {
-  const url = `${options.native.prefix}/*`;
-  const onRequest = interceptDirectRoutes(nativeRoute(url, options), options.deps);
-  scope.all(url, { onRequest, handler: () => undefined });
+  const { prefix } = options.native;
+  const url = `${prefix}/*`;
+  const route = nativeRoute(url, options);
+  scope.all(url, {
+    onRequest: interceptDirectRoutes(route, options.deps),
+    handler: () => undefined,
+  });
+  paths.addBelow(prefix, route);
 }
 
 function nativeRoute(
@@ -37,6 +43,7 @@ function nativeRoute(
   { native, direct }: Pick<NativeScopeOptions, "native" | "direct">,
 ): RestRouteOptions {
   const { prefix } = native;
+  const secrets = secretsOf(native);
   return {
     label,
     requestIdHeaders: ["x-request-id"],
@@ -50,7 +57,7 @@ function nativeRoute(
     },
     handle(request, body, call) {
       const token = linkOf(request, native);
-      const fields = readFields(request, body, native);
+      const fields = readFields(request, body, { prefix, secrets });
       call.isRecorded = native.isRecorded(fields.method, fields.path);
       if (token === undefined) return direct.native(fields, call);
       return direct.followLink({ prefix, token, headers: fields.headers }, call);
@@ -92,38 +99,45 @@ function keyIn(request: IncomingMessage, { keyForms }: NativePrefix): PresentedK
   return { key: usual.key ?? own.find((key) => key !== undefined && key !== ""), isInUrl };
 }
 
+/** The names of a request's parts that no service sees. */
+interface Secrets {
+  readonly params: ReadonlySet<string>;
+  readonly headers: ReadonlySet<string>;
+}
+
+/** The native room picks further headers by the vendor's table. */
+function secretsOf({ keyForms }: NativePrefix): Secrets {
+  const namesIn = (place: "query" | "header"): string[] =>
+    keyForms.flatMap((form) => (form.in === place ? [form.name] : []));
+  return {
+    params: new Set(["api-key", ...namesIn("query")]),
+    headers: new Set(["authorization", "x-api-key", "cookie", ...namesIn("header")]),
+  };
+}
+
 /** The request as received, without its keys. */
 function readFields(
   { method = "", url = "", headers }: IncomingMessage,
   body: Buffer,
-  { prefix, keyForms }: NativePrefix,
+  { prefix, secrets }: Pick<NativePrefix, "prefix"> & { readonly secrets: Secrets },
 ): NativeFields {
   const at = url.indexOf("?");
   const path = at < 0 ? url : url.slice(0, at);
-  const secret = new Set(["api-key"]);
-  const hidden = new Set(secretHeaders);
-  for (const form of keyForms) {
-    if (form.in === "query") secret.add(form.name);
-    if (form.in === "header") hidden.add(form.name);
-  }
   const isOpen = (pair: string): boolean =>
-    [...new URLSearchParams(pair).keys()].every((name) => !secret.has(name));
+    [...new URLSearchParams(pair).keys()].every((name) => !secrets.params.has(name));
   const pairs = at < 0 ? [] : url.slice(at + 1).split("&");
+  const open: Record<string, string> = {};
+  for (const name in headers) {
+    const value = secrets.headers.has(name) ? undefined : headerText(headers[name]);
+    if (value !== undefined) open[name] = value;
+  }
   return {
     prefix,
     method,
     // A path that lies below the prefix only after decoding does not count.
     path: path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : "",
     query: pairs.filter(isOpen).join("&"),
-    headers: Object.fromEntries(
-      Object.entries(headers).flatMap(([name, value]) => {
-        const one = hidden.has(name) ? undefined : headerText(value);
-        return one === undefined ? [] : [[name, one]];
-      }),
-    ),
+    headers: open,
     body,
   };
 }
-
-/** Headers that no service sees. The native room picks further ones by the vendor's table. */
-const secretHeaders = new Set(["authorization", "x-api-key", "cookie"]);

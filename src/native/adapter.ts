@@ -330,7 +330,6 @@ interface FirstEvent {
 async function firstEvent(body: VendorBody): Promise<FirstEvent> {
   const pieces: Buffer[] = [];
   const reader = new EventDataReader();
-  let data: string | undefined;
   const late = new WaitLimit();
   try {
     for (let bytes = 0; bytes < refusalBytesMax; ) {
@@ -342,7 +341,7 @@ async function firstEvent(body: VendorBody): Promise<FirstEvent> {
       const taken = body.take();
       for (const piece of taken) bytes += piece.length;
       pieces.push(...taken);
-      reader.read(taken, (each) => (data ??= each));
+      const data = reader.readFirst(taken);
       if (data !== undefined) return { pieces, data: Buffer.from(data) };
     }
     return { pieces, data: undefined };
@@ -385,11 +384,11 @@ class ResumedBody implements VendorBody {
     this.#pending = pending;
   }
 
-  async ready(): Promise<boolean> {
-    if (this.#begun.length > 0) return true;
+  ready(): Promise<boolean> {
+    if (this.#begun.length > 0) return Promise.resolve(true);
     const pending = this.#pending ?? this.#body?.ready();
     this.#pending = undefined;
-    return (await pending) ?? false;
+    return pending ?? Promise.resolve(false);
   }
 
   take(): readonly Buffer[] {

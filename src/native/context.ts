@@ -47,7 +47,7 @@ export function headerList(names: readonly string[]): HeaderList {
   const whole = new Set(names.filter((name) => !name.endsWith("*")));
   const starts = names.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
   return (name) =>
-    !never.test(name) && (whole.has(name) || starts.some((start) => name.startsWith(start)));
+    (whole.has(name) || starts.some((start) => name.startsWith(start))) && !never.test(name);
 }
 
 /** The headers that pass an allow list. */

@@ -54,24 +54,44 @@ export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
 /** Receives a native reply. */
 export type NativeSink = Sink<Buffer>;
 
+/** The addresses of a mount, which its calls have in common. */
+interface MountAddresses {
+  readonly publicUrl: string;
+  readonly outward: readonly AddressEdit[];
+  readonly inward: readonly AddressEdit[];
+}
+
+const known = new WeakMap<NativeMount, MountAddresses>();
+
 /** Rewrites the vendor's addresses to the gateway's, for replies. */
 export function outwardAddresses(
-  { mount: { prefix, api, transport } }: Pick<NativeExchange, "mount">,
+  { mount }: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
-  const members = new Set(api.urlMembers);
-  return transport.bases.map(({ url, below }) => ({
-    from: url,
-    to: `${publicUrl}${prefix}${below}`,
-    members,
-  }));
+  return addressesOf(mount, publicUrl).outward;
 }
 
 /** Rewrites the gateway's addresses to the vendor's, for requests. */
 export function inwardAddresses(
-  exchange: Pick<NativeExchange, "mount">,
+  { mount }: Pick<NativeExchange, "mount">,
   publicUrl: string,
 ): readonly AddressEdit[] {
+  return addressesOf(mount, publicUrl).inward;
+}
+
+function addressesOf(mount: NativeMount, publicUrl: string): MountAddresses {
+  const same = known.get(mount);
+  if (same?.publicUrl === publicUrl) return same;
+  const { prefix, api, transport } = mount;
+  const members = new Set(api.urlMembers);
+  const outward = transport.bases.map(({ url, below }) => ({
+    from: url,
+    to: `${publicUrl}${prefix}${below}`,
+    members,
+  }));
   // In any member: a customer may use the address of a file wherever a model takes one.
-  return outwardAddresses(exchange, publicUrl).map(({ from, to }) => ({ from: to, to: from }));
+  const inward = outward.map(({ from, to }) => ({ from: to, to: from }));
+  const addresses = { publicUrl, outward, inward };
+  known.set(mount, addresses);
+  return addresses;
 }

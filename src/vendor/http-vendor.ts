@@ -201,6 +201,8 @@ function allowedDialects(dialects: readonly Dialect[], config: VendorConfig): Re
  * truncated. Google's streams wrap it in a list of one.
  */
 export function errorMember(body: Buffer): Readonly<Record<string, unknown>> | undefined {
+  // The first event of each stream is looked at, and nearly none is an error. A name may be written with escapes.
+  if (!body.includes('"error"') && !body.includes("\\")) return undefined;
   let parsed: unknown;
   try {
     parsed = JSON.parse(body.toString("utf8"));

@@ -13,6 +13,18 @@ export interface AddressEdit {
   readonly members?: ReadonlySet<string>;
 }
 
+/** What is searched for, and where. */
+interface Rules {
+  readonly needles: readonly Needle[];
+  /** The length of the longest one. */
+  readonly longest: number;
+  /** Common parts of all spellings, searched for first at half the cost. */
+  readonly hosts: readonly Buffer[];
+}
+
+/** The rules of edits that many replies have in common. */
+const known = new WeakMap<readonly AddressEdit[], Rules>();
+
 /** A URL prefix as bytes; some writers escape every slash. */
 interface Needle {
   readonly from: Buffer;
@@ -30,32 +42,26 @@ const behindBytesMax = 256;
 
 /** Rewrites bytes that arrive in arbitrary pieces. A possible start of a URL waits for the next piece. */
 export class AddressRewriter {
-  readonly #needles: readonly Needle[];
-  readonly #longest: number;
-  /** Common parts of all spellings, searched for first at half the cost. */
-  readonly #hosts: readonly Buffer[];
+  readonly #rules: Rules;
   /** The end of the relayed output. */
   #behind: Buffer = emptyBuffer;
   /** The bytes that wait. */
   #rest: Buffer = emptyBuffer;
 
+  /** @param edits best the same list each time: its rules are then computed once */
   constructor(edits: readonly AddressEdit[]) {
-    this.#needles = needlesOf(edits);
-    this.#hosts = [...new Set(edits.map(({ from }) => new URL(from).host))].map((host) =>
-      Buffer.from(host),
-    );
-    this.#longest = Math.max(0, ...this.#needles.map(({ from }) => from.length));
+    this.#rules = rulesOf(edits);
   }
 
   /** Whether there may be a URL. Costs one search. */
   finds(bytes: Buffer, { start, end }: { readonly start: number; readonly end: number }): boolean {
     const part = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end);
-    return this.#hosts.some((host) => part.includes(host));
+    return this.#rules.hosts.some((host) => part.includes(host));
   }
 
   /** Returns the bytes that can be relayed. A piece without URLs is returned unchanged. */
   push(piece: Buffer): Buffer {
-    if (this.#needles.length === 0) return piece;
+    if (this.#rules.needles.length === 0) return piece;
     const source = this.#rest.length === 0 ? piece : joinBuffers([this.#rest, piece]);
     const waits = this.#waiting(source);
     const passed = source.length - waits;
@@ -72,12 +78,13 @@ export class AddressRewriter {
 
   /** Number of bytes at the end that may be the start of a URL, including the character before it. */
   #waiting(source: Buffer): number {
+    const { needles, longest } = this.#rules;
     const { length } = source;
-    for (let at = source.indexOf(quote, Math.max(0, length - this.#longest)); at >= 0; ) {
+    for (let at = source.indexOf(quote, Math.max(0, length - longest)); at >= 0; ) {
       const size = length - at;
       const begins = ({ from }: Needle): boolean =>
         size <= from.length && source.subarray(at).equals(from.subarray(0, size));
-      if (this.#needles.some(begins)) return size;
+      if (needles.some(begins)) return size;
       at = source.indexOf(quote, at + 1);
     }
     return 0;
@@ -110,7 +117,7 @@ export class AddressRewriter {
     end: number,
   ): { readonly start: number; readonly needle: Needle } | undefined {
     let first: { readonly start: number; readonly needle: Needle } | undefined;
-    for (const needle of this.#needles) {
+    for (const needle of this.#rules.needles) {
       const start = source.indexOf(needle.from, from);
       if (start < 0 || start + needle.from.length > end) continue;
       const isLonger = start === first?.start && needle.from.length > first.needle.from.length;
@@ -159,6 +166,20 @@ export function rewriteHeader(value: string, edits: readonly AddressEdit[]): str
     if (value.startsWith(from) && isMeant) return to + value.slice(from.length);
   }
   return value;
+}
+
+function rulesOf(edits: readonly AddressEdit[]): Rules {
+  const same = known.get(edits);
+  if (same !== undefined) return same;
+  const needles = needlesOf(edits);
+  const hosts = new Set(edits.map(({ from }) => new URL(from).host));
+  const rules = {
+    needles,
+    longest: Math.max(0, ...needles.map(({ from }) => from.length)),
+    hosts: [...hosts].map((host) => Buffer.from(host)),
+  };
+  known.set(edits, rules);
+  return rules;
 }
 
 function needlesOf(edits: readonly AddressEdit[]): readonly Needle[] {

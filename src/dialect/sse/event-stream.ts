@@ -313,6 +313,23 @@ export class EventDataReader {
     }
     this.#splitter.finish(at, emptyBuffer);
   }
+
+  /**
+   * The data of the first event that `pieces` complete; what comes behind it is not read. Events without data are passed
+   * over. `undefined`: there is none yet.
+   *
+   * @throws EventTooLongError
+   */
+  readFirst(pieces: readonly Buffer[]): string | undefined {
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    for (let place = this.#splitter.next(at); place; place = this.#splitter.next(at)) {
+      if (place.dataLines > 0) return dataOf(source, place);
+      at = place.end;
+    }
+    this.#splitter.finish(at, emptyBuffer);
+    return undefined;
+  }
 }
 
 /** The data of an event, its lines joined. */

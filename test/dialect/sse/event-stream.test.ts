@@ -91,3 +91,13 @@ test("an event that never ends is refused at the limit, not kept", () => {
   };
   expect(feed).toThrow(EventTooLongError);
 });
+
+test("the first event with data is found without reading what comes behind it", () => {
+  const pieces = [": hello\n\nevent: x\nda", "ta: one\n", "\ndata: two\n\nda"];
+  const reader = new EventDataReader();
+  expect(pieces.map((piece) => reader.readFirst([Buffer.from(piece)]))).toEqual([
+    undefined,
+    undefined,
+    "one",
+  ]);
+});
