@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
 /** The files that load the machine with as much as it can do: beside each other, or beside what waits for a database at most
  * a second, they fail. */
@@ -27,38 +27,48 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
+/** What holds for every test. */
+const usual = {
+  setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
+  // The tests start real servers, also on busy machines of two cores.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  // As in test/support/patience.ts.
+  expect: { poll: { timeout: 30_000 } },
+  restoreMocks: true,
+  // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
+  // for each file, importing the program took longer than testing it.
+  isolate: false,
+} satisfies TestUserConfig;
+
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
 export default defineConfig({
   test: {
+    // Once for both projects: one that inherited it would do it once more.
+    globalSetup: ["test/support/global-setup.ts"],
+    sequence: { sequencer: SlowFirst },
     projects: [
       {
-        extends: true,
-        test: { name: "loads", include: loads, maxWorkers: 1, sequence: { groupOrder: 0 } },
+        test: {
+          ...usual,
+          name: "loads",
+          include: loads,
+          maxWorkers: 1,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
-        extends: true,
         test: {
+          ...usual,
           name: "tests",
           include: ["test/**/*.test.ts"],
           exclude: loads,
+          // One more than there are cores: most of the slow files wait for processes, timers and the database. A server of
+          // one's own may let in 100 connections only.
+          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
           sequence: { groupOrder: 1 },
         },
       },
     ],
-    globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/leaks.ts", "test/support/patience.ts"],
-    sequence: { sequencer: SlowFirst },
-    // The tests start real servers, also on busy machines of two cores.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    // As in test/support/patience.ts.
-    expect: { poll: { timeout: 30_000 } },
-    restoreMocks: true,
-    // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
-    // for each file, importing the program took longer than testing it.
-    isolate: false,
-    // One more than there are cores: most of the slow files wait for processes, timers and the database. A server of one's
-    // own may let in 100 connections only.
-    maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
   },
 });
