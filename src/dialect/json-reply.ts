@@ -10,6 +10,8 @@ export interface JsonReply {
   readonly body: Buffer;
   /** An object member of the vendor's reply; `undefined` where it is none. */
   record(name: string): JsonRecord | undefined;
+  /** Whether it has a member. */
+  has(name: string): boolean;
   /** Whether a member is an array. */
   hasArray(name: string): boolean;
 }
@@ -35,6 +37,7 @@ export function relayJsonReply(body: Buffer, publicModel: string | undefined): J
       const value: unknown = member && JSON.parse(sliceText(body, member));
       return isRecord(value) ? value : undefined;
     },
+    has: (name) => find(name) !== undefined,
     hasArray: (name) => body[find(name)?.valueStart ?? body.length] === 0x5b,
   };
 }

@@ -121,13 +121,24 @@ export interface RelayedRerank {
   readonly searches: number | undefined;
 }
 
+/** Options of {@link relayRerank}. */
+export interface RelayRerankOptions {
+  /** `undefined`: leave what the vendor wrote. */
+  readonly publicModel: string | undefined;
+  /** Whether the caller uses the second version of Cohere's API, whose clients require `meta`. */
+  readonly isCohereV2: boolean;
+}
+
 /**
- * Reads the usage of a reply and restores the public model name in it; every other byte stays.
+ * Reads the usage of a reply and restores the public model name in it. A reply in Jina's form gets the `meta` that
+ * callers of Cohere's API require. Every other byte stays.
  *
- * @param publicModel `undefined`: leave what the vendor wrote
  * @throws UnreadableReplyError where there are no results
  */
-export function relayRerank(body: Buffer, publicModel: string | undefined): RelayedRerank {
+export function relayRerank(
+  body: Buffer,
+  { publicModel, isCohereV2 }: RelayRerankOptions,
+): RelayedRerank {
   const reply = relayJsonReply(body, publicModel);
   if (!reply.hasArray("results")) throw new UnreadableReplyError("a rerank reply without results");
   const meta = reply.record("meta") ?? {};
@@ -135,9 +146,19 @@ export function relayRerank(body: Buffer, publicModel: string | undefined): Rela
   const inputTokens =
     countAt(billed, "input_tokens") ?? countAt(recordAt(meta, "tokens") ?? {}, "input_tokens");
   const usage = inputTokens ? create(UsageSchema, { inputTokens }) : undefined;
+  const read = readInputUsage(reply.record("usage")) ?? usage;
+  // Cohere's own replies have neither.
+  const isJinaForm = !reply.has("meta") && (reply.has("model") || reply.has("usage"));
   return {
-    body: reply.body,
-    usage: readInputUsage(reply.record("usage")) ?? usage,
+    body: isCohereV2 && isJinaForm ? withMeta(reply.body, read) : reply.body,
+    usage: read,
     searches: countAt(billed, "search_units"),
   };
+}
+
+function withMeta(body: Buffer, usage: Usage | undefined): Buffer {
+  const end = body.lastIndexOf("}");
+  const billed = usage === undefined ? {} : { billed_units: { input_tokens: usage.inputTokens } };
+  const meta = JSON.stringify({ api_version: { version: "2" }, ...billed });
+  return Buffer.concat([body.subarray(0, end), Buffer.from(`,"meta":${meta}`), body.subarray(end)]);
 }

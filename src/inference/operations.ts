@@ -284,7 +284,10 @@ export class RerankRequest extends BodyRequest {
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
-    const { searches, ...reply } = relayRerank(body, this.publicModel(planned));
+    const { searches, ...reply } = relayRerank(body, {
+      publicModel: this.publicModel(planned),
+      isCohereV2: this.dialect === Dialect.RERANK_V2,
+    });
     return { ...reply, textBytes: 0, units: searches === undefined ? undefined : { searches } };
   }
 

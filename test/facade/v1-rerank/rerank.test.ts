@@ -92,6 +92,18 @@ describe("requests and replies", () => {
     expect(vendor().requests[0]?.url).toBe("/v1/rerank");
   });
 
+  it.each(["jina", "vllm"])(
+    "replies of %s have the meta that clients of Cohere's second API require, and keep every other byte",
+    async (model) => {
+      const answered = ` { "usage": {"total_tokens":40}, "results" : [{"index":1,"relevance_score":9.80e-1}] } \n`;
+      vendor().answer = () => ({ body: answered });
+      const got = await rank({ ...ask, model });
+      const meta = '"meta":{"api_version":{"version":"2"},"billed_units":{"input_tokens":40}}';
+      expect(got.body.toString()).toBe(answered.replace("] }", `] ,${meta}}`));
+      expect((await rank({ ...ask, model }, "/v1/rerank")).body.toString()).toBe(answered);
+    },
+  );
+
   it("reach Text Embeddings Inference in its form", async () => {
     const scores = [
       { index: 0, score: 0.1 },
@@ -119,7 +131,9 @@ describe("requests and replies", () => {
     vendor().answer = () => ({ body: JSON.stringify(answered) });
     const id = newRequestId();
     const got = await rank({ ...ask, model: "gte" }, "/v2/rerank", id);
-    expect(json(got)).toEqual({ id: "r-1", model: "gte", ...output, usage: { total_tokens: 79 } });
+    const meta = { api_version: { version: "2" }, billed_units: { input_tokens: 79 } };
+    const usage = { total_tokens: 79 };
+    expect(json(got)).toEqual({ id: "r-1", model: "gte", ...output, usage, meta });
     const [request] = vendor().requests;
     expect(request?.url).toBe("/api/v1/services/rerank/text-rerank/text-rerank");
     expect(JSON.parse(request?.body ?? "")).toEqual({
@@ -133,7 +147,8 @@ describe("requests and replies", () => {
   it("reach DashScope's newer models at their own address", async () => {
     vendor().answer = () => ({ body: JSON.stringify({ ...jinaReply, object: "list" }) });
     const got = await rank({ ...ask, model: "qwen", instruct: "as a librarian" });
-    expect(json(got)).toEqual({ ...jinaReply, object: "list", model: "qwen" });
+    const meta = { api_version: { version: "2" }, billed_units: { input_tokens: 40 } };
+    expect(json(got)).toEqual({ ...jinaReply, object: "list", model: "qwen", meta });
     const [request] = vendor().requests;
     expect(request?.url).toBe("/compatible-api/v1/reranks");
     expect(JSON.parse(request?.body ?? "")).toEqual({
