@@ -35,6 +35,23 @@ const image: Params = {
   ...flags,
 };
 
+/** Of models that edit images; their count defaults to 4 at DashScope, and is always sent. */
+const edit: Params = {
+  ...image,
+  imageUrls: {
+    type: "array",
+    description: "Images to start from",
+    items: fileParam("One of them"),
+    minItems: 1,
+    maxItems: 3,
+  },
+};
+
+/** Whether a model edits images (`wan2.5-i2i-preview`): it has an address of its own, and needs an image. */
+export function isImageEditor(model: string): boolean {
+  return /-i2i(?:-|$)/.test(model);
+}
+
 /** Assumed length of a video, in seconds, where none is requested or its model ignores the request. */
 export const assumedSeconds = 5;
 
@@ -56,6 +73,7 @@ const inputNames: ReadonlyMap<string, string> = new Map([
   ["prompt", "prompt"],
   ["negativePrompt", "negative_prompt"],
   ["imageUrl", "img_url"],
+  ["imageUrls", "images"],
   ["audioUrl", "audio_url"],
 ]);
 
@@ -72,16 +90,23 @@ const parameterNames: ReadonlyMap<string, string> = new Map([
 const extra = extraParam([...parameterNames.values(), "size", "incremental_output"]);
 
 /** Implements {@link VendorTasks.paramsSchema}. */
-export function dashscopeSchema({ type }: ModelConfig): JsonObject {
-  const isVideo = type === ModelType.VIDEO;
-  return paramsObject(
-    isVideo ? "videoParams" : "imageParams",
-    { ...(isVideo ? video : image), extra },
-    {
-      required: ["prompt"],
-      example: isVideo ? { prompt: "A lighthouse", duration: 5 } : { prompt: "A lighthouse" },
-    },
-  );
+export function dashscopeSchema({ type, routes }: ModelConfig): JsonObject {
+  if (type === ModelType.VIDEO) {
+    const example = { prompt: "A lighthouse", duration: 5 };
+    return paramsObject("videoParams", { ...video, extra }, { required: ["prompt"], example });
+  }
+  const isEditor = routes.every(({ model }) => isImageEditor(model));
+  const example = { prompt: "A lighthouse" };
+  return isEditor
+    ? paramsObject(
+        "imageParams",
+        { ...edit, extra },
+        {
+          required: ["prompt", "imageUrls"],
+          example: { prompt: "Add a boat", imageUrls: ["https://example.com/sea.png"] },
+        },
+      )
+    : paramsObject("imageParams", { ...image, extra }, { required: ["prompt"], example });
 }
 
 /** The body of a task. Count and length are always sent, since the hold is computed from them. */

@@ -29,9 +29,16 @@ import {
   type VendorFile,
 } from "../task.ts";
 import { dashscopeCode, dashscopeFault, dashscopeMessage, isUnwantedContent } from "./faults.ts";
-import { dashscopeBody, dashscopeSchema, dashscopeUnits, assumedSeconds } from "./params.ts";
+import {
+  assumedSeconds,
+  dashscopeBody,
+  dashscopeSchema,
+  dashscopeUnits,
+  isImageEditor,
+} from "./params.ts";
 
 const imagesPath = "/api/v1/services/aigc/text2image/image-synthesis";
+const editsPath = "/api/v1/services/aigc/image2image/image-synthesis";
 const videosPath = "/api/v1/services/aigc/video-generation/video-synthesis";
 
 const words: RefusalReader = {
@@ -69,7 +76,7 @@ async function submit(http: TaskHttp, task: TaskSubmission): Promise<Submitted> 
     http,
     {
       method: "POST",
-      path: type === ModelType.VIDEO ? videosPath : imagesPath,
+      path: pathOf(type, model),
       json: dashscopeBody(type, model, params),
       headers: { "x-dashscope-async": "enable" },
       signal,
@@ -79,6 +86,11 @@ async function submit(http: TaskHttp, task: TaskSubmission): Promise<Submitted> 
   const vendorTaskId = dashscopeTaskId(parseJsonReply(reply) ?? {});
   if (vendorTaskId !== undefined) return { vendorTaskId };
   throw new VendorReplyError(reply.status, "answered a task without its id");
+}
+
+function pathOf(type: ModelType, model: string): string {
+  if (type === ModelType.VIDEO) return videosPath;
+  return isImageEditor(model) ? editsPath : imagesPath;
 }
 
 function placeOf(vendorTaskId: string): string {

@@ -232,10 +232,11 @@ const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
 const pngUrl = `data:image/png;base64,${png.toString("base64")}`;
 
 /** Those whose vendors start from an image, and how many they take. */
-const editors = new Map([
-  ["gemini", 14],
-  ["replicate", 1],
-  ["fal", 1],
+const editors = new Map<string, { readonly most: number; readonly model?: string }>([
+  ["gemini", { most: 14 }],
+  ["replicate", { most: 1 }],
+  ["fal", { most: 1 }],
+  ["dashscope", { most: 3, model: "wan2.5-i2i-preview" }],
 ]);
 
 describe.each(adapters.filter((each) => isImage(each) && editors.has(each.kind)))(
@@ -245,7 +246,8 @@ describe.each(adapters.filter((each) => isImage(each) && editors.has(each.kind))
     let [gateway, customer, vendor] = [{} as Gateway, {} as Customer, {} as SimulatedVendor];
     beforeAll(async () => {
       vendor = await adapter.start();
-      const { kind, secret: apiKey, basePath, model } = adapter;
+      const { kind, secret: apiKey, basePath } = adapter;
+      const model = editors.get(kind)?.model ?? adapter.model;
       const origin = await startFiles(vendor.origin, (close) => closing.push(close));
       ({ gateway, customer } = await openGateway({
         vendors: { v: { kind, apiKey, baseUrl: `${origin}${basePath}` } },
@@ -293,14 +295,14 @@ describe.each(adapters.filter((each) => isImage(each) && editors.has(each.kind))
     });
 
     it("refuse what the vendor does not take, free of charge", async () => {
-      const many = Array.from({ length: (editors.get(adapter.kind) ?? 0) + 1 }, () => pngUrl);
+      const many = Array.from({ length: (editors.get(adapter.kind)?.most ?? 0) + 1 }, () => pngUrl);
       const refused = [
         [{}, "images"],
         [{ images: [] }, "images"],
         [{ images: [{ file_id: "file-1" }] }, "images[0]"],
         [{ images: many.map((url) => ({ image_url: url })) }, "image"],
         [{ images: [{ image_url: pngUrl }], mask: { file_id: "file-1" } }, "mask"],
-        ...(adapter.kind === "gemini"
+        ...(["gemini", "dashscope"].includes(adapter.kind)
           ? [[{ images: [{ image_url: pngUrl }], mask: { image_url: pngUrl } }, "mask"] as const]
           : []),
       ] as const;

@@ -39,6 +39,20 @@ const forms: ReadonlyMap<string, Form> = new Map([
     },
   ],
   [
+    "/api/v1/services/aigc/image2image/image-synthesis",
+    {
+      models: /^wan2\.5-i2i-preview$/,
+      input: { prompt: "string", negative_prompt: "string", images: "strings" },
+      parameters: {
+        size: ["1280*1280", "1024*1024"],
+        n: [1, 2, 3, 4],
+        seed: "integer",
+        watermark: flag,
+        prompt_extend: flag,
+      },
+    },
+  ],
+  [
     "/api/v1/services/aigc/video-generation/video-synthesis",
     {
       models: /^wan2\.6-i2v$/,

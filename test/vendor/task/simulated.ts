@@ -93,7 +93,13 @@ function write(response: ServerResponse, { status, body, type, headers }: TaskAn
 }
 
 /** What a member of a request must be: a type's name, or one of some values. */
-export type Rule = "string" | "integer" | "number" | "object" | readonly (string | number)[];
+export type Rule =
+  | "string"
+  | "strings"
+  | "integer"
+  | "number"
+  | "object"
+  | readonly (string | number)[];
 
 /** The first member that an object may not have, or that is not as it must be. */
 export function wrongMember(
@@ -110,6 +116,9 @@ export function wrongMember(
 
 function follows(value: unknown, rule: Rule): boolean {
   if (typeof rule !== "string") return rule.includes(value as string);
+  if (rule === "strings") {
+    return Array.isArray(value) && value.every((each) => typeof each === "string");
+  }
   if (rule === "integer") return Number.isInteger(value);
   return typeof value === rule && value !== null;
 }
