@@ -6,6 +6,7 @@ import { claudeCodeAgents } from "./claude-code.ts";
 import { codexAgents } from "./codex.ts";
 import { geminiCliAgents } from "./gemini-cli.ts";
 import { opencodeAgents } from "./opencode.ts";
+import { piAgents } from "./pi.ts";
 import { qwenCodeAgents } from "./qwen-code.ts";
 
 /** What to run. */
@@ -21,6 +22,7 @@ const agents: readonly Agent[] = [
   ...opencodeAgents,
   ...geminiCliAgents,
   ...qwenCodeAgents,
+  ...piAgents,
 ];
 const programs = [...new Set(agents.map(({ cli }) => cli.program))];
 
