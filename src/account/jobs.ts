@@ -39,7 +39,7 @@ export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): Acc
     for (const statement of statements) await pool.query(statement);
   };
   const job = singleFlight(sweep, (err) =>
-    warn("deleting old sessions failed: tried again later", { err }),
+    warn("deleting old sessions failed; trying again later", { err }),
   );
   return {
     sweep,

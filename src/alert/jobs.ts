@@ -92,7 +92,7 @@ export function createAlertJobs(options: AlertJobsOptions): AlertJobs {
     await pool.query(sql.expire, [firstId(new Date(Date.now() - webhookKeptMs))]);
   };
   const failed = (what: string) => (error: unknown) =>
-    warn(`${what} failed: tried again later`, { err: error });
+    warn(`${what} failed; trying again later`, { err: error });
   const jobs = periodic([
     { run: handOver, everyMs, onError: failed("handing over alerts") },
     { run: sendEmails, everyMs, onError: failed("sending alerts by e-mail") },
@@ -140,7 +140,7 @@ async function sendOne(
     onEmail(outcome.kind);
     if (outcome.kind !== "failed") await pool.query(sql.sent, [id, to]);
     if (outcome.kind === "refused") {
-      warn("an e-mail was refused for good", { alertId: id, accountId, reason: outcome.reason });
+      warn("an e-mail was refused permanently", { alertId: id, accountId, reason: outcome.reason });
     }
     if (outcome.kind === "failed") ({ reason } = outcome);
   }

@@ -216,7 +216,7 @@ async function consoleLines(
   const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
   return [
     `  Console   ${url}/console/welcome#${token}`,
-    "            (signs you in once, within an hour; `npx uas console link` makes another)",
+    "            (signs you in once, within an hour; `npx uas console link` creates another)",
   ];
 }
 
@@ -243,7 +243,7 @@ function firstCall(url: string, key: string, consoleLink: readonly string[]): st
     "  Account   dev, with a demo balance of 10 USD",
     `  Base URL  ${url}/v1`,
     `  API key   ${key}`,
-    "            (shown once; `npx uas key create` makes another)",
+    "            (shown once; `npx uas key create` creates another)",
     ...consoleLink,
     "",
     "  Try it:",

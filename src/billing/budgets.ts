@@ -77,7 +77,10 @@ function checkBudgets(budgets: readonly Budget[]): readonly Budget[] {
       throw invalid(`${at}.period`, `${at}.period must be a day, a week or a month`);
     }
     if (periods.has(period)) {
-      throw invalid(`${at}.period`, `${at}.period: there is one budget for this period already`);
+      throw invalid(
+        `${at}.period`,
+        `${at}.period: there is already a budget for this period; send one per period`,
+      );
     }
     periods.add(period);
     const amountNanos = amountOf(amount, at);
@@ -94,7 +97,7 @@ function amountOf(amount: Budget["amount"], at: string): bigint {
   if (amountNanos > 0n) return amountNanos;
   throw invalid(
     `${at}.amount`,
-    `${at}.amount must be more than zero; to stop a key, disable it; to have no budget, leave it out`,
+    `${at}.amount must be more than zero; to stop a key, disable it; to remove the budget, leave it out`,
   );
 }
 

@@ -27,7 +27,7 @@ export function holdRefused(refused: RefusedHold): GatewayError {
   const needed = formatUsd(neededNanos);
   const { left, remedy, metadata } = spendableOf(refused);
   const asks = subject === "call" ? `this call needs ${needed}` : `this task can cost ${needed}`;
-  const less = subject === "call" ? "ask for fewer tokens (max_tokens)" : "ask for less";
+  const less = subject === "call" ? "request fewer tokens (max_tokens)" : "ask for less";
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
     `Insufficient balance: ${asks} USD, ${left}; ${remedy} or ${less}`,

@@ -103,31 +103,31 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
     {
       run: () => makePartitions(pool),
       everyMs: partitionMs,
-      onError: failed("making partitions failed: tried again in an hour"),
+      onError: failed("creating partitions failed; trying again in an hour"),
     },
     {
       run: () => recoverHolds(recovery),
       everyMs: recoveryMs,
       firstMs: recoveryMs,
-      onError: failed("recovering holds failed: tried again"),
+      onError: failed("recovering holds failed; trying again"),
     },
     {
       run: audit.run,
       everyMs: auditMs,
       firstMs: firstAuditMs,
-      onError: failed("the ledger could not be audited: tried again in an hour"),
+      onError: failed("the ledger could not be audited; trying again in an hour"),
     },
     {
       run: () => removeCallMonths(auditor, options.callDays, info),
       everyMs: auditMs,
       firstMs: firstRemovalMs,
-      onError: failed("old months could not be removed: tried again in an hour"),
+      onError: failed("old months could not be removed; trying again in an hour"),
     },
     {
       run: () => anchor.flush(),
       everyMs: anchorMs,
       firstMs: anchorMs,
-      onError: failed("the newest charge could not be kept: tried again"),
+      onError: failed("the newest charge could not be stored; trying again"),
     },
   ]);
   return {

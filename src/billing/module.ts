@@ -132,6 +132,6 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
  */
 export async function prepareLedger({ pool }: Pick<Database, "pool">, log: Logger): Promise<void> {
   await ensurePartitions(pool, billingPartitions).catch((err: unknown) =>
-    log.warn({ err }, "making partitions failed: tried again in the background"),
+    log.warn({ err }, "creating partitions failed; trying again in the background"),
   );
 }

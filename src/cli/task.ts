@@ -37,7 +37,7 @@ export function addTaskCommands(program: Command, { context, print }: CliTools):
 
 async function showTask(transport: Transport, taskId: string): Promise<Output> {
   const { task } = await createClient(TaskService, transport).getTask({ taskId });
-  if (task === undefined) throw new Error("the answer holds no task");
+  if (task === undefined) throw new Error("the answer has no task");
   const client = createClient(WebhookService, transport);
   const about = { accountId: task.accountId, taskId: task.taskId };
   const deliveries = await everyPage(Infinity, async (page) => {

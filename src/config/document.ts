@@ -194,7 +194,7 @@ const explanations: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: "a tab cannot indent; use spaces",
   BAD_INDENT: "wrong indentation, or a bracket that is not closed",
   MISSING_CHAR: "a bracket, quote, comma or colon is missing",
-  MULTIPLE_DOCS: "the file holds several documents (---); keep one",
+  MULTIPLE_DOCS: "the file contains several documents (---); keep one",
   BAD_DQ_ESCAPE:
     'unknown escape in a "quoted" text; write \\\\ for a backslash, or use single quotes',
   BAD_SCALAR_START: "a value cannot start with this character; put it in quotes",

@@ -23,14 +23,14 @@ export function keepMasterKey(dataDir: string): Buffer {
     const key = decodeMasterKey(text.trim());
     if (key !== undefined) return key;
   } catch (cause) {
-    throw new Error(`Cannot keep a master key in ${file}; ${advice}`, { cause });
+    throw new Error(`Cannot store a master key in ${file}; ${advice}`, { cause });
   }
   throw new Error(
     `${file} does not contain 32 bytes in base64; restore it from a backup, or ${advice}`,
   );
 }
 
-const advice = "set UAS_MASTER_KEY (make one with `openssl rand -base64 32`)";
+const advice = "set UAS_MASTER_KEY (create one with `openssl rand -base64 32`)";
 
 /** Decodes a key from base64; `undefined` where the text is not 32 bytes in base64. */
 export function decodeMasterKey(text: string): Buffer | undefined {

@@ -52,7 +52,7 @@ function modelSchema(
 ) {
   const prices = pricesSchema(type);
   const tokens = positive(
-    "add the most tokens of one reply: the hold of a running call depends on it",
+    "add the maximum output tokens of one reply: the hold of a call depends on it",
   );
   return section({
     type: word(typeWords, `name one of ${typeWords.join(", ")}`),

@@ -234,7 +234,8 @@ function checkImageRows(rows: unknown, context: z.core.$RefinementCtx): void {
   const before: ImageForm[] = [];
   for (const [index, row] of mapsOf(rows)) {
     const form = { size: imageWordOf(row["size"]), quality: imageWordOf(row["quality"]) };
-    const message = "never counts: a price before it fits all these images; put special ones first";
+    const message =
+      "never applies: an earlier row matches all these images; put the more specific row first";
     if (isCovered(form, before)) context.addIssue({ code: "custom", path: [index], message });
     before.push(form);
   }
@@ -292,7 +293,7 @@ function checkUnits({ anyOf, example }: PriceRule): MapCheck {
 const tokenNames = tokenUnits.map(({ name }) => name);
 
 const tierShape: z.ZodRawShape = {
-  above: positive("add the number of tokens read over which a call has these prices"),
+  above: positive("add the number of input tokens above which these prices apply"),
   ...Object.fromEntries(tokenNames.map((name) => [name, usd().optional()])),
 };
 

@@ -213,9 +213,10 @@ function addressProblem(written: string): string | undefined {
     return "must be an address such as https://api.example.com/v1";
   }
   if (url.username !== "" || url.password !== "") {
-    return "must not hold a user or password: put the credential into api_key";
+    return "must not contain a user or password: put the credential into api_key";
   }
-  if (/[?#]/.test(written)) return "must not hold a query or fragment: remove what follows ? or #";
+  if (/[?#]/.test(written))
+    return "must not contain a query or fragment: remove what follows ? or #";
   return undefined;
 }
 

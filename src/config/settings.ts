@@ -93,7 +93,7 @@ function parseDatabaseUrl(text: string): Parsed<string> {
 function parseMasterKey(text: string): Parsed<Buffer> {
   const value = decodeMasterKey(text);
   if (value !== undefined) return { value };
-  return { problem: "must be 32 bytes in base64: make one with `openssl rand -base64 32`" };
+  return { problem: "must be 32 bytes in base64: create one with `openssl rand -base64 32`" };
 }
 
 function parseToken(text: string): Parsed<string> {

@@ -71,7 +71,7 @@ const ownKeys = [
 function httpSchema(references: ReferenceSource) {
   return section({
     ...common("http", references),
-    url: address(references, "add the address that takes messages"),
+    url: address(references, "add the address that receives the messages"),
     /** Sent as a bearer token. Never logged. `undefined`: none is sent. */
     token: secret(references).optional(),
   });

@@ -112,7 +112,7 @@ function vendorSchema(
         ? list(scalar("the name of a bucket", parseBucket), "names of buckets").optional()
         : absent("only kind gemini has it; remove it"),
     api_key: hasCredentials
-      ? absent("credentials: lists them all; remove api_key")
+      ? absent("credentials: lists all credentials; remove api_key")
       : (preset ?? served)?.needsApiKey === true
         ? apiKey
         : apiKey.optional(),
@@ -150,7 +150,7 @@ function checkCredentials(credentials: unknown, context: z.core.$RefinementCtx):
   for (const [index, { apiKey }] of mapsOf(credentials)) {
     if (!isWrittenSecret(apiKey)) continue;
     const { name, value } = apiKey;
-    const message = `${name} is listed before, or has the same value as a credential before it; keep one`;
+    const message = `${name} is listed twice, or has the same value as an earlier credential; keep one`;
     const isTwice = seen.has(value) || names.has(name);
     if (isTwice) context.addIssue({ code: "custom", path: [index], message });
     seen.add(value);

@@ -44,7 +44,7 @@ export function requireSession({ values }: RpcContext): SessionRef {
   const session = sessionOf(values.get(callerKey));
   if (session !== undefined) return session;
   throw denied(
-    "this RPC is about who is signed in to the console: call it with a session's cookie",
+    "this RPC needs the signed-in user of the console: call it with the cookie of a session",
   );
 }
 

@@ -144,7 +144,7 @@ export function invalidKey(): GatewayError {
 export function gatewayBusy(max: number): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
-    `The gateway already runs the ${max} calls that it runs at once; retry after the time in the retry-after header`,
+    `The gateway already runs ${max} calls, which is its maximum; retry after the time in the retry-after header`,
   );
 }
 

@@ -80,6 +80,6 @@ function decodeToken(token: string): string | undefined {
 
 function badToken(): GatewayError {
   const text =
-    "page_token is not one of this list: send the token that the page before ended with, or nothing for the first page";
+    "page_token does not belong to this list: send next_page_token of the previous page, or nothing for the first page";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "page_token" });
 }

@@ -243,7 +243,7 @@ function isOptional({ fieldKind, presence }: DescField): boolean {
 
 function requiredText({ type }: FieldRules): string {
   if (type.case === "mask") {
-    return `is required: name what to change, of ${type.value.paths.join(", ")}`;
+    return `is required: list the fields to change: ${type.value.paths.join(", ")}`;
   }
   if (type.case !== "string" || type.value.maxChars === 0) return "is required";
   return `is required: ${Math.max(1, type.value.minChars)} to ${type.value.maxChars} characters`;
@@ -306,7 +306,7 @@ function listProblem(
   if (rules.items === undefined) return undefined;
   for (const [index, item] of items.entries()) {
     const problem = findProblem(item, rules.items, field);
-    if (problem !== undefined) return `has a wrong entry: number ${index + 1} ${problem}`;
+    if (problem !== undefined) return `has an invalid entry: number ${index + 1} ${problem}`;
   }
   return undefined;
 }
@@ -344,5 +344,5 @@ function timeProblem(time: Timestamp, { inFuture }: TimeRules): string | undefin
 function maskProblem({ paths }: FieldMask, { paths: allowed }: MaskRules): string | undefined {
   const other = paths.find((path) => !allowed.includes(path));
   if (other === undefined) return undefined;
-  return `names "${other.slice(0, 100)}": what can be changed is ${allowed.join(", ")}`;
+  return `names "${other.slice(0, 100)}": the fields that can be changed are ${allowed.join(", ")}`;
 }

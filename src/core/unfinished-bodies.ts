@@ -161,7 +161,7 @@ function tooMany(
   const mib = bytesMax / (1_024 * 1_024);
   return new GatewayError(
     code,
-    `Too many uploads at once: request bodies that are not complete may take ${mib} MiB for ${owner}; complete them, and retry after the time in the retry-after header`,
+    `Too many uploads at once: unfinished request bodies may take ${mib} MiB for ${owner}; complete them, and retry after the time in the retry-after header`,
   );
 }
 

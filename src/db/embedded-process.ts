@@ -248,7 +248,9 @@ async function runInitdb(site: Site, fresh: string): Promise<void> {
     await promisify(execFile)(command, rest, { ...runAs.ids, cwd: fresh, env: environment() });
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`PostgreSQL could not make its database in ${site.folder}: ${said}`, { cause });
+    throw new Error(`PostgreSQL could not create its database in ${site.folder}: ${said}`, {
+      cause,
+    });
   }
 }
 
@@ -331,7 +333,7 @@ function linkLibraries(native: string): void {
       // Another process may have made it at the same time.
       if (existsSync(link)) continue;
       throw new Error(
-        `PostgreSQL needs the link ${link}, and it cannot be made. Run the gateway once as a user who may write there, or allow npm's install scripts.`,
+        `PostgreSQL needs the link ${link}, and it cannot be created. Run the gateway once as a user who may write there, or allow npm's install scripts.`,
         { cause },
       );
     }

@@ -203,7 +203,7 @@ class Keeper {
       throw this.#failure("could not be started");
     }
     if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
-      this.#log.info(`making a database in ${this.#site.folder}`);
+      this.#log.info(`creating a database in ${this.#site.folder}`);
       await server.initialize(this.#site);
     }
     server.removeMarks(this.#site, mark);

@@ -128,7 +128,7 @@ export class Servers {
     try {
       await open();
       if (this.#isMany && !(await isWritable(client))) {
-        throw new NoPrimaryError(`the server at ${name} takes no writes`);
+        throw new NoPrimaryError(`the server at ${name} accepts no writes`);
       }
     } catch (error) {
       this.#leave(index);
@@ -138,7 +138,7 @@ export class Servers {
     }
   }
 
-  /** A statement was refused because the server takes no writes: it is the wrong one, also where there is but one, whose
+  /** A statement was refused because the server accepts no writes: it is the wrong one, also where there is but one, whose
    * name may lead elsewhere by now. */
   refuseWrites(client: Client): void {
     this.#leave(this.#clients.get(client));
@@ -218,7 +218,7 @@ function noPrimary(failures: readonly Failure[]): unknown {
   const refusal = failures.find(({ error }) => isRefusal(error));
   if (refusal !== undefined) return refusal.error;
   const reasons = failures.map(({ name, error }) => `${name} (${reasonOf(error)})`);
-  const text = `no server of the database takes writes: ${reasons.join(", ")}`;
+  const text = `no server of the database accepts writes: ${reasons.join(", ")}`;
   return new NoPrimaryError(text, { cause: failures[0]?.error });
 }
 
@@ -302,7 +302,7 @@ async function askUntilPrimary(url: string, signal: AbortSignal): Promise<number
 /** The digits of a name of a WAL file that count failovers. Managed services may keep them to themselves. */
 const timelineSql = `select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int as timeline`;
 
-/** `undefined`: it takes no writes. */
+/** `undefined`: it accepts no writes. */
 async function askTimeline(url: string, signal: AbortSignal): Promise<number | undefined> {
   const client = new Client({
     connectionString: url,
@@ -338,7 +338,7 @@ export function breakConnection(client: ClientBase, error?: Error): void {
   (client as unknown as Inside).connection.stream.destroy(error);
 }
 
-const searchTimeout = "timeout: no server of the database takes writes";
+const searchTimeout = "timeout: no server of the database accepts writes";
 
 function silent({ name }: Place): Error {
   return new Error(`timeout: the server at ${name} does not answer`);

@@ -24,9 +24,9 @@ import { nothingUnfinished } from "./sse/event-stream.ts";
 export interface SpeechBody extends ModelBody {
   /** The characters of the text, as Unicode code points. */
   readonly characters: number;
-  /** The form of the file; `mp3` where the request names none. */
+  /** The format of the file; `mp3` where the request names none. */
   readonly format: string;
-  /** How fast; 1 is as usual. */
+  /** Speed; 1 is normal. */
   readonly speed: number;
 }
 

@@ -51,7 +51,7 @@ export function pickMembers(outline: Outline, known: KnownMembers): Members {
       continue;
     }
     if (picked.has(member.key)) {
-      throw invalid(member.key, `"${member.key}" stands twice in the body; send it once`);
+      throw invalid(member.key, `"${member.key}" occurs twice in the body; send it once`);
     }
     picked.set(member.key, member);
   }

@@ -90,7 +90,7 @@ export function guardOf(
 function refuseTwice(bytes: Buffer): void {
   const twice = findDuplicateMember(bytes);
   if (twice === undefined) return;
-  throw invalid(twice.path, `"${twice.path}" stands twice in the body; send it once`);
+  throw invalid(twice.path, `"${twice.path}" occurs twice in the body; send it once`);
 }
 
 /** Refuses a member that some vendors' parsers take for a guarded one: they ignore case. */
@@ -142,7 +142,7 @@ function audioPath(value: unknown, path: string): string | undefined {
 export function refuseModel(path: string): GatewayError {
   return invalid(
     path,
-    `"${path}" asks another model than "model": the gateway knows neither its price nor who may use it; leave it out`,
+    `"${path}" requests another model than "model": the gateway knows neither its price nor whether the key may use it; leave it out`,
   );
 }
 
@@ -150,7 +150,7 @@ export function refuseModel(path: string): GatewayError {
 export function refuseStored(path: string, instead: string): GatewayError {
   return invalid(
     path,
-    `"${path}" names what the model's vendor keeps, and the gateway cannot tell whose it is: ${instead}`,
+    `"${path}" refers to data that the model's vendor stores, and the gateway cannot tell whose it is: ${instead}`,
   );
 }
 
@@ -158,7 +158,7 @@ export function refuseStored(path: string, instead: string): GatewayError {
 export function refuseHigherPrice(path: string, instead: string): GatewayError {
   return invalid(
     path,
-    `"${path}" asks for a service that costs more than the model's price: ${instead}`,
+    `"${path}" requests a service that costs more than the model's price: ${instead}`,
   );
 }
 

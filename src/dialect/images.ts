@@ -84,7 +84,7 @@ function jsonValueOf(text: string | undefined): unknown {
 export function refuseMultipliers(names: readonly string[]): void {
   const other = names.find((name) => multipliers.has(name));
   if (other === undefined) return;
-  throw invalid(other, `"${other}" is not taken: send the number of images as "n"`);
+  throw invalid(other, `"${other}" is not accepted: send the number of images as "n"`);
 }
 
 /** A complete reply with images. */

@@ -82,7 +82,7 @@ function modelSchema(response: GetModelSchemaResponse): JsonObject {
 }
 
 function there(task: Task | undefined): Task {
-  if (task === undefined) throw new Error("the answer holds no task");
+  if (task === undefined) throw new Error("the answer has no task");
   return task;
 }
 
@@ -142,7 +142,7 @@ export function typeWord(type: ModelType): string {
 
 /** The body of `GET /v1/key`. */
 function keyBody({ key }: GetCurrentKeyResponse): Buffer {
-  if (key === undefined) throw new Error("the answer holds no key");
+  if (key === undefined) throw new Error("the answer has no key");
   const { name, masked, spendLimit, spent, expireTime } = key;
   const usage = nanosOf(spent);
   const budgets = key.budgets.map(budgetOf);

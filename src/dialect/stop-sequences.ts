@@ -49,7 +49,10 @@ export function ownStops(
   const own = stop.filter((each) => each !== "" && !sent.has(each));
   if (own.length > stopSequencesMax || own.some((each) => each.length > stopSequenceCharsMax)) {
     const most = `${stopSequencesMax} of at most ${stopSequenceCharsMax} characters`;
-    throw invalid("stop", `this model takes fewer or shorter stop sequences: send at most ${most}`);
+    throw invalid(
+      "stop",
+      `this model accepts fewer or shorter stop sequences: send at most ${most}`,
+    );
   }
   return own;
 }

@@ -92,10 +92,10 @@ export function noSuchPath(
 
 function meantPath(path: string, paths: readonly string[]): string {
   if (!/^\/(?:v1|v2|api)\//.test(path)) {
-    return "SDKs use this address followed by /v1 as their base";
+    return "SDKs use this address followed by /v1 as their base URL";
   }
   const near = nearest(path, paths);
-  return near === undefined ? "see GET /openapi.json for what there is" : `did you mean ${near}?`;
+  return near === undefined ? "GET /openapi.json lists all paths" : `did you mean ${near}?`;
 }
 
 /**

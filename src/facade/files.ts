@@ -74,7 +74,7 @@ async function findFile(find: FindFile, name: string): Promise<PresentFile> {
     throw new GatewayError(ErrorCode.NOT_FOUND, message, { status: 410 });
   }
   if (file?.extension === extension) return file;
-  throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such file");
+  throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such file: check its address");
 }
 
 /** Sends the file, or the requested range of it. */

@@ -90,7 +90,7 @@ function hostProblem({ headers, rawHeaders, httpVersion }: IncomingMessage): str
     const name = rawHeaders[i] as string;
     if (name.length === 4 && name.toLowerCase() === "host") count++;
   }
-  return count > 1 ? "The header `host` stands twice: send it once" : undefined;
+  return count > 1 ? "The header `host` occurs twice: send it once" : undefined;
 }
 
 /**

@@ -89,7 +89,7 @@ function withCondition(first: JsonPart, { whenHeader, whenQuery }: RestRoute): J
   const [name, place] = whenHeader === undefined ? [whenQuery, "query"] : [whenHeader, "header"];
   const description =
     place === "header"
-      ? "Where it is sent, reply and errors have the form of messages"
+      ? "If it is sent, reply and errors have the form of Anthropic's API"
       : "`true`: the reply is an event stream";
   const schema = { type: "string" };
   return { ...first, parameters: [...parameters, { name, in: place, description, schema }] };

@@ -32,7 +32,7 @@ function wrongIn(input: DescMessage, fields: JsonObject): readonly [name: string
     } catch {
       const field = input.fields.find((each) => each.jsonName === name || each.name === name);
       const isTwice = Array.isArray(value) && field?.fieldKind !== "list";
-      return [name, isTwice ? "stands twice; send it once" : expectedOf(field)];
+      return [name, isTwice ? "occurs twice; send it once" : expectedOf(field)];
     }
   }
   // Each field is valid alone, so two of them are the same field under two names.

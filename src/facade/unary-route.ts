@@ -176,7 +176,7 @@ function readJsonBody(
   }
   readOutline(body);
   const twice = findDuplicateMember(body);
-  if (twice !== undefined) throw invalid([twice.path], "stands twice in the body; send it once");
+  if (twice !== undefined) throw invalid([twice.path], "occurs twice in the body; send it once");
   const record = JSON.parse(body.toString("utf8")) as JsonObject;
   checkMembers(record, fields, "");
   return record;
@@ -207,7 +207,7 @@ function checkMembers(record: JsonRecord, fields: readonly DescField[], path: st
   for (const [name, value] of Object.entries(record)) {
     const field = known.get(name);
     if (field === undefined) continue;
-    if (seen.has(field)) throw invalid([path + name], "stands twice; send it once");
+    if (seen.has(field)) throw invalid([path + name], "occurs twice; send it once");
     seen.add(field);
     if (value !== null) checkValue(value, field, path + name);
   }

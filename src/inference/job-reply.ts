@@ -49,7 +49,7 @@ function jobError(error: unknown): unknown {
   if (kind === "connect" || kind === "connect_timeout" || kind === "aborted") return error;
   return new GatewayError(
     ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
-    "The model's vendor gave no answer, but may have done what was asked: do not send it again",
+    "The model's vendor gave no answer, but may have processed the request: do not send it again",
     { cause: error },
   );
 }

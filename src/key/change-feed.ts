@@ -180,7 +180,8 @@ export class ChangeFeed {
     if (this.#isLossTold || this.#closed.signal.aborted) return;
     this.#isLossTold = true;
     const reason = error instanceof Error ? error.message : String(error);
-    const message = "changes of API keys cannot be followed: every key is looked up until they can";
+    const message =
+      "notifications of changed API keys are lost: keys are not cached until they work again";
     this.#options.warn(message, { reason });
   }
 }

@@ -110,11 +110,13 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
       try {
         const sealing = (await isGateways()) ? await dataKeys.sealingOf(accountId) : undefined;
         if (sealing !== undefined) return sealing.seal(accountId, Buffer.from(keyId), secret);
-        warn("no copy of a new key is kept: UAS_MASTER_KEY is not that of the gateway", { keyId });
+        warn("no copy of a new key is stored: UAS_MASTER_KEY is not that of the gateway", {
+          keyId,
+        });
       } catch (err) {
         if (err instanceof GatewayError) throw err;
         // A key works without its copy, so an unwritable folder must not prevent its creation.
-        warn("no copy of a new key is kept: there is no master key", { keyId, err });
+        warn("no copy of a new key is stored: there is no master key", { keyId, err });
       }
       return undefined;
     },
@@ -197,6 +199,6 @@ export function createRevealRpc({
 }
 
 function noCopy(): GatewayError {
-  const text = "no copy of this key is kept: create another one, and delete this one";
+  const text = "no copy of this key is stored: create another one, and delete this one";
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "key_id" });
 }

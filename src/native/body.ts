@@ -140,7 +140,7 @@ function refuseTwice(value: Buffer): void {
 }
 
 function twice(name: string): GatewayError {
-  return invalid(name, `"${name}" stands twice in the body; send it once`);
+  return invalid(name, `"${name}" occurs twice in the body; send it once`);
 }
 
 /** Changes of a body. */

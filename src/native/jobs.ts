@@ -45,6 +45,6 @@ export function createNativeJobs(
     return deleted;
   };
   const onError = (error: unknown): void =>
-    warn("deleting old vendor objects failed: tried again", { err: error });
+    warn("deleting old vendor objects failed; trying again", { err: error });
   return { ...periodic([{ run: expire, everyMs, onError }]), expire };
 }

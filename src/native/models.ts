@@ -135,7 +135,7 @@ export function checkedModel(
 export function checkModel({ key, type }: ModelConfig, types: readonly ModelType[]): void {
   if (types.includes(type)) return;
   const can = types.map(modelTypeWord).join(" and ");
-  const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are asked here`;
+  const text = `The model \`${key}\` is of type ${modelTypeWord(type)}; ${can} models are called here`;
   throw invalid("model", text);
 }
 

@@ -171,7 +171,7 @@ export async function listJobs(
 export function noSuchObject(): GatewayError {
   return new GatewayError(
     ErrorCode.NOT_FOUND,
-    "There is no such object: ids are found by the account that made them, through this gateway",
+    "There is no such object: only the account that created an object through this gateway finds it",
   );
 }
 

@@ -36,7 +36,7 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
     for (const storage of storages) {
       // The first failure ends this run for the store: it is away, and the other blobs would fail alike.
       blobs += await removeLoose(pool, storage, () => isStopping).catch((err: unknown) => {
-        warn("removing expired result files failed: tried again later", {
+        warn("removing expired result files failed; trying again later", {
           storage: storage.kind,
           err,
         });
@@ -53,7 +53,7 @@ export function createResultJobs(options: ResultJobsOptions): ResultJobs {
     if (!isStopping) await expire();
   };
   const onError = (err: unknown): void =>
-    warn("expiring result files failed: tried again later", { err });
+    warn("expiring result files failed; trying again later", { err });
   const jobs = periodic([{ run, everyMs, onError }]);
   return {
     start: () => jobs.start(),

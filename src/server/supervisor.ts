@@ -256,7 +256,7 @@ export class Supervisor {
     slot.earlyDeaths = isSteady ? 0 : slot.earlyDeaths + 1;
     const waitMs = isSteady ? 0 : Math.min(pauseMs * 2 ** (slot.earlyDeaths - 1), pauseMsMax);
     const fields = { worker, ...end, reason: failure, waitMs };
-    this.#options.log.error(fields, "a worker has died: it is started again");
+    this.#options.log.error(fields, "a worker has died; restarting it");
     slot.timer = setTimeout(() => this.#fork(slot), waitMs);
   }
 

@@ -182,7 +182,7 @@ async function isGivenUp({ id, account_id, state, poll_count }: TaskSummary, can
 function noCapacity(): GatewayError {
   return new GatewayError(
     ErrorCode.UPSTREAM_OVERLOADED,
-    "The model's vendor does not take requests now; try again later, or submit a task, which waits for it",
+    "The model's vendor accepts no requests now; try again later, or submit a task, which waits for it",
     { retryAfterSeconds: 10 },
   );
 }
@@ -204,7 +204,7 @@ function failureOf({ state, error_code: word, error: message }: TaskSummary): Ga
     return new GatewayError(ErrorCode.UPSTREAM_ERROR, "The task was cancelled before its end");
   }
   const code = errorCodeOf(word ?? "") as SentErrorCode;
-  return new GatewayError(code, message ?? "The images could not be made; try again");
+  return new GatewayError(code, message ?? "The images could not be generated; try again");
 }
 
 function imageOf(

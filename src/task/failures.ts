@@ -41,7 +41,7 @@ export function callbackIdReused(name: string, taskId: string): GatewayError {
 export function queueFull(): GatewayError {
   return new GatewayError(
     ErrorCode.QUEUE_FULL,
-    `${queuedTasksMax} tasks of this account wait already; submit more when some of them run`,
+    `${queuedTasksMax} tasks of this account are queued already; submit more when some of them run`,
     { retryAfterSeconds: 10 },
   );
 }
@@ -70,7 +70,7 @@ export interface Failure {
 /** The failure of a task that reached its deadline. */
 export const timedOut: Failure = {
   code: ErrorCode.TASK_TIMEOUT,
-  message: "the task was not done by its deadline; nothing was charged",
+  message: "the task was not complete by its deadline; nothing was charged",
 };
 
 const refusals = new Set<FailureCode>([ErrorCode.CONTENT_REJECTED, ErrorCode.INVALID_PARAMETERS]);

@@ -58,7 +58,7 @@ export class FinalizeSteps {
       outcome = await this.#askVendorAgain(work);
     } catch (error) {
       if (signal.aborted) return void (await this.#work.release(work, 0));
-      this.#work.warn("a result could not be asked for", { taskId: task.id, err: error });
+      this.#work.warn("a result could not be requested", { taskId: task.id, err: error });
     }
     if (outcome !== undefined) return this.finalize(work, outcome);
     const failures = task.failure_count + 1;

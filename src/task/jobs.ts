@@ -57,7 +57,7 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
   };
   const expire = (): Promise<number> => deleteOldTasks(pool);
   const failed = (what: string) => (error: unknown) =>
-    warn(`${what} failed: tried again`, { err: error });
+    warn(`${what} failed; trying again`, { err: error });
   const jobs = periodic([
     { run: count, everyMs: countEveryMs, onError: failed("counting tasks") },
     { run: expire, everyMs: expireEveryMs, onError: failed("deleting old tasks") },

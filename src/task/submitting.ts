@@ -18,7 +18,7 @@ import type { WorkerVendor } from "./worker-options.ts";
 export type Finalize = (work: Work, outcome: TaskOutcome) => Promise<void>;
 
 const lostMessage =
-  "the vendor was asked for the task but did not answer, and cannot be asked again without the risk of making it twice; nothing was charged";
+  "the vendor did not answer the submit, and a second submit could create the task twice; nothing was charged: submit a new task if you still want the result";
 
 /** The steps of `submitting` and `submit_unknown`. */
 export class SubmitSteps {
@@ -139,7 +139,11 @@ export class SubmitSteps {
     } catch (error) {
       if (signal.aborted) return this.#releaseNow(work);
       const failures = task.failure_count + 1;
-      this.#work.warn("a task could not be looked for", { taskId: task.id, failures, err: error });
+      this.#work.warn("a task could not be searched for at its vendor", {
+        taskId: task.id,
+        failures,
+        err: error,
+      });
       const pause = this.#work.pause(task.failure_count);
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }

@@ -94,7 +94,7 @@ class RunningWorker implements TaskWorker {
     };
     const work = new TaskWork({ ...options, onEnd }, () => this.wake());
     const onError = (error: unknown): void =>
-      work.warn("tasks could not be claimed: tried again", { err: error });
+      work.warn("tasks could not be claimed; trying again", { err: error });
     const { leaseMs, heartbeatMs, scanMs } = work.timings;
     this.#pool = options.pool;
     this.#work = work;
@@ -269,7 +269,7 @@ function createVendorHealth({ options, timings, random, warn }: TaskWork): Vendo
     pause: (count) => growingPauseMs(scale, count, random()),
     onAlarm: (alarm) => options.onAlarm?.(alarm),
     onBack: ({ vendor, vendor_model: model }) =>
-      warn("a vendor takes tasks again that it had refused", { vendor, model }),
+      warn("a vendor accepts tasks again", { vendor, model }),
   });
 }
 

@@ -43,12 +43,12 @@ function requires(name: string): JsonObject {
 
 /** What to create. */
 export function promptParam(maxLength: number): JsonObject {
-  return { type: "string", description: "What to make, in words", minLength: 1, maxLength };
+  return { type: "string", description: "What to generate, in words", minLength: 1, maxLength };
 }
 
 /** What to avoid. */
 export function negativePromptParam(maxLength: number): JsonObject {
-  return { type: "string", description: "What not to make", minLength: 1, maxLength };
+  return { type: "string", description: "What not to generate", minLength: 1, maxLength };
 }
 
 /** An integer within a range. */

@@ -98,7 +98,7 @@ class RunningDispatcher implements Dispatcher {
       scan: () => this.#scan(),
       claim: () => this.#claimReady(),
       scanMs: this.#timings.scanMs,
-      onError: (error) => warn("webhooks could not be claimed: tried again", { err: error }),
+      onError: (error) => warn("webhooks could not be claimed; trying again", { err: error }),
     });
   }
 

@@ -59,7 +59,7 @@ export function createWebhookJobs({ pool, warn = () => {} }: WebhookJobsOptions)
   };
   const expire = (): Promise<number> => deleteOldEvents(pool);
   const failed = (what: string) => (error: unknown) =>
-    warn(`${what} webhooks failed: tried again later`, { err: error });
+    warn(`${what} webhooks failed; trying again later`, { err: error });
   const jobs = periodic([
     { run: expire, everyMs: expireEveryMs, onError: failed("deleting old") },
     { run: count, everyMs: countEveryMs, onError: failed("counting") },

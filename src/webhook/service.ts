@@ -147,7 +147,7 @@ function endpointState({ deadTime, openUntil }: EndpointRow): EndpointState {
 }
 
 function noSuchEndpoint(): GatewayError {
-  const text = "nothing was ever sent to this origin of the account: list its endpoints";
+  const text = "no webhook was ever sent to this origin: list the endpoints of the account";
   return new GatewayError(ErrorCode.NOT_FOUND, text);
 }
 

@@ -124,14 +124,14 @@ describe("R-KEY-1: copies of keys", () => {
     const copies = createKeyCopies({
       pool: site.pool,
       masterKey: () => {
-        throw new Error("Cannot keep a master key in /dev/null/master.key");
+        throw new Error("Cannot store a master key in /dev/null/master.key");
       },
       isOn: true,
       isKeySure: true,
       warn: (message) => void warnings.push(message),
     });
     expect(await copies.seal(accounts[0] ?? "", keyId, "uas_secret")).toBeUndefined();
-    expect(warnings).toEqual(["no copy of a new key is kept: there is no master key"]);
+    expect(warnings).toEqual(["no copy of a new key is stored: there is no master key"]);
   });
 
   it("open for their own key, account and master key only", async () => {

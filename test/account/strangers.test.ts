@@ -99,7 +99,7 @@ describe("a stranger with wrong codes", () => {
     const refused = await failureOf(site.browser().session.sendSignInCode({ phone }));
     expect([refused.code, refused.message]).toEqual([
       ErrorCode.RATE_LIMIT_EXCEEDED,
-      expect.stringContaining("too many wrong codes were tried for this number"),
+      expect.stringContaining("too many wrong codes were entered for this number"),
     ]);
     // The owner's session gets codes for actions, and the owner's browser signs in.
     const step = await actionCode(owner, CodeAction.SET_PASSWORD);

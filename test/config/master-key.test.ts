@@ -38,7 +38,7 @@ describe("the master key of a data folder", () => {
       const file = join(folder, "file");
       writeFileSync(file, "");
       chmodSync(file, 0o600);
-      expect(() => keepMasterKey(file)).toThrow(/Cannot keep a master key.*UAS_MASTER_KEY/);
+      expect(() => keepMasterKey(file)).toThrow(/Cannot store a master key.*UAS_MASTER_KEY/);
     });
   });
 

@@ -143,7 +143,7 @@ describe("each refusal says what to do", () => {
     ["{ size: 2k }", 'must be a price such as "0.25"'],
     [
       "[{ quality: low, price: 1 }, { size: 2k, quality: LOW, price: 2 }]",
-      "never counts: a price before it fits all these images; put special ones first",
+      "never applies: an earlier row matches all these images; put the more specific row first",
     ],
   ])("a price of images is refused with what to do: %s", (table, message) => {
     const yaml = file({ price: `image: ${table}` })
@@ -219,7 +219,7 @@ describe("each refusal says what to do", () => {
       "only TEXT models reason; remove it",
     ],
     [file().replace("type: TEXT, ", ""), "type is missing: name one of TEXT, IMAGE, VIDEO, AUDIO"],
-    [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the most"],
+    [file().replace("max_output_tokens: 5, ", ""), "max_output_tokens is missing: add the maximum"],
     [file().replace("tokens: 5", "tokens: 2147483648"), "must be a whole number from 1"],
     [file().replace(", model: x", ""), "model is missing: add the vendor's own name"],
     [file().replace("[{ vendor: a, model: x }]", "{ vendor: a }"), "must be a list of routes"],
@@ -260,7 +260,7 @@ describe("each refusal says what to do", () => {
     [file().replace("example/v1 }", "example/v1"), "bracket"],
     ["", "must be a map with the keys version"],
     ["just text", "must be a map with the keys version"],
-    ["--- {}\n--- {}", "the file holds several documents"],
+    ["--- {}\n--- {}", "the file contains several documents"],
     ["[".repeat(50_000), "nested too deeply"],
     [`x: ${"y".repeat(1024 * 1024)}`, "the file is larger than"],
     [`a: &a 1\nb: [${"*a,".repeat(1_001)}]`, "more than 1000 aliases"],

@@ -75,16 +75,16 @@ describe("settings of routing", () => {
       { credentials: "[{ weight: 1 }]" },
       /6:\d+ .*api_key is missing/,
     ],
-    ["a credential twice", { credentials: `[{ ${a} }, { ${a} }]` }, /6:\d+ .*A is listed before/],
+    ["a credential twice", { credentials: `[{ ${a} }, { ${a} }]` }, /6:\d+ .*A is listed twice/],
     [
       "the same value under two names",
       { credentials: `[{ ${a} }, { api_key: "\${env:AGAIN}" }]` },
-      /6:\d+ .*AGAIN is listed before, or has the same value/,
+      /6:\d+ .*AGAIN is listed twice, or has the same value/,
     ],
     [
       "both forms of credentials",
       { vendor: `\n    ${a}` },
-      /7:\d+ .*credentials: lists them all; remove api_key/,
+      /7:\d+ .*credentials: lists all credentials; remove api_key/,
     ],
     [
       "credentials whose weights sum to 0",

@@ -112,7 +112,7 @@ test("without a primary, the error names the servers and no password", async () 
     (cause: unknown) => cause,
   );
   expect(String(error)).toMatch(
-    /no server of the database takes writes: 127\.0\.0\.1:\d+ \(.*\), 127\.0\.0\.1:\d+ \(.*\)/,
+    /no server of the database accepts writes: 127\.0\.0\.1:\d+ \(.*\), 127\.0\.0\.1:\d+ \(.*\)/,
   );
   expect(String(error)).not.toContain("replicated");
 });

@@ -96,7 +96,7 @@ describe.each(Object.keys(asks))("%s", (name) => {
   it.each(kept)("an address of what the vendor keeps is refused: %s", async (url) => {
     // Some styles take no odd address at all.
     const told =
-      /what the model's vendor keeps|a bucket that is not shared|must be an http, https or gs/;
+      /data that the model's vendor stores|a bucket that is not shared|must be an http, https or gs/;
     expect(await ask(url)).toEqual([400, expect.stringMatching(told)]);
     expect(gateway.vendor.requests).toEqual([]);
   });
@@ -136,12 +136,14 @@ describe("typed calls", () => {
   });
 
   it.each(kept)("a typed call refuses an address of what the vendor keeps: %s", async (url) => {
-    await expect(generate(media(url))).rejects.toThrow("what the model's vendor keeps");
+    await expect(generate(media(url))).rejects.toThrow("data that the model's vendor stores");
     expect(gateway.vendor.requests).toEqual([]);
   });
 
   it("a typed call refuses a part of Gemini's own with such an address", async () => {
-    await expect(generate(own("files/abc77"))).rejects.toThrow("what the model's vendor keeps");
+    await expect(generate(own("files/abc77"))).rejects.toThrow(
+      "data that the model's vendor stores",
+    );
     expect(gateway.vendor.requests).toEqual([]);
     await generate(own(open));
     expect(gateway.vendor.requests.length).toBe(1);

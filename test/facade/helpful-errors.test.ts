@@ -45,7 +45,7 @@ describe("a path of another API that is not served", () => {
     ["/v1/chat/completion", "did you mean /v1/chat/completions?"],
     ["/v1/v1/embedding", "did you mean /v1/embeddings?"],
     ["/api/ai/task", "did you mean /api/ai/tasks?"],
-    ["/v1/nothing-like-this", "see GET /openapi.json"],
+    ["/v1/nothing-like-this", "GET /openapi.json lists all paths"],
   ])(
     "a request for %s is answered with the path that was meant, if one is near",
     async (path, advice) => {

@@ -47,7 +47,7 @@ it("a call beyond the limit is refused in its style with retry-after, unasked an
     const body = Buffer.from(JSON.stringify(ask));
     const request = { dialect: Dialect.CHAT_COMPLETIONS, path: "/v1/chat/completions", body };
     const read = Array.fromAsync(client.exchange(request, { headers: bearer(customer.key) }));
-    await expect(read).rejects.toThrow("runs at once");
+    await expect(read).rejects.toThrow("which is its maximum");
   });
   expect(await gateway.money(customer.accountId)).toEqual(before);
   expect(upstream.requests).toHaveLength(limit);

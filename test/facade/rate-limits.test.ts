@@ -151,7 +151,7 @@ it("a request that alone is larger than the limit of tokens is told so", async (
     { authorization: `Bearer ${secret}` },
   );
   expect(reply.status).toBe(429);
-  expect(reply.body.toString()).toContain("ask for fewer (max_tokens)");
+  expect(reply.body.toString()).toContain("request fewer (max_tokens)");
 });
 
 it.each([{ rpm: 0 }, { tpm: -1 }, { concurrency: 0 }])(

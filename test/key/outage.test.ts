@@ -32,7 +32,9 @@ test("R-AUTH-3: without its listener a node asks the database, until the feed is
   expect(await node.authenticate(owner.secret)).toBeUndefined();
   expect(await node.authenticate(owner.secret)).toBeUndefined();
   expect(node.stats().hits).toBe(hits);
-  expect(node.lines.filter((line) => line.includes("cannot be followed"))).toHaveLength(1);
+  expect(node.lines.filter((line) => line.includes("of changed API keys are lost"))).toHaveLength(
+    1,
+  );
   proxy.refuse(false);
   await soon(() => node.stats().isCurrent).toBe(true);
   expect(node.stats().accepted).toBe(0);

@@ -140,7 +140,7 @@ describe("R-MON-2: streams that end while the database is away", () => {
     expect(files()).toHaveLength(2);
     expect(await metric(gateway.internalUrl, "uas_billing_journal_entries")).toBe(4);
     killWorker(gateway, 1);
-    await gateway.logged("a worker has died: it is started again");
+    await gateway.logged("a worker has died; restarting it");
     proxy.refuse(false);
     await expectChargedOnce(accountId, "workers", 4);
     expect((await gateway.stop()).code).toBe(0);

@@ -121,7 +121,7 @@ describe("two workers", () => {
     const running = await begin(gateway, key, "killed");
     const before = await readMetrics(gateway);
     const victim = killWorker(gateway, 1);
-    const death = await gateway.logged("a worker has died: it is started again");
+    const death = await gateway.logged("a worker has died; restarting it");
     expect(death).toMatchObject({ worker: 1, pid: victim, signal: "SIGKILL", waitMs: 500 });
 
     // The other one serves on.

@@ -54,7 +54,7 @@ test("a duplicate member at any depth is refused, for a vendor may read the othe
     expect([row.body, status, text]).toEqual([
       row.body,
       400,
-      expect.stringContaining("stands twice"),
+      expect.stringContaining("occurs twice"),
     ]);
   }
   expect(gateway.asked()).toBe(0);

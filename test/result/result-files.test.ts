@@ -139,7 +139,7 @@ describe("R-TSK-8: expiring", () => {
     await results.expireAll();
     fault.remove = () => Promise.reject(new Error("the bucket is away"));
     expect(await results.jobs.expire()).toEqual({ files: 1, blobs: 0 });
-    expect(results.warnings.at(-1)).toContain("tried again later");
+    expect(results.warnings.at(-1)).toContain("trying again later");
     expect(results.kept()).toEqual([sha256]);
     fault = {};
     expect(await results.jobs.expire()).toEqual({ files: 0, blobs: 1 });

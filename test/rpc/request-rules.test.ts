@@ -103,7 +103,7 @@ describe("a broken rule is refused with its field and what to do", () => {
     expect(many).toEqual(["account_ids", "account_ids has 1001 entries: send at most 1000"]);
     const wrong = problemOf(listBalances, { accountIds: [uuid, "x"] });
     const entry = "number 2 must be a UUID in lower case, with dashes";
-    expect(wrong).toEqual(["account_ids", `account_ids has a wrong entry: ${entry}`]);
+    expect(wrong).toEqual(["account_ids", `account_ids has an invalid entry: ${entry}`]);
     const kinds = problemOf(listLedgerEntries, { accountId: uuid, kinds: [0] });
     expect(kinds?.[0]).toBe("kinds");
   });
@@ -117,12 +117,12 @@ describe("a broken rule is refused with its field and what to do", () => {
     const members =
       "name, discount_bp, low_balance_threshold, budgets, alert_url, alert_emails, rate_limits, limit_wait";
     const none = problemOf(updateAccount, { account: { accountId: uuid } });
-    const required = `update_mask is required: name what to change, of ${members}`;
+    const required = `update_mask is required: list the fields to change: ${members}`;
     expect(none).toEqual(["update_mask", required]);
     const other = problemOf(updateAccount, { updateMask: { paths: ["name", "state"] } });
     expect(other?.[0]).toBe("name");
     const named = { account: { name: "n" }, updateMask: { paths: ["name", "state"] } };
-    const unknown = `update_mask names "state": what can be changed is ${members}`;
+    const unknown = `update_mask names "state": the fields that can be changed are ${members}`;
     expect(problemOf(updateAccount, named)).toEqual(["update_mask", unknown]);
   });
 });

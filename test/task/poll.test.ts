@@ -124,7 +124,7 @@ describe("a poll", () => {
 
   it.each([
     ["wait=abc", "wait", "wait: must be a whole number"],
-    ["wait=1&wait=2", "wait", "wait: stands twice; send it once"],
+    ["wait=1&wait=2", "wait", "wait: occurs twice; send it once"],
   ])("R-ERR-7: names what is wrong with %s", async (query, param, message) => {
     const taskId = await tasks.submit(customer);
     const { status, json } = await tasks.send(customer, `${pathOf(taskId)}?${query}`);

@@ -62,7 +62,7 @@ test("R-ERR-3: waiting tasks continue when the vendor accepts the operator's acc
     warn: (message) => void warned.push(message),
   });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
-  expect(warned).toEqual(["a vendor takes tasks again that it had refused"]);
+  expect(warned).toEqual(["a vendor accepts tasks again"]);
 });
 
 test("R-ERR-3: a task keeps waiting where another vendor of its model has no capacity", async () => {

@@ -206,9 +206,9 @@ function classifyCode(row: NewestRow | undefined, macFor: (id: string) => Buffer
 const refusals = {
   wrong: "the code is wrong: check it, or request another one",
   expired: "the code has expired or was tried too often: request another one",
-  blocked: "too many wrong codes were tried in this browser: try again in a day",
+  blocked: "too many wrong codes were entered in this browser: try again in a day",
   locked:
-    "too many wrong codes were tried for this number: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`",
+    "too many wrong codes were entered for this number: use a browser that you have signed in with before, or ask the operator for a link of `npx uas console link`",
 } as const;
 
 function badCode(kind: keyof typeof refusals, param: string): GatewayError {
@@ -242,7 +242,10 @@ function createCappedAlarm({ alarm, dailyMax }: CodesOptions): (facts: object) =
     const nowMs = performance.now();
     if (nowMs - warnedMs < alarmEveryMs) return;
     warnedMs = nowMs;
-    alarm("no more codes are sent: a limit for all of them is reached", { ...facts, dailyMax });
+    alarm("no more codes are sent: the limit for all codes together is reached", {
+      ...facts,
+      dailyMax,
+    });
   };
 }
 
@@ -299,7 +302,7 @@ async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptio
     await sms.send(message);
   } catch (cause) {
     observer.onSend("failed");
-    alarm("the SMS provider took no code", { err: cause });
+    alarm("the SMS provider did not accept the code", { err: cause });
     const text = "the code could not be sent: try again in a minute";
     throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, text, { retryAfterSeconds: 60, cause });
   }
@@ -335,5 +338,5 @@ export function codeText(purpose: number, code: string, language: "en" | "zh"): 
   const what = purposes.get(purpose)?.[language] ?? "";
   return language === "zh"
     ? `验证码 ${code}，用于${what}，${minutes} 分钟内有效。请勿告诉他人。`
-    : `${code} is your code to ${what}. It is good for ${minutes} minutes. Give it to nobody.`;
+    : `${code} is your code to ${what}. It is valid for ${minutes} minutes. Do not share it.`;
 }

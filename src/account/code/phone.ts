@@ -28,14 +28,16 @@ export function parsePhone(text: string, countries: readonly string[]): Phone {
   const found = text.length > 40 ? undefined : parsePhoneNumberFromString(text);
   if (found === undefined || !found.isValid() || found.ext !== undefined) {
     throw wrong(
-      "phone is no mobile number in international form: write + and the country's code, such as +8613800138000",
+      "phone is not a mobile number in international form: write + and the country code, such as +8613800138000",
     );
   }
   if (!servedTypes.has(found.getType())) {
-    throw wrong("phone is not the number of a mobile phone: no SMS can be sent there");
+    throw wrong("phone is not a mobile number, so no SMS can be sent to it: use another number");
   }
   if (countries.length > 0 && !countries.includes(found.country ?? "")) {
-    throw wrong(`numbers of this country are not served: only ${countries.join(", ")}`);
+    throw wrong(
+      `numbers of this country are not accepted: use a number of ${countries.join(", ")}`,
+    );
   }
   return { number: found.number, callingCode: found.countryCallingCode };
 }

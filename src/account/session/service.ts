@@ -148,7 +148,7 @@ function createSignInRpcs(
       const user = userId === undefined ? undefined : await users.get(userId);
       if (user === undefined) {
         throw refused(
-          "the link was used or has expired: an operator makes another one with `npx uas console link`",
+          "the link was used or has expired: ask an operator for another one (`npx uas console link`)",
         );
       }
       return open(room, user, context, SignInMethod.LINK);
@@ -222,14 +222,14 @@ async function requireSecond(
 ): Promise<void> {
   if (user.role === UserRole.OPERATOR && user.totp == null) {
     throw refused(
-      "operators sign in with e-mail and password, or with a link of `npx uas console link`; with an authenticator also with a code",
+      "operators sign in with e-mail and password, or with a link of `npx uas console link`; a code by SMS works only with an authenticator app",
     );
   }
   await room.checkTotp(user, totpCode, fromOf(room, visit, user));
 }
 
 async function addCustomer({ users, rules }: SignInRoom, phone: string): Promise<UserRow> {
-  if (!rules.hasSignUp) throw refused("there is no user with this number: ask the operator");
+  if (!rules.hasSignUp) throw refused("no user has this number: ask the operator to create one");
   const masked = maskPhone(phone);
   const user = {
     accountId: undefined,

@@ -265,5 +265,7 @@ function refusedBy(provider: string, { status, body }: SmsAnswer, code: unknown)
   const reason = typeof code === "string" || typeof code === "number" ? ` ${code}` : "";
   const message = body["message"] ?? body["Message"];
   const text = typeof message === "string" ? `: ${message.replace(/\+?\d{5,}/g, "[number]")}` : "";
-  return new SmsFailure(`${provider} took no message: ${status}${reason}${text}`.slice(0, 300));
+  return new SmsFailure(
+    `${provider} did not accept the message: ${status}${reason}${text}`.slice(0, 300),
+  );
 }

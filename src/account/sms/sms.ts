@@ -29,7 +29,7 @@ export class SmsFailure extends Error {}
 export function noSms(): GatewayError {
   return new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "this gateway sends no SMS: its operator configures a provider under sms in uas.yaml",
+    "this gateway cannot send SMS: ask its operator to configure a provider under sms in uas.yaml",
   );
 }
 

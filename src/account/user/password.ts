@@ -20,7 +20,9 @@ export function checkPassword(password: string, email: string): void {
     throw wrong(`password has ${chars} characters: use ${charsMin} to ${charsMax}`);
   }
   if (new Set(password).size < 5 || password.toLowerCase() === email) {
-    throw wrong("password is too easy to guess: use several words, or one of a password manager");
+    throw wrong(
+      "password is too easy to guess: use several words, or let a password manager generate one",
+    );
   }
 }
 

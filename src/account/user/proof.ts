@@ -33,7 +33,8 @@ export type CheckTotp = (
 export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
   return async (user, code, from) => {
     if (user.totp == null) return;
-    if (code === "") throw badTotp("totp_code is needed: send the 6 digits of your authenticator");
+    if (code === "")
+      throw badTotp("totp_code is required: send the 6 digits that your authenticator app shows");
     // By its sealed secret: the codes of another authenticator have a count of their own.
     const subject = `totp ${user.id} ${Buffer.from(user.totp).toString("base64url")}`;
     const forgive = await failures.beginTotp({ ...from, subject });

@@ -69,7 +69,7 @@ function createOwnUserRpcs(
       const own = requireSession(context);
       const user = await requireUser(room, own);
       const email = request.email === "" ? user.email : parseEmail(request.email);
-      if (email == null) throw badEmail("email is required: there is none yet");
+      if (email == null) throw badEmail("email is required: the user has none yet");
       checkPassword(request.password, email);
       await requireProof({ room, requireStepUp, context, user }, request);
       const passwordHash = await hashPassword(request.password);
@@ -117,7 +117,10 @@ function createOwnUserRpcs(
 function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
   const members = membersOf(mask);
   if (members.size > 0) return members;
-  throw invalid("update_mask", "update_mask is required: name what to change, of name, language");
+  throw invalid(
+    "update_mask",
+    "update_mask is required: list the fields to change: name, language",
+  );
 }
 
 /** The binding of a code for a new number. */
@@ -151,7 +154,7 @@ async function requireProof(
   if (await isPassword(currentPassword, user.passwordHash ?? null)) return forgive();
   throw new GatewayError(
     ErrorCode.INVALID_REQUEST,
-    "current_password is wrong: send it, or a code for SET_PASSWORD",
+    "current_password is wrong: send the current password, or a code for SET_PASSWORD",
     { param: "current_password" },
   );
 }
@@ -159,7 +162,7 @@ async function requireProof(
 function parseEmail(text: string): string {
   const email = readEmail(text);
   if (email !== undefined) return email;
-  throw badEmail("email is no e-mail address: write it as name@example.com");
+  throw badEmail("email is not an e-mail address: write it as name@example.com");
 }
 
 function badEmail(message: string): GatewayError {
@@ -258,7 +261,8 @@ function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp
   return {
     async startTotp(_request, context) {
       const user = await requireUser(room, requireSession(context));
-      if (user.totp != null) throw refused("there is an authenticator already: remove it first");
+      if (user.totp != null)
+        throw refused("the user already has an authenticator: remove it first");
       const secret = newTotpSecret();
       const sealed = sealing().seal(user.accountId, totpContext(user.id), secret);
       await users.change(user.id, { totpPending: sealed });
@@ -269,7 +273,7 @@ function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp
       const own = requireSession(context);
       const user = await requireUser(room, own);
       const { id, accountId, totpPending: totp } = user;
-      if (totp == null) throw refused("no authenticator is being set up: start it");
+      if (totp == null) throw refused("no authenticator is being set up: start the setup first");
       await checkTotp({ id, accountId, totp }, code, sessionFrom(context));
       const changed = await users.change(id, { totp, totpPending: null });
       await sessions.endOthers(user.id, own.sessionId);

@@ -49,7 +49,7 @@ export function bucketStarts(range: BucketRange): number[] {
   for (const startMs of startsOf(range)) {
     if (startMs >= range.toMs && starts.length > 0) return starts;
     if (starts.length === bucketsMax) {
-      throw invalid("bucket", `the range has more than ${bucketsMax} buckets: ask for larger ones`);
+      throw invalid("bucket", `the range has more than ${bucketsMax} buckets: request larger ones`);
     }
     starts.push(startMs);
   }

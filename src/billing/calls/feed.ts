@@ -200,13 +200,13 @@ class Reader {
 function tooMany(): GatewayError {
   return new GatewayError(
     ErrorCode.RATE_LIMIT_EXCEEDED,
-    "too many live views of the call log are open: close one, or look at the list instead",
+    "too many live views of the call log are open: close one, or read the list instead",
   );
 }
 
 function missed(): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
-    "the live view has missed calls: look at the list, and ask again",
+    "the live view has missed calls: read the list, and subscribe again",
   );
 }

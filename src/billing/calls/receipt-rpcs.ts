@@ -52,7 +52,7 @@ export async function getReceipt(
     ? undefined
     : await readReceipt(pool, { accountId, callId, requestId });
   if (rows === undefined) {
-    throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call");
+    throw new GatewayError(ErrorCode.NOT_FOUND, "there is no such call: check call_id");
   }
   return receiptMessage(rows, isOperator(context));
 }

@@ -109,7 +109,7 @@ function refusal(
   if (verdict === "short") {
     return new GatewayError(
       ErrorCode.INSUFFICIENT_BALANCE,
-      `taking ${formatUsd(-amountNanos)} ${currency} exceeds what is available: ` +
+      `taking ${formatUsd(-amountNanos)} ${currency} exceeds the available balance: ` +
         `${formatUsd(BigInt(remaining))} ${currency}`,
       { param: "amount" },
     );

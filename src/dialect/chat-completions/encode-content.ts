@@ -59,7 +59,7 @@ function encodeKind({ kind }: Part, context: EncodeContext): Wire[] {
     case "reasoning":
     case undefined:
     default:
-      throw invalid("messages", `A part "${kind.case ?? "without kind"}" cannot stand here`);
+      throw invalid("messages", `A part "${kind.case ?? "without kind"}" is not allowed here`);
   }
 }
 
@@ -220,17 +220,14 @@ function roleWord({ role, roleWord: word }: Turn, { isOwn }: EncodeContext): str
     case Role.UNSPECIFIED:
     case Role.ASSISTANT:
     default:
-      throw invalid(
-        "role",
-        "A turn has no role; it must be the system's, the user's or the model's",
-      );
+      throw invalid("role", "A message has no role; send system, user or assistant");
   }
 }
 
 function systemContent(turn: Turn, pieces: readonly Wire[], { isOwn }: EncodeContext): unknown {
   if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
   if (pieces.some(({ type }) => type !== "text")) {
-    throw invalid("messages", "The model's vendor takes text only in system messages");
+    throw invalid("messages", "The model's vendor accepts only text in system messages");
   }
   return textsOf(pieces).join("\n\n");
 }
@@ -338,7 +335,10 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
     else if (kind.case === "opaque" && kind.value.type === "audio") {
       said.members["audio"] = encodeOpaque(kind.value);
     } else if (kind.case === "media") {
-      throw invalid("messages", "The model's vendor takes no images or files that the model sent");
+      throw invalid(
+        "messages",
+        "The model's vendor accepts no images or files in messages of the model",
+      );
     } else said.content.push(...encodePart(part, context));
   }
   return said;

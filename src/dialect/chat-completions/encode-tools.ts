@@ -123,7 +123,7 @@ function encodeChoice(
     if (isOwnOpaque(choice.opaque)) return parseJson(choice.opaque.json, "tool_choice");
     throw invalid(
       "tool_choice",
-      `The model's vendor knows no tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
+      `The model's vendor does not support the tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
     );
   }
   const mode = modeWord(choice, tools);
@@ -142,7 +142,7 @@ function modeWord({ mode, tool }: ToolChoice, tools: readonly Tool[]): unknown {
     case ToolChoiceMode.REQUIRED:
       return "required";
     case ToolChoiceMode.NAMED:
-      if (tool === undefined) throw invalid("tool_choice", "The tool choice names no tool");
+      if (tool === undefined) throw invalid("tool_choice", "The tool choice has no tool: name one");
       return namedTool(tool, namespacesOf(tools));
     case ToolChoiceMode.UNSPECIFIED:
     default:

@@ -74,10 +74,7 @@ export function encodeMedia(media: MediaPart, options: MediaOptions): JsonRecord
       return encodeDocument(media, options);
     case MediaType.UNSPECIFIED:
     default:
-      throw invalid(
-        undefined,
-        "A medium has no type; say whether it is an image, a document or audio",
-      );
+      throw invalid(undefined, "A media part has no type: send image, document or audio");
   }
 }
 
@@ -96,14 +93,14 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
     default:
       throw invalid(
         undefined,
-        "The model's vendor takes images by URL or in base64 only; send this image in base64",
+        "The model's vendor accepts images only by URL or in base64; send this image in base64",
       );
   }
 }
 
 function encodeAudio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") {
-    throw invalid(undefined, "The model's vendor takes audio in base64 only; send it in base64");
+    throw invalid(undefined, "The model's vendor accepts audio only in base64; send it in base64");
   }
   const word = mimeType.replace(/^audio\/(?:x-)?/, "");
   const format = word === "mpeg" ? "mp3" : word === "wave" ? "wav" : word;
@@ -135,7 +132,7 @@ function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRe
       if (!isOwn) {
         throw invalid(
           undefined,
-          "The id of a file means nothing to the model's vendor; send the file in base64",
+          "The model's vendor does not support file ids; send the file in base64",
         );
       }
       return [{ type: "file", file: { file_id: source.value, ...(filename && { filename }) } }];
@@ -144,7 +141,7 @@ function encodeDocument(media: MediaPart, { isOwn, drop }: MediaOptions): JsonRe
     default:
       throw invalid(
         undefined,
-        "The model's vendor takes no documents by address; send this one in base64",
+        "The model's vendor accepts no documents by address; send this one in base64",
       );
   }
 }

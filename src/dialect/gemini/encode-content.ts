@@ -128,7 +128,7 @@ class TurnWriter {
   system({ parts }: Turn): GeminiPart[] {
     return parts.flatMap((part) => {
       if (part.kind.case !== "text")
-        throw invalid(undefined, "a system message may only hold text");
+        throw invalid(undefined, "a system message may only contain text");
       return this.#part(part);
     });
   }
@@ -234,7 +234,7 @@ function argumentsOf(type: ToolType, input: string): JsonRecord {
 function opaquePart({ dialect, type, json }: OpaquePart): GeminiPart {
   const part = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   if (part !== undefined) return part;
-  throw invalid(undefined, `"${type}" means nothing to this model's vendor: leave it out`);
+  throw invalid(undefined, `"${type}" is not supported by this model's vendor: leave it out`);
 }
 
 /** What writing a result needs beside it. */
@@ -277,7 +277,10 @@ function encodeToolResult(result: ToolResult, { context, names }: ToolResultCont
 /** The name that the result itself tells. */
 function ownName({ name, toolCallId }: ToolResult): string {
   if (name !== "") return geminiToolName({ name, namespace: "" });
-  throw invalid(undefined, `the result for "${toolCallId}" belongs to no call of a tool before it`);
+  throw invalid(
+    undefined,
+    `the result for "${toolCallId}" has no earlier tool call: send the call before its result`,
+  );
 }
 
 function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): GeminiPart {
@@ -288,6 +291,6 @@ function resultPart({ kind, cacheHint, extras }: Part, context: EncodeContext): 
   const what = kind.case === "opaque" ? kind.value.type : "(none)";
   throw invalid(
     undefined,
-    `"${what}" in a tool's result means nothing to this model's vendor: leave it out`,
+    `"${what}" in a tool's result is not supported by this model's vendor: leave it out`,
   );
 }

@@ -58,7 +58,7 @@ const askForMore = new Map<string, (json: string) => boolean>([
 function checkExtras(extras: readonly Extra[]): void {
   for (const { name, json } of extras) {
     if (!askForMore.get(name)?.(json)) continue;
-    throw invalid(name, `"${name}" means nothing to this model's vendor: leave it out`);
+    throw invalid(name, `"${name}" is not supported by this model's vendor: leave it out`);
   }
 }
 

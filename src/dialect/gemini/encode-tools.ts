@@ -96,7 +96,7 @@ function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonReco
   const type = tool?.type ?? "(none)";
   throw invalid(
     "tools",
-    `the tool "${type}" is not one of this model's vendor: leave it out or use another model`,
+    `this model's vendor has no tool "${type}": leave it out, or use another model`,
   );
 }
 
@@ -123,7 +123,7 @@ function encodeChoice(
   const mustCall = mode === ToolChoiceMode.REQUIRED || mode === ToolChoiceMode.NAMED;
   if (functions.length === 0) {
     if (!mustCall) return undefined;
-    throw invalid("tool_choice", "a tool must be called, but there is none: send tools");
+    throw invalid("tool_choice", "the tool choice requires a tool, but there are none: send tools");
   }
   if (mode === ToolChoiceMode.AUTO) return { mode: "AUTO" };
   if (mode === ToolChoiceMode.NONE) return { mode: "NONE" };
@@ -140,7 +140,10 @@ function mustCallOneOf(
   const allowedFunctionNames = wanted.map(({ name }) => {
     const found = known.get(name);
     if (found !== undefined) return found;
-    throw invalid("tool_choice", `the tool "${name}" is to be called, but is not among the tools`);
+    throw invalid(
+      "tool_choice",
+      `the tool choice names "${name}", which is not among the tools: send that tool`,
+    );
   });
   return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };
 }
@@ -149,5 +152,8 @@ function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig {
   const config = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
   const mode = (["AUTO", "NONE", "ANY"] as const).find((each) => each === config?.["mode"]);
   if (mode !== undefined) return { ...config, mode };
-  throw invalid("tool_choice", `the tool choice "${type}" is none of this model's vendor's`);
+  throw invalid(
+    "tool_choice",
+    `this model's vendor does not support the tool choice "${type}": use auto, none or required`,
+  );
 }

@@ -46,7 +46,7 @@ export function encodeMedia(media: MediaPart, context: EncodeContext): GeminiPar
     case "fileId":
       throw invalid(
         undefined,
-        "a file id means nothing to this model's vendor: send the file itself",
+        "a file id is not supported by this model's vendor: send the file itself",
       );
     case undefined:
       break;

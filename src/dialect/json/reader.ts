@@ -24,7 +24,7 @@ export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const known = outline ?? readOutline(bytes);
   for (const member of known.members) {
     if (spelled.has(member.key)) {
-      throw invalid(member.key, `"${member.key}" stands twice in the body; send it once`);
+      throw invalid(member.key, `"${member.key}" occurs twice in the body; send it once`);
     }
     // The text of a long list is never needed; that of a number may have more digits than JavaScript keeps.
     const short = member.valueEnd - member.valueStart <= spelledBytesMax;

@@ -98,7 +98,7 @@ function count(value: unknown): number {
   throw invalid("limit", `limit: send a whole number from 1 to ${pageSizeMax}`);
 }
 
-/** One that stands twice in the query is a list. */
+/** One that occurs twice in the query is a list. */
 function text(name: string, value: unknown): string {
   if (typeof value === "string") return value;
   throw invalid(name, `${name}: send it once`);

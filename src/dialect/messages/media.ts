@@ -92,7 +92,7 @@ export function encodeMedia(media: MediaPart, writer: EncodeContext): JsonBranch
   if (media.source.case === "fileId" && !writer.isOwn) {
     throw invalid(
       "file_id",
-      "A file id of another vendor means nothing to this model: send the file itself or its address",
+      "This model's vendor does not know this file id: send the file itself or its address",
     );
   }
   if (media.detail !== "" && media.detail !== "auto") writer.drop("detail");
@@ -102,7 +102,7 @@ export function encodeMedia(media: MediaPart, writer: EncodeContext): JsonBranch
     case MediaType.DOCUMENT:
       return encodeDocument(media);
     case MediaType.AUDIO:
-      throw invalid("input_audio", "This model takes no audio: send text, images or documents");
+      throw invalid("input_audio", "This model accepts no audio: send text, images or documents");
     case MediaType.UNSPECIFIED:
     default:
       throw invalid("type", "The type of a media part is missing");
@@ -159,7 +159,7 @@ function documentSource({ source, filename }: MediaPart, mimeType: string): Json
       }
       throw invalid(
         "media_type",
-        `Documents of type "${mimeType}" are not taken by this model: send PDF or plain text`,
+        `Documents of type "${mimeType}" are not accepted by this model: send PDF or plain text`,
       );
     case "url":
       return { type: "url", url: source.value };

@@ -49,7 +49,7 @@ export function summaryTurn(item: JsonReader, type: string): Turn | undefined {
   const summary = openSummary(item.text("encrypted_content"));
   if (summary === undefined) return undefined;
   if (summary === "") {
-    throw item.invalid("is damaged: send it as it came", "encrypted_content");
+    throw item.invalid("is damaged: send it as you received it", "encrypted_content");
   }
   item.readAll();
   return newTurn(Role.USER, [textPart(`${summaryIntroduction}\n\n${summary}`)]);

@@ -58,7 +58,7 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
         : { type: "input_text", text: kind.value.text };
     case "media":
       if (!isAssistant) return encodeMedia(kind.value, context);
-      throw invalid(undefined, "The model's vendor takes text only in messages of the assistant");
+      throw invalid(undefined, "The model's vendor accepts only text in messages of the assistant");
     case "opaque":
       if (kind.value.dialect === Dialect.RESPONSES) {
         return parsedJson(kind.value.json, "turns.parts.opaque.json") as JsonRecord;
@@ -69,7 +69,7 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
     case "reasoning":
     case undefined:
     default:
-      throw invalid(undefined, "A part must tell what it is");
+      throw invalid(undefined, "A part has no type: send text, media or a tool call");
   }
 }
 
@@ -217,7 +217,7 @@ class ItemWriter {
       case "refusal":
       case undefined:
       default:
-        throw invalid(undefined, "A part must tell what it is");
+        throw invalid(undefined, "A part has no type: send text, media or a tool call");
     }
   }
 
@@ -277,7 +277,7 @@ function wireRole({ role, roleWord: word }: Turn): string {
       return word === "developer" ? "developer" : "system";
     case Role.UNSPECIFIED:
     default:
-      throw invalid(undefined, "A turn must tell its role: system, user or assistant");
+      throw invalid(undefined, "A message has no role: send system, user or assistant");
   }
 }
 

@@ -71,7 +71,7 @@ function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): 
       return opaqueTool(kind.value, context);
     case undefined:
     default:
-      throw invalid("tools", "A tool must tell what it is");
+      throw invalid("tools", "A tool has no type: send a function or a custom tool");
   }
 }
 

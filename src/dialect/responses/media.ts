@@ -97,7 +97,7 @@ export function encodeMedia(media: MediaPart, target: MediaTarget): JsonRecord {
       return documentPart(media, target);
     case MediaType.UNSPECIFIED:
     default:
-      throw invalid(undefined, "A media part must tell its type: image, document or audio");
+      throw invalid(undefined, "A media part has no type: send image, document or audio");
   }
 }
 
@@ -129,7 +129,7 @@ function imageType({ mimeType }: MediaPart, base64: string): string {
   if (mimeType !== "") return mimeType;
   const found = beginnings.find(([beginning]) => base64.startsWith(beginning));
   if (found !== undefined) return found[1];
-  throw invalid(undefined, "An image in base64 must tell its media type, for example image/png");
+  throw invalid(undefined, "An image in base64 must have a media type, for example image/png");
 }
 
 function fileId(id: string, { isOwn }: MediaTarget): string {

@@ -58,7 +58,7 @@ function addressOf(value: JsonValue | undefined, path: string): string {
   if (typeof address === "string" && address !== "") return address;
   throw invalid(
     path,
-    `"${path}" must be {"image_url": "…"} with an https or data: address: ids of files mean nothing to this model's vendor`,
+    `"${path}" must be {"image_url": "…"} with an https or data: address: file ids are not supported by this model's vendor`,
   );
 }
 

@@ -66,7 +66,7 @@ export async function readImagesMembers(
 function imagesTooLarge(): GatewayError {
   return new GatewayError(
     ErrorCode.REQUEST_TOO_LARGE,
-    `This model takes images of at most ${taskBytesMax} bytes in all; send smaller ones`,
+    `This model accepts images of at most ${taskBytesMax} bytes in total; send smaller ones`,
     { param: "image" },
   );
 }

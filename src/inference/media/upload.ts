@@ -300,7 +300,7 @@ class UploadStore {
 function noRoom(cause: unknown): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
-    "The gateway has no room for files now; try again later",
+    "The gateway has no disk space for files now; try again later",
     { internal: "a temporary file in the data folder cannot be written", cause },
   );
 }
@@ -340,5 +340,5 @@ function fieldTooLong(name: string): GatewayError {
 }
 
 function fieldTwice(name: string): GatewayError {
-  return invalid(name, `"${name}" stands twice in the form; send it once`);
+  return invalid(name, `"${name}" occurs twice in the form; send it once`);
 }

@@ -161,7 +161,7 @@ function rateLimited(refusal: LimitRefusal, tokens: number): GatewayError {
       ? `the ${owner} already runs the ${most} calls that it may run at once`
       : `the ${owner} may use ${most} ${units[reason]}`;
   const remedy = isTooLarge
-    ? `this request alone may use ${tokens}: ask for fewer (max_tokens)`
+    ? `this request alone may use ${tokens}: request fewer (max_tokens)`
     : "retry after the time in the retry-after header";
   return new GatewayError(
     ErrorCode.RATE_LIMIT_EXCEEDED,

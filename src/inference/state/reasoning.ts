@@ -183,7 +183,8 @@ export function createReasoningCarry(options: ReasoningCarryOptions): ReasoningC
         if (row === undefined) continue;
         const text = sealing.open(accountId, row.first_digest, row.sealed);
         if (text !== undefined) found.set(id, text);
-        else warn("kept reasoning cannot be opened: was UAS_MASTER_KEY changed?", { accountId });
+        else
+          warn("stored reasoning cannot be decrypted: was UAS_MASTER_KEY changed?", { accountId });
       }
       return found;
     },

@@ -91,7 +91,7 @@ export function createStateJobs(options: StateJobsOptions): StateJobs {
     await store.trim();
   };
   const onError = (error: unknown): void =>
-    warn("deleting expired state failed: tried again later", { err: error });
+    warn("deleting expired state failed; trying again later", { err: error });
   return { ...periodic([{ run, everyMs, onError }]), expire };
 }
 

@@ -186,7 +186,7 @@ function rename(params: JsonObject, { canonical, field }: Names): JsonObject {
     // Null means absent, as everywhere.
     if (value === null) continue;
     if (name in read)
-      throw invalidParam(`${field}.${name}`, `stands twice, once as ${given}; send it once`);
+      throw invalidParam(`${field}.${name}`, `occurs twice, once as ${given}; send it once`);
     read[name] = value;
   }
   return read;
@@ -203,13 +203,13 @@ function unknownParams(
 ): GatewayError {
   const shown = unknown.slice(0, namesMax).map((name) => `${field}.${name.slice(0, nameCharsMax)}`);
   const known = [...new Set(canonical.values())].join(", ");
-  const text = `${shown.join(", ")}: not known to this model; it takes ${known}`;
+  const text = `${shown.join(", ")}: not known to this model; it accepts ${known}`;
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: shown[0] ?? field });
 }
 
 /** 400 for the first schema error. */
 function refusal(error: ErrorObject | undefined, field: string): GatewayError {
-  if (error === undefined) return invalidParam(field, "is not as the model's schema says");
+  if (error === undefined) return invalidParam(field, "does not match the model's schema");
   const { keyword, instancePath, params } = error;
   const at = `${field}${pathOf(instancePath)}`;
   if (keyword === "required") {
@@ -229,11 +229,11 @@ const ruleTexts: Readonly<Record<string, (error: ErrorObject) => string>> = {
     `must be one of ${(params["allowedValues"] as readonly JsonValue[]).map(String).join(", ")}`,
   format: () => "must be an https address with a public host, or a data: address in base64",
   pattern: ({ params }) => `must match ${String(params["pattern"])}`,
-  not: () => "may not have a parameter that has a place of its own: send that there",
+  not: () => "must not contain a parameter that has a member of its own: send it there",
 };
 
 function ruleText(error: ErrorObject): string {
-  return ruleTexts[error.keyword]?.(error) ?? error.message ?? "is not as the model's schema says";
+  return ruleTexts[error.keyword]?.(error) ?? error.message ?? "does not match the model's schema";
 }
 
 /** `/messages/0/role` as `.messages[0].role`. */

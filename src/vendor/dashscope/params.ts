@@ -61,7 +61,7 @@ const video: Params = {
   imageUrl: fileParam("The first frame"),
   audioUrl: fileParam("The audio"),
   size: sizeParam,
-  resolution: vendorTextParam("How fine, such as 720P or 1080P", 16),
+  resolution: vendorTextParam("Resolution, such as 720P or 1080P", 16),
   duration: integerParam("Length in seconds", { least: 1, most: 60, otherwise: assumedSeconds }),
   generateAudio: { type: "boolean", description: "Whether it has audio" },
   seed: seedParam,

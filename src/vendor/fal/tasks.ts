@@ -108,7 +108,7 @@ function resultUpdate(reply: TaskReply, type: ModelType | undefined): TaskUpdate
 function completedUpdate(result: JsonObject, { headers }: TaskReply, type?: ModelType): TaskUpdate {
   const files = falFiles(result);
   if (files.length === 0) {
-    const message = `${faultText("upstream_error", undefined)} (no file came of it)`;
+    const message = `${faultText("upstream_error", undefined)} (no result file)`;
     return { status: "failed", error: { code: "upstream_error", message } };
   }
   const areImages = files.every(({ contentType }) => contentType.startsWith("image/"));

@@ -13,7 +13,7 @@ const fileOf = ({ groups }: NativeRequest): string => `files/${groups["id"] ?? "
 function uploadOf({ query }: NativeRequest): string {
   const [id = "", ...others] = query.getAll("upload_id");
   if (others.length === 0) return `uploads/${id}`;
-  throw invalid("upload_id", '"upload_id" stands twice in the query; send it once');
+  throw invalid("upload_id", '"upload_id" occurs twice in the query; send it once');
 }
 
 const isSecondStep = ({ query }: NativeRequest): boolean => query.has("upload_id");

@@ -87,11 +87,11 @@ export function speechSchema(isOpenai: boolean): JsonObject {
     {
       text: { ...promptParam(4_096), description: "What to say" },
       prompt: { ...promptParam(4_096), description: "The same as text" },
-      voice: { ...vendorTextParam("Whose voice, in the vendor's words", 128), default: "alloy" },
+      voice: { ...vendorTextParam("Voice, by the vendor's name for it", 128), default: "alloy" },
       format: enumParam("File format", [...audioFormats], "mp3"),
       speed: {
         type: "number",
-        description: "How fast; 1 is as usual",
+        description: "Speed; 1 is normal",
         minimum: 0.25,
         maximum: 4,
         default: 1,

@@ -51,7 +51,7 @@ const image: Form = {
       minItems: 1,
       maxItems: 1,
     },
-    maskUrl: fileParam("Which part of the image to change"),
+    maskUrl: fileParam("Mask: the part of the image to change"),
     strength: {
       type: "number",
       description: "How far to deviate from the image",
@@ -63,7 +63,7 @@ const image: Form = {
     steps: integerParam("Number of steps", { least: 1, most: 200 }),
     guidanceScale: {
       type: "number",
-      description: "How closely to follow the prompt",
+      description: "Guidance scale: how closely to follow the prompt",
       minimum: 0,
       maximum: 50,
     },
@@ -118,7 +118,7 @@ const audio: Form = {
     lyrics: { ...promptParam(promptMax), description: "What to sing" },
     audioUrl: fileParam("A recording to start from"),
     voice: vendorTextParam("Voice, by the model's name for it", 128),
-    speed: { type: "number", description: "How fast; 1 is as usual", minimum: 0.25, maximum: 4 },
+    speed: { type: "number", description: "Speed; 1 is normal", minimum: 0.25, maximum: 4 },
     duration: integerParam("Length in seconds", { least: 1, most: 600 }),
     seed: seedParam,
   },

@@ -239,7 +239,7 @@ function stringsIn(value: JsonValue, depth: number): readonly string[] {
 function succeeded({ output = null, metrics = null }: JsonObject): TaskUpdate {
   const files = filesIn(output, 0);
   if (files.length === 0) {
-    const message = `${faultText("upstream_error", undefined)} (no file came of it)`;
+    const message = `${faultText("upstream_error", undefined)} (no result file)`;
     return { status: "failed", error: { code: "upstream_error", message } };
   }
   const seconds = isObject(metrics) ? metrics["video_output_duration_seconds"] : undefined;

@@ -185,9 +185,9 @@ describe("R-TXT-2: what would change the request is refused by its name", () => 
     [
       "a picture that the model sent",
       { conversation: { turns: [model(picture)] } },
-      /the model sent/,
+      /messages of the model/,
     ],
-    ["a picture in system text", { conversation: { turns: [system(picture)] } }, /text only/],
+    ["a picture in system text", { conversation: { turns: [system(picture)] } }, /only text/],
   ])(
     "a request with %s, which would change if it was left out, is refused by name",
     (_, init, message) => {

@@ -64,7 +64,7 @@ describe("turns", () => {
 
   it.each([
     ["empty messages", [user(text(""))], "the messages are empty"],
-    ["a picture in a system message", [system(media({}))], "may only hold text"],
+    ["a picture in a system message", [system(media({}))], "may only contain text"],
   ])("R-TXT-2: turns with %s are refused", (_what, turns, message) => {
     expect(() => bodyOf(turns)).toThrow(message);
   });
@@ -186,13 +186,15 @@ describe("tools that were called", () => {
   });
 
   it("R-TXT-2 refuses an answer that belongs to no call", () => {
-    expect(() => userParts(result("a", text("1")))).toThrow('the result for "call_a" belongs to');
+    expect(() => userParts(result("a", text("1")))).toThrow(
+      'the result for "call_a" has no earlier',
+    );
   });
 
   it("R-TXT-2 refuses what only another style knows", () => {
     const value = { dialect: Dialect.MESSAGES, type: "server_tool_use", json: "{}" };
     const part: PartInit = { kind: { case: "opaque", value } };
-    expect(() => userParts(part)).toThrow('"server_tool_use" means nothing');
+    expect(() => userParts(part)).toThrow('"server_tool_use" is not supported');
     expect(() => bodyOf([assistant(call("a")), user(result("a", part))])).toThrow(
       "server_tool_use",
     );

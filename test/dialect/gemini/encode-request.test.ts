@@ -74,7 +74,7 @@ describe("settings", () => {
     ["background", "true"],
     ["mcp_servers", "[{}]"],
   ])("R-TXT-2 refuses %s %s, which asks for another reply", (name, json) => {
-    expect(() => bodyWith({ extras: [{ name, json }] })).toThrow(`"${name}" means nothing`);
+    expect(() => bodyWith({ extras: [{ name, json }] })).toThrow(`"${name}" is not supported`);
   });
 
   it("leaves more stop sequences than Gemini takes to the gateway", () => {
@@ -220,7 +220,7 @@ describe("tools", () => {
     });
     const body = bodyWith({ conversation: own(Dialect.GEMINI) });
     expect(body["tools"]).toEqual([{ googleSearch: {} }]);
-    expect(() => bodyWith({ conversation: own(Dialect.RESPONSES) })).toThrow('the tool "web"');
+    expect(() => bodyWith({ conversation: own(Dialect.RESPONSES) })).toThrow('no tool "web"');
     const broken = { turns, tools: [tool("a", { parametersJson: "nope" })] };
     expect(() => bodyWith({ conversation: broken })).toThrow("must be a JSON object");
   });
@@ -255,8 +255,10 @@ describe("tools", () => {
   });
 
   it("R-TXT-2 refuses a choice that cannot be made", () => {
-    expect(() => choiceOf({ mode: REQUIRED }, [])).toThrow("there is none");
-    expect(() => choiceOf({ mode: NAMED, tool: { name: "c" } })).toThrow('"c" is to be called');
+    expect(() => choiceOf({ mode: REQUIRED }, [])).toThrow("there are none");
+    expect(() => choiceOf({ mode: NAMED, tool: { name: "c" } })).toThrow(
+      'names "c", which is not among the tools',
+    );
     const opaque = { dialect: Dialect.RESPONSES, type: "mcp", json: "{}" };
     expect(() => choiceOf({ opaque })).toThrow('the tool choice "mcp"');
   });

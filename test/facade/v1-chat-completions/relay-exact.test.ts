@@ -34,7 +34,7 @@ const options = fc.constantFrom(
   '{ "x": 1, "include_usage" : true }',
 );
 
-/** Whether a body was refused because a name stands twice in it, and it has names that the guards read (R-TXT-10). */
+/** Whether a body was refused because a name occurs twice in it, and it has names that the guards read (R-TXT-10). */
 function isRepeated(body: string, status: number): boolean {
   return status === 400 && findDuplicateMember(Buffer.from(body)) !== undefined;
 }

@@ -64,7 +64,7 @@ describe("parameters", () => {
         expect(property["description"], name).toEqual(expect.any(String));
         if (snakeCase(name) === name) continue;
         const both = { ...example, [name]: {}, [snakeCase(name)]: {} };
-        expect(() => read(both), name).toThrow(/stands twice/);
+        expect(() => read(both), name).toThrow(/occurs twice/);
       }
     },
   );

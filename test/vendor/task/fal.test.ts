@@ -98,7 +98,7 @@ describe("fal", () => {
     [falSays(422, "Bad seed", "value_error"), failed("invalid_parameters", /Bad seed/)],
     [falSays(500, "host-7 died"), failed("upstream_error", /^((?!host-7).)*$/)],
     [falSays(400, "Request was cancelled"), { status: "cancelled" }],
-    [{ status: 200, body: { text: "only text" } }, failed("upstream_error", /no file/)],
+    [{ status: 200, body: { text: "only text" } }, failed("upstream_error", /no result file/)],
     [
       { status: 200, body: { image: { url: "data:image/png;base64,aGk=" } } },
       {

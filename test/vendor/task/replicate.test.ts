@@ -85,7 +85,7 @@ describe("replicate", () => {
   });
 
   const rejected = "The input or output was flagged as sensitive. (E005)";
-  const none = { code: "upstream_error", message: expect.stringContaining("no file") };
+  const none = { code: "upstream_error", message: expect.stringContaining("no result file") };
 
   it.each([
     [{ status: "starting" }, { status: "running" }],
