@@ -79,7 +79,7 @@ async function createAccount(
       throw new CliError(message, { cause: error });
     }
   }
-  const hint = `Next, make a key: npx uas key create --account ${accountId}`;
+  const hint = `Next, create a key: npx uas key create --account ${accountId}`;
   return { json: { accountId }, text: `${facts({ accountId })}\n\n${hint}` };
 }
 
@@ -126,13 +126,13 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
       "refuse new calls with any key of an account; takes effect everywhere within a second",
     )
     .argument("<account>", "account id")
-    .requiredOption("--reason <text>", "why; only operators see it")
+    .requiredOption("--reason <text>", "the reason; only operators see it")
     .action((accountId: string, { reason }: { reason: string }) =>
       run((transport) => suspend(transport, accountId, reason)),
     );
   account
     .command("resume")
-    .description("let the keys of a suspended account make calls again")
+    .description("accept calls with the keys of a suspended account again")
     .argument("<account>", "account id")
     .action((accountId: string) => run((transport) => resume(transport, accountId)));
   account
@@ -145,15 +145,19 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
     );
   account
     .command("alert")
-    .description("alert when the balance falls below an amount, and choose who gets alerts")
+    .description("set the low-balance alert of an account, and who gets alerts")
     .argument("<account>", "account id")
     .argument("[amount]", "US dollars such as 5.00, or off", orWord("off", usdArgument))
     .option(
       "--url <url>",
-      "where alerts are sent as signed webhooks, or none",
+      "address that receives alerts as signed webhooks, or none",
       orWord("none", String),
     )
-    .option("--email <list>", "who gets alerts by e-mail, or none", orWord("none", listArgument))
+    .option(
+      "--email <list>",
+      "recipients of alerts by e-mail, separated by commas, or none",
+      orWord("none", listArgument),
+    )
     .action((accountId: string, amount: Money | false | undefined, options: AlertOptions) => {
       const { members, paths } = alertMembers(amount, options);
       return run((transport) => update(transport, { accountId, ...members }, paths));
@@ -161,7 +165,7 @@ function addAccountChanges(account: Command, { context, print }: CliTools): void
   const limit = account
     .command("limit")
     .description(
-      "limit the spend and the rate of all keys of an account together; options left out stay unchanged",
+      "set budgets and rate limits of all keys of an account together; omitted options stay unchanged",
     )
     .argument("<account>", "account id");
   limit.option(
@@ -291,7 +295,7 @@ function addMoneyCommands(program: Command, account: Command, { context, print }
     .description("add money to an account; repeating a reference changes nothing")
     .argument("<account>", "account id")
     .argument("<amount>", "US dollars, such as 10.00", usdArgument)
-    .requiredOption("--reference <text>", "what this payment is known by, unique in the account")
+    .requiredOption("--reference <text>", "your name for this payment, unique in the account")
     .option("--promo", "book it as a grant, not as a payment")
     .action((accountId: string, amount: Money, options: MoneyOptions) =>
       run((transport) => topUp(transport, { accountId, amount, ...options })),
@@ -301,7 +305,7 @@ function addMoneyCommands(program: Command, account: Command, { context, print }
     .description("refund a charge, fully or in part; repeating a reference changes nothing")
     .argument("<call>", "request id of the call (x-request-id), or its call id")
     .argument("<amount>", "US dollars, such as 0.25", usdArgument)
-    .requiredOption("--reference <text>", "what this refund is known by, unique in the account")
+    .requiredOption("--reference <text>", "your name for this refund, unique in the account")
     .action((call: string, amount: Money, { reference }: MoneyOptions) =>
       run((transport) => refund(transport, { call, amount, reference })),
     );
@@ -314,8 +318,8 @@ function addMoneyCommands(program: Command, account: Command, { context, print }
       "US dollars to add such as 5.00, or to take such as -5.00",
       signedUsdArgument,
     )
-    .requiredOption("--reason <text>", "why; the customer sees it")
-    .requiredOption("--reference <text>", "what this is known by, unique in the account")
+    .requiredOption("--reason <text>", "the reason; the customer sees it")
+    .requiredOption("--reference <text>", "your name for this adjustment, unique in the account")
     .action((accountId: string, amount: Money, { reason = "", reference }: MoneyOptions) =>
       run((transport) => adjust(transport, { accountId, amount, reason, reference })),
     );
@@ -371,7 +375,7 @@ async function chargedCall(transport: Transport, call: string): Promise<string> 
   throw new CliError(
     first === undefined
       ? `no charged call with request id "${call}": see npx uas calls list`
-      : `${charged.length} charged calls have the request id "${call}": name one by its callId, see npx uas calls show ${call} --all`,
+      : `${charged.length} charged calls have the request id "${call}": use the callId of one of them, from npx uas calls show ${call} --all`,
   );
 }
 

@@ -53,7 +53,7 @@ export function addCallsCommands(program: Command, { context, print }: CliTools)
       pastArgument(text),
     )
     .option("--until <time>", "only calls before this time", (text) => pastArgument(text))
-    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .option("--limit <count>", "maximum number", countArgument, limitDefault)
     .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listCalls(transport, options)));
     });
@@ -110,7 +110,7 @@ async function showNewest(transport: Transport, requestId: string): Promise<Outp
   const { receipt } = await createClient(CallService, transport).getCall({
     call: { case: "callId", value: callId },
   });
-  if (receipt === undefined) throw new Error("the answer holds no receipt");
+  if (receipt === undefined) throw new Error("the answer has no receipt");
   // The receipt has what the list leaves out.
   const record = callJson(receipt.call ?? call);
   const json = { ...record, receipt: receiptJson(receipt) };
@@ -128,7 +128,7 @@ async function findCalls(
   });
   if (calls.length > 0) return calls;
   throw new CliError(
-    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list; requests without a key that exists are not recorded`,
+    `no call with request id "${requestId}": take it from the x-request-id header of the reply, or see npx uas calls list; requests with an unknown key are not recorded`,
   );
 }
 

@@ -14,7 +14,7 @@ import { namesUnit, tierLimits, unitPrice } from "./price-units.ts";
 export function addCheckCommand(program: Command, { context, print }: CliTools): void {
   program
     .command("check")
-    .description("check a configuration file and report everything that is wrong with it")
+    .description("check a configuration file and report all problems")
     .argument("[file]", "the file (default: UAS_CONFIG, else uas.yaml, else the built-in demo)")
     .action(async (file: string | undefined) => {
       print(await check(context, file));

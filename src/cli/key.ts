@@ -57,20 +57,24 @@ type AddCommand = (key: Command, tools: CliTools) => void;
 const addCreate: AddCommand = (key, { context, print }) => {
   const command = key
     .command("create")
-    .description("create a key and print it, this once")
+    .description("create a key and print it; it cannot be printed again")
     .requiredOption("--account <account>", "account that pays for its calls")
     .option("--name <name>", "display name")
     .option(
       "--models <list>",
-      "the only models it may use, such as a,b (default: all)",
+      "the only models that the key may use, such as a,b (default: all)",
       listArgument,
     )
     .option(
       "--limit <usd>",
-      "what all its calls may cost together (default: no limit)",
+      "maximum cost of all its calls together, in US dollars (default: no limit)",
       usdArgument,
     )
-    .option("--expires <when>", "such as 30d or 2027-01-31 (default: never)", expiryArgument);
+    .option(
+      "--expires <when>",
+      "when the key expires, such as 30d or 2027-01-31 (default: never)",
+      expiryArgument,
+    );
   addLimitOptions(command).action(async (options: CreateOptions) => {
     print(await withBackend(context, (backend) => createKey(context, backend, options)));
   });
@@ -79,18 +83,22 @@ const addCreate: AddCommand = (key, { context, print }) => {
 const addUpdate: AddCommand = (key, { context, print }) => {
   key
     .command("update")
-    .description("change a key, everywhere within a second; options left out stay unchanged")
+    .description("change a key, everywhere within a second; omitted options stay unchanged")
     .argument("<key>", "key id (not the key itself)")
     .option("--name <name>", "display name")
-    .option("--models <list>", "the only models it may use, or all", orWord("all", listArgument))
+    .option(
+      "--models <list>",
+      "the only models that the key may use, or all",
+      orWord("all", listArgument),
+    )
     .option(
       "--limit <usd>",
-      "what all its calls may cost together, or none",
+      "maximum cost of all its calls together, in US dollars, or none",
       orWord("none", usdArgument),
     )
     .option(
       "--expires <when>",
-      "such as 30d or 2027-01-31, or never",
+      "when the key expires, such as 30d or 2027-01-31, or never",
       orWord("never", expiryArgument),
     )
     .action(async (keyId: string, options: UpdateOptions) => {
@@ -103,7 +111,7 @@ const addUpdate: AddCommand = (key, { context, print }) => {
 const addLimit: AddCommand = (key, { context, print }) => {
   const command = key
     .command("limit")
-    .description("limit the spend and the rate of a key; options left out stay unchanged")
+    .description("set budgets and rate limits of a key; omitted options stay unchanged")
     .argument("<key>", "key id (not the key itself)");
   addLimitOptions(command).action(async (keyId: string, options: LimitOptions) => {
     print(await withBackend(context, ({ transport }) => limitKey(transport, keyId, options)));
@@ -130,9 +138,9 @@ const addActions: AddCommand = (key, { context, print }) => {
 };
 
 const changes = {
-  disable: "stop new calls with a key, on every node within a second",
-  enable: "let a disabled key make calls again",
-  delete: "end a key for ever",
+  disable: "refuse new calls with a key, everywhere within a second",
+  enable: "accept calls with a disabled key again",
+  delete: "delete a key permanently",
 } as const;
 
 async function createKey(
@@ -151,7 +159,7 @@ async function createKey(
     ...limitMembers(options).members,
   });
   const json = { keyId: key?.keyId ?? "", key: secret, ...keyTerms(key) };
-  return { json, text: `${facts(json)}\n\nKeep the key now: it is not shown again.` };
+  return { json, text: `${facts(json)}\n\nStore the key now: it cannot be shown again.` };
 }
 
 async function updateKey(

@@ -33,7 +33,9 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
   const ledger = program.command("ledger").description("read and check the ledger");
   ledger
     .command("audit")
-    .description("audit what is new in the ledger; fails and names the broken rules, if any")
+    .description(
+      "audit the new entries of the ledger; exits with 1 and names the broken rules, if any",
+    )
     .option("--full", "audit the whole ledger and all its checkpoints again", false)
     .action(async ({ full }: { full: boolean }) => {
       print(await withBackend(context, ({ transport }) => audit(transport, full)));
@@ -41,7 +43,7 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
   ledger
     .command("accept")
     .description("accept the ledger as it is, after a backup was restored")
-    .requiredOption("--reason <reason>", "why this state is meant; kept in the audit log")
+    .requiredOption("--reason <reason>", "why this state is accepted; stored in the audit log")
     .action(async ({ reason }: { reason: string }) => {
       print(await withBackend(context, ({ transport }) => accept(transport, reason)));
     });
@@ -54,7 +56,7 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
       pastArgument(text),
     )
     .option("--until <time>", "only entries before this time", (text) => pastArgument(text))
-    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .option("--limit <count>", "maximum number", countArgument, limitDefault)
     .action(async (options: ListOptions) => {
       print(await withBackend(context, ({ transport }) => listEntries(transport, options)));
     });
@@ -79,7 +81,7 @@ function kindsArgument(text: string): LedgerKind[] {
   return listArgument(text).map((word) => {
     const kind = kinds.get(word);
     if (kind !== undefined) return kind;
-    throw new InvalidArgumentError(`Write some of ${[...kinds.keys()].join(",")}.`);
+    throw new InvalidArgumentError(`Write one or more of ${[...kinds.keys()].join(",")}.`);
   });
 }
 

@@ -27,7 +27,7 @@ export function addLimitOptions(command: Command): Command {
   return command
     .option(
       "--budget <usd/period>",
-      "what calls may cost per day, week or month, such as 10.00/month; repeat it for several, or none",
+      "maximum cost of calls per day, week or month, such as 10.00/month; repeat it for several, or none",
       budgetArgument,
     )
     .option("--rpm <count>", "requests per minute, or none", orWord("none", countArgument))

@@ -39,7 +39,7 @@ export function addPriceCommands(program: Command, tools: CliTools): void {
 async function showPrice(transport: Transport, modelKey: string): Promise<Output> {
   const client = createClient(BillingService, transport);
   const { prices } = await client.getPrice({ modelKey });
-  if (prices === undefined) throw new Error("the answer holds no prices");
+  if (prices === undefined) throw new Error("the answer has no prices");
   const json = {
     modelKey: prices.modelKey,
     versions: prices.versions.map(versionJson),
@@ -112,7 +112,7 @@ interface ImportOptions {
 function addPriceImportCommand(price: Command, { context, print }: CliTools): void {
   price
     .command("import")
-    .description("compare costs and prices with a price list and write what differs as YAML")
+    .description("compare costs and prices with a price list, and write the differences as YAML")
     .option(
       "--from <list>",
       "genai-prices (comes with the gateway), a downloaded file, or models.dev:FILE; repeat it for lists that must agree",
@@ -124,7 +124,7 @@ function addPriceImportCommand(price: Command, { context, print }: CliTools): vo
       "also compute prices: the cost and this percentage of it, such as 20%",
       marginArgument,
     )
-    .option("--allow-free", "import prices of 0, too")
+    .option("--allow-free", "also import prices of 0")
     .option("--output <file>", "write the YAML to a new file instead of standard output")
     .action(async (options: ImportOptions) => {
       print(await importPrices(context, options));

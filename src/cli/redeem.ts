@@ -36,19 +36,19 @@ export function addRedeemCommands(program: Command, { context, print }: CliTools
   const redeem = program.command("redeem").description("create and revoke redeem codes");
   redeem
     .command("create")
-    .description("create codes that customers redeem once; they are shown only now")
+    .description("create codes that customers redeem once; they cannot be shown again")
     .argument("<amount>", "value of each code in US dollars, such as 10.00", usdArgument)
-    .option("--count <count>", "how many, at most 1000", countArgument, 1)
-    .option("--sold", "customers paid for them: book payments, not grants")
-    .option("--note <text>", "what they are for", "")
-    .option("--expires <when>", "when they expire, such as 30d or 2027-01-31", (text) =>
+    .option("--count <count>", "number of codes, at most 1000", countArgument, 1)
+    .option("--sold", "customers paid for the codes: book payments, not grants")
+    .option("--note <text>", "note about the purpose, for operators", "")
+    .option("--expires <when>", "when the codes expire, such as 30d or 2027-01-31", (text) =>
       whenArgument(text),
     )
     .action((amount: Money, wanted: Wanted) => run((to) => createCodes(to, amount, wanted)));
   redeem
     .command("list")
     .description("list codes, newest first, with their last four characters only")
-    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .option("--limit <count>", "maximum number", countArgument, limitDefault)
     .action(({ limit }: { limit: number }) => run((to) => listCodes(to, limit)));
   redeem
     .command("revoke")

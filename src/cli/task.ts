@@ -29,7 +29,7 @@ export function addTaskCommands(program: Command, { context, print }: CliTools):
     .command("list")
     .description("list the tasks of an account, newest first")
     .requiredOption("--account <account>", "account id")
-    .option("--limit <count>", "how many at most", countArgument, limitDefault)
+    .option("--limit <count>", "maximum number", countArgument, limitDefault)
     .action(async (options: { account: string; limit: number }) => {
       print(await withBackend(context, ({ transport }) => listTasks(transport, options)));
     });

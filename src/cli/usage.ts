@@ -44,8 +44,8 @@ export function addUsageCommand(program: Command, { context, print }: CliTools):
     .description("show usage and charges of an account, or of all accounts, over time")
     .option("--account <account>", "account id")
     .option("--all", "all accounts, with vendor costs, losses and margin", false)
-    .option("--since <time>", "from when, such as 30d ago", past, past("30d"))
-    .option("--until <time>", "until when; default: now", past)
+    .option("--since <time>", "start, such as 30d (ago)", past, past("30d"))
+    .option("--until <time>", "end (default: now)", past)
     .option("--bucket <length>", "hour, day, week or month", wordOf(buckets), UsageBucket.DAY)
     .option(
       "--group <what>",
@@ -53,7 +53,11 @@ export function addUsageCommand(program: Command, { context, print }: CliTools):
       wordOf(groups),
       UsageGroup.MODEL,
     )
-    .option("--zone <name>", "the time zone that days begin in, such as Asia/Shanghai", "UTC")
+    .option(
+      "--zone <name>",
+      "time zone in which days begin, such as Asia/Shanghai (default: UTC)",
+      "UTC",
+    )
     .action(async (options: Options, command: Command) => {
       if (options.all === (options.account !== undefined)) {
         command.error("error: write either --account <account> or --all", { exitCode: 2 });

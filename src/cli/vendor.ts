@@ -19,7 +19,7 @@ export function addVendorCommands(program: Command, { context, print }: CliTools
   vendor
     .command("list")
     .description("list routes and credentials with their circuit breakers and health")
-    .option("--vendor <name>", "only those of this vendor", "")
+    .option("--vendor <name>", "only routes and credentials of this vendor", "")
     .action(async (options: { vendor: string }) => {
       print(await withBackend(context, ({ transport }) => routeList(transport, options.vendor)));
     });
@@ -31,8 +31,10 @@ export function addVendorCommands(program: Command, { context, print }: CliTools
     });
   vendor
     .command("clear-unlimited")
-    .description("let calls of a model hold for their own output limit again")
-    .argument("<vendor>", "its name in the configuration")
+    .description(
+      "clear the mark of a model, so that its calls hold for their own output limit again",
+    )
+    .argument("<vendor>", "the vendor's name in the configuration")
     .argument("<model>", "the vendor's name of the model")
     .action(async (name: string, model: string) => {
       print(

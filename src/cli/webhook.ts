@@ -61,23 +61,25 @@ export function addWebhookCommands(program: Command, { context, print }: CliTool
 function addSecretCommands({ group, run }: Group): void {
   group
     .command("secret")
-    .description("print what an account's webhooks are signed with")
+    .description("print the signing secret of an account's webhooks")
     .argument("<account>", "account id")
     .action((accountId: string) =>
       run(async (webhooks) => secretFacts((await webhooks.getSecret({ accountId })).secret)),
     );
   group
     .command("rotate")
-    .description("make a new secret; the old one goes on signing until promoted, at most a day")
+    .description(
+      "create a new secret; the old one still signs until the new one is promoted, at most a day",
+    )
     .argument("<account>", "account id")
     .action((accountId: string) =>
       run(async (webhooks) => secretFacts((await webhooks.rotateSecret({ accountId })).secret)),
     );
   group
     .command("promote")
-    .description("let the new secret sign")
+    .description("make the new secret sign")
     .argument("<account>", "account id")
-    .option("--drop-old", "end the old secret at once: others know it")
+    .option("--drop-old", "end the old secret at once, if it has leaked")
     .action((accountId: string, { dropOld = false }: { readonly dropOld?: boolean }) =>
       run(async (webhooks) =>
         secretFacts((await webhooks.promoteSecret({ accountId, dropOld })).secret),
@@ -99,11 +101,16 @@ function addListCommands({ group, run }: Group): void {
     .command("deliveries")
     .description("list the deliveries of all accounts, or of one, newest first")
     .option("--account <account>", "account id")
-    .addOption(new Option("--state <state>", "only those in a state").choices(Object.keys(states)))
-    .option("--task <task>", "only those of a task")
-    .option("--callback-id <id>", "only those with a callback id")
-    .option("--origin <origin>", "only those to a receiver, such as https://hooks.example.com")
-    .option("--limit <count>", "how many at most (default: 100)", countArgument)
+    .addOption(
+      new Option("--state <state>", "only deliveries in this state").choices(Object.keys(states)),
+    )
+    .option("--task <task>", "only deliveries of this task")
+    .option("--callback-id <id>", "only deliveries with this callback id")
+    .option(
+      "--origin <origin>",
+      "only deliveries to this receiver, such as https://hooks.example.com",
+    )
+    .option("--limit <count>", "maximum number (default: 100)", countArgument)
     .action((options: ListOptions) => run((webhooks) => listDeliveries(webhooks, options)));
   group
     .command("show")
@@ -143,7 +150,7 @@ async function listDeliveries(
 function addSendCommands({ group, run }: Group): void {
   group
     .command("resend")
-    .description("send a delivery again, now and with its whole schedule")
+    .description("send a delivery again, now and with its complete retry schedule")
     .argument("<delivery>", "delivery id")
     .action((deliveryId: string) =>
       run(async (webhooks) => {
@@ -153,14 +160,14 @@ function addSendCommands({ group, run }: Group): void {
     );
   group
     .command("resend-failed")
-    .description("resend given-up deliveries of final events")
+    .description("send failed deliveries of final events again")
     .requiredOption("--account <account>", "account id")
     .requiredOption(
       "--since <time>",
-      "only what happened since, such as 2027-01-31T09:00:00Z",
+      "only events from this time on, such as 2027-01-31T09:00:00Z",
       timeArgument,
     )
-    .option("--origin <origin>", "only what goes to a receiver")
+    .option("--origin <origin>", "only deliveries to this receiver")
     .action(({ account, since, origin = "" }: { account: string; since: Date; origin?: string }) =>
       run(async (webhooks) => {
         const request = { accountId: account, since: timestampFromDate(since), origin };
@@ -173,7 +180,7 @@ function addSendCommands({ group, run }: Group): void {
     .requiredOption("--account <account>", "account id")
     .requiredOption("--url <url>", "https address")
     .addOption(
-      new Option("--status <status>", "which payload (default: completed)").choices(
+      new Option("--status <status>", "status of the sample (default: completed)").choices(
         Object.keys(statuses),
       ),
     )
@@ -216,7 +223,7 @@ async function sendTest(
 function addEndpointCommands({ group, run }: Group): void {
   group
     .command("endpoints")
-    .description("list the receivers of an account and whether they answer")
+    .description("list the receivers of an account and their state")
     .requiredOption("--account <account>", "account id")
     .action(({ account }: { readonly account: string }) =>
       run(async (webhooks) => {
@@ -229,9 +236,9 @@ function addEndpointCommands({ group, run }: Group): void {
     );
   group
     .command("enable")
-    .description("take a receiver for healthy again and send what waits for it")
+    .description("mark a receiver as healthy and send its pending and parked deliveries")
     .requiredOption("--account <account>", "account id")
-    .requiredOption("--origin <origin>", "such as https://hooks.example.com")
+    .requiredOption("--origin <origin>", "the receiver, such as https://hooks.example.com")
     .action(({ account, origin }: { readonly account: string; readonly origin: string }) =>
       run(async (webhooks) => {
         const { endpoint } = await webhooks.reenableEndpoint({ accountId: account, origin });

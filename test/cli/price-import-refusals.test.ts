@@ -12,15 +12,15 @@ async function compare(list: unknown, ...options: readonly string[]) {
 describe("a price that cannot be imported is refused with its reason, never taken as 0", () => {
   it.each([
     ["less than zero", { input: -1, output: 2 }, "refused", "input is -1, less than zero"],
-    ["null", { input: null, output: 2 }, "refused", "input is null, which is no number"],
-    ["a word", { input: "free", output: 2 }, "refused", "input is free, which is no number"],
-    ["empty", { input: "", output: 2 }, "refused", "input is empty, which is no number"],
-    ["true", { input: true, output: 2 }, "refused", "input is true, which is no number"],
+    ["null", { input: null, output: 2 }, "refused", "input is null, which is not a number"],
+    ["a word", { input: "free", output: 2 }, "refused", "input is free, which is not a number"],
+    ["empty", { input: "", output: 2 }, "refused", "input is empty, which is not a number"],
+    ["true", { input: true, output: 2 }, "refused", "input is true, which is not a number"],
     ["too much", { input: 1e30, output: 2 }, "refused", "input is 1e+30, too much for a price"],
     ["without output", { input: 1 }, "missing", "has no price for output"],
     ["without input", { output: 1 }, "missing", "has no price for input"],
     ["without any", {}, "missing", "has no price for input"],
-    ["without cost", undefined, "missing", "the list has openai/acme-1, but no price of it"],
+    ["without cost", undefined, "missing", "the list has openai/acme-1, but no price for it"],
   ])("a price of models.dev that is %s is never imported as 0", async (_, cost, status, reason) => {
     const compared = await compare(modelsDev(cost), "--margin", "20%");
     expect(compared).toMatchObject({ code: 1, status, imported: null });
@@ -32,7 +32,7 @@ describe("a price that cannot be imported is refused with its reason, never take
 
   it.each([
     ["less than zero", { input_mtok: -1, output_mtok: 2 }, "refused", "less than zero"],
-    ["a word", { input_mtok: "?", output_mtok: 2 }, "refused", "which is no number"],
+    ["a word", { input_mtok: "?", output_mtok: 2 }, "refused", "which is not a number"],
     ["of a tier", tiered({ start: 9, price: -1 }), "refused", "less than zero"],
     ["without a base", { input_mtok: { tiers: [] }, output_mtok: 2 }, "refused", "left out"],
     ["without output", { input_mtok: 1 }, "missing", "has no price for output"],
@@ -267,13 +267,13 @@ describe("a file that is no price list", () => {
       "is something else",
       "{}",
       "list.json",
-      `uas: list.json is no price list that is known: ${expected}\n`,
+      `uas: list.json is not a known price list: ${expected}\n`,
     ],
     [
       "is an empty list",
       "[]",
       "list.json",
-      `uas: list.json is no price list that is known: ${expected}\n`,
+      `uas: list.json is not a known price list: ${expected}\n`,
     ],
     [
       "is the other format",

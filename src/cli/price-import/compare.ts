@@ -147,7 +147,7 @@ function importCost(
     quotes.push(quote);
   }
   const [first] = quotes;
-  if (first === undefined) throw missing[0] ?? new Error("no price list was asked");
+  if (first === undefined) throw missing[0] ?? new Error("no price list was compared");
   checkAgreement(found, options.nowMs);
   const free = quotes.flatMap((quote) => quote.free);
   if (free.length > 0 && !options.allowsFree) {
@@ -184,7 +184,7 @@ function checkAgreement([first, ...others]: readonly FoundEntry[], nowMs: number
     const problem = quote && difference(price, priceAt(quote.prices, nowMs));
     if (problem === undefined) continue;
     const reason = `${first.source.title} and ${source.title} disagree on ${problem}`;
-    const remedy = "look at the vendor's price page and name one list with --from";
+    const remedy = "check the vendor's price page, and name one list with --from";
     throw new PriceRefusal("conflicting", reason, remedy);
   }
 }

@@ -72,7 +72,7 @@ function readList(bytes: Buffer, path: string): unknown {
     throw new CliError(`${path} is not JSON: ${expected}`, { cause: error });
   }
   if (genaiProviders(list) !== undefined || isModelsDev(list)) return list;
-  throw new CliError(`${path} is no price list that is known: ${expected}`);
+  throw new CliError(`${path} is not a known price list: ${expected}`);
 }
 
 /** The providers of a list of genai-prices: an array of objects, each with an id and an array of models. */
@@ -188,7 +188,7 @@ function beginning(id: string, constraint: JsonObject | undefined, isFirst: bool
   if ("start_time" in constraint) {
     throw new PriceRefusal(
       "conflicting",
-      `the prices of ${id} depend on the time of day, which a price cannot say`,
+      `the prices of ${id} depend on the time of day, which uas.yaml cannot express`,
       "write the highest of them by hand",
     );
   }
@@ -242,7 +242,7 @@ function modelsDevFile(title: string, providers: JsonObject): PriceSource {
     if (found === undefined) return undefined;
     const cost = objectOf(found["cost"]);
     if (cost === undefined) {
-      const reason = `the list has ${provider}/${model}, but no price of it`;
+      const reason = `the list has ${provider}/${model}, but no price for it`;
       throw new PriceRefusal("missing", reason, "write the cost by hand");
     }
     const prices = [{ fromMs: -Infinity, bands: modelsDevBands(cost) }];
@@ -281,7 +281,7 @@ function tierObjects(cost: JsonObject): readonly JsonObject[] {
 function tierBand(tier: JsonObject): SourceBand {
   const { type = "context", size } = objectOf(tier["tier"]) ?? {};
   if (type !== "context") {
-    const reason = `a tier depends on ${String(type)}, which a price cannot say`;
+    const reason = `a tier depends on ${String(type)}, which uas.yaml cannot express`;
     throw new PriceRefusal("conflicting", reason, "write the cost by hand");
   }
   return { above: tierLimit(size), fields: fieldsOf(tier) };

@@ -130,7 +130,7 @@ function readNanos(
     typeof value === "string" ? value || "empty" : (JSON.stringify(value) ?? "left out");
   const remedy = "write the cost by hand, from the vendor's price page";
   if (parsed === undefined) {
-    throw new PriceRefusal("refused", `${where} is ${shown}, which is no number`, remedy);
+    throw new PriceRefusal("refused", `${where} is ${shown}, which is not a number`, remedy);
   }
   if (parsed === "negative") {
     throw new PriceRefusal("refused", `${where} is ${shown}, less than zero`, remedy);

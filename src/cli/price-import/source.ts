@@ -62,7 +62,7 @@ export class PriceRefusal extends Error {
 export function tierLimit(value: unknown): number {
   const isLimit = typeof value === "string" && /^[1-9]\d{0,9}$/.test(value);
   if (isLimit && Number(value) <= 2_147_483_647) return Number(value);
-  const reason = `a tier begins at ${JSON.stringify(value)} tokens, which a price cannot say`;
+  const reason = `a tier begins at ${JSON.stringify(value)} tokens, which uas.yaml cannot express`;
   throw new PriceRefusal("conflicting", reason, "write the cost by hand");
 }
 
