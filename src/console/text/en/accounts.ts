@@ -140,7 +140,7 @@ const actionNames: Readonly<Record<string, string>> = {
 
 export const audit = {
   title: "Audit log",
-  hint: "What operators did. An entry is written together with its action, and cannot be changed.",
+  hint: "The actions of operators. An entry is written together with its action, and cannot be changed.",
   action: "Action",
   actionOf: (name: string) => actionNames[name] ?? name,
   kinds: {
@@ -201,7 +201,7 @@ export const system = {
   migration: "Name",
   done: "Applied",
   ledger: "Ledger audit",
-  ledgerHint: "Twelve rules, checked on one snapshot. The gateway checks them every hour.",
+  ledgerHint: "Checks the entries since the last checkpoint. The gateway does this every hour.",
   check: "Run audit",
   ledgerRight: "The ledger is consistent",
   ledgerWrong: (count: number) => (count === 1 ? "1 rule is broken" : `${count} rules are broken`),

@@ -2,7 +2,7 @@
 
 export const billing = {
   title: "Billing",
-  hint: "One prepaid balance. The ledger lists every change of it.",
+  hint: "Your prepaid balance, and every change of it in the ledger.",
   balance: "Balance",
   available: "Available",
   held: "Held",
@@ -14,7 +14,7 @@ export const billing = {
   alertAmount: "Low-balance alert in USD",
   alertOff: "Below this balance, every page shows a notice. Leave empty for no alert.",
   alertUrl: "Webhook URL",
-  alertUrlHint: "Where alerts are sent as signed webhooks. Leave empty for none.",
+  alertUrlHint: "Alerts are sent to this address as signed webhooks. Leave empty for none.",
   alertEmails: "E-mail addresses",
   alertEmailsHint: "At most ten, separated by commas. Used if this gateway sends e-mails.",
   alertSave: "Save alerts",
@@ -58,7 +58,7 @@ export const budgets = {
   title: "Budgets in USD",
   cardTitle: "Budgets",
   save: "Save budgets",
-  cardHint: "What all API keys of this account may spend together, beside the balance.",
+  cardHint: "The most that all API keys of this account may spend together in each period.",
   hint: "The most that calls may cost in each period. A call that could exceed it is refused. Empty: no budget.",
   periods: ["", "Per day", "Per week", "Per month"] as readonly string[],
   words: ["", "per day", "per week", "per month"] as readonly string[],
@@ -71,12 +71,12 @@ export const budgets = {
 
 export const rates = {
   title: "Rate limits",
-  hint: "A call over a limit is refused with 429 and the time to wait. Empty: the default of this installation.",
+  hint: "A call above a limit is refused with 429 and the time to wait. Empty: the default of this installation.",
   kinds: { rpm: "Requests/min", tpm: "Tokens/min", concurrency: "Calls at once" },
   wrong: "Enter a whole number from 1 to 2147483647.",
   wait: "Longest wait for room, in seconds",
   waitHint:
-    "Calls over a limit wait in a queue for this long, up to 30, before they get the 429. 0: not at all. Empty: the default of this installation.",
+    "Calls above a limit wait in a queue for at most this long (up to 30 seconds) before they are refused with 429. 0: no wait. Empty: the default of this installation.",
   waitWrong: "Enter a number from 0 to 30, such as 5 or 0.5.",
   lines: {
     rpm: (limit: string) => `${limit} requests per minute`,

@@ -5,7 +5,8 @@ import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 const advices: Readonly<Record<string, string>> = {
   invalid_request:
     "Read the error message: it names the wrong field. With status 401, the API key was missing, wrong, disabled, deleted or expired.",
-  insufficient_balance: "Top up the account, or raise the spend limit of the API key.",
+  insufficient_balance:
+    "Top up the account, or raise the spend limit or the budget. The error message says which.",
   access_denied: "This API key may not use the model, or the account is suspended.",
   model_not_found: "Check the model's name on the Models page.",
   task_not_found: "Check the task ID, and that the API key belongs to the account of the task.",
@@ -21,7 +22,7 @@ const advices: Readonly<Record<string, string>> = {
   upstream_error: "Try again. If it keeps failing, send the request ID to the operator.",
   service_unavailable: "The gateway was briefly unavailable. Try again.",
   upstream_overloaded: "The vendor is overloaded. Try again later.",
-  upstream_timeout: "The vendor did not answer in time. Try again, or ask for less at once.",
+  upstream_timeout: "The vendor did not answer in time. Try again, or request less at once.",
   content_rejected: "The vendor's content policy rejected the request. Change its content.",
   invalid_parameters: "The vendor rejected the parameters. The error message says which.",
   upstream_submit_unknown:
@@ -121,7 +122,7 @@ export const calls = {
   notAsked: "Not called: at its limit",
   reproduce: "Reproduce this request",
   reproduceHint:
-    "The content of calls is not stored. This command has the endpoint, the model and the streaming mode of the call: write your own message where it says <…>. Tools, files and other parameters are missing.",
+    "The content of calls is not stored. This command has the endpoint, the model and the streaming mode of the call: replace <…> with your own message. Tools, files and other parameters are missing.",
   reproduceTask:
     "The parameters of tasks are not stored with the call. This command has its endpoint and model, with example parameters.",
   copyCurl: "Copy as curl",

@@ -59,7 +59,7 @@ export const prices = {
   priority: (priority: number) => `Priority ${priority}`,
   weight: (weight: number, percent: number) => `weight ${weight} (${percent} % of these calls)`,
   both: (priority: string, weight: string) => `${priority}, ${weight}`,
-  spare: "weight 0: only where no other of its priority can take the call",
+  spare: "weight 0: used only if no other of its priority can take the call",
   maxContext: (tokens: string) => `requests up to ${tokens} tokens`,
   fallbacks: "Fallback models",
   cost: "Vendor cost",
@@ -129,7 +129,7 @@ export const vendors = {
 /** The API reference. */
 export const reference = {
   title: "API reference",
-  hint: "Every endpoint of this gateway. OpenAI's and Anthropic's SDKs work with it as their base address.",
+  hint: "Every endpoint of this gateway. Use its address as the base URL of OpenAI's and Anthropic's SDKs.",
   search: "Search endpoints",
   none: "No such endpoint",
   parameters: "Parameters",

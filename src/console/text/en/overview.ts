@@ -67,7 +67,7 @@ export const usage = {
 
 export const finance = {
   title: "Finances",
-  hint: "What calls of all accounts earned, and what they cost at their vendors.",
+  hint: "Revenue from the calls of all accounts, and their cost at the vendors.",
   figure: "Figure",
   figures: {
     revenue: "Revenue",
@@ -79,14 +79,14 @@ export const finance = {
   notes: {
     revenue: "Charged for calls",
     vendorCost: "At the costs of the routes",
-    attempts: "At most, where another route answered",
-    loss: "Charges that accounts could not pay",
+    attempts: "Upper bound, where another route answered",
+    loss: "Charges that balances did not cover",
     margin: (percent: string) => `${percent} of the revenue`,
   },
   group: "Group by",
   groups: { model: "Model", vendor: "Vendor", account: "Account" },
   share: "Margin in %",
   table: "Revenue, cost and margin",
-  unknownCosts: "Without a configured cost of its route, a call counts as free for the operator.",
+  unknownCosts: "Calls through routes without a configured cost count with a vendor cost of 0.",
   none: "No calls",
 };

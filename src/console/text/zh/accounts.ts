@@ -197,7 +197,7 @@ export const system: Texts["system"] = {
   migration: "名称",
   done: "执行时间",
   ledger: "账本审计",
-  ledgerHint: "在同一快照上检查十二条规则。网关每小时自动检查一次。",
+  ledgerHint: "审计上一个检查点之后的账目。网关每小时自动审计一次。",
   check: "立即审计",
   ledgerRight: "账本一致",
   ledgerWrong: (count) => `违反了 ${count} 条规则`,

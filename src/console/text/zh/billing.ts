@@ -3,7 +3,7 @@ import type { Texts } from "../en.ts";
 
 export const billing: Texts["billing"] = {
   title: "账单",
-  hint: "预付费余额。收支明细列出每一笔变化。",
+  hint: "预付费余额，以及收支明细中的每一笔变动。",
   balance: "余额",
   available: "可用余额",
   held: "冻结金额",
@@ -21,7 +21,7 @@ export const billing: Texts["billing"] = {
   alertSave: "保存告警设置",
   alertSaved: "告警设置已保存",
   low: (amount) => `您的余额低于预警值 ${amount}。`,
-  lowBadge: "余额不足",
+  lowBadge: "余额预警",
   amountWrong: "请输入大于零的金额，例如 5 或 2.50。",
   topUp: "充值",
   topUpHint: "使用兑换码，或由网关的管理员充值。",
@@ -51,7 +51,7 @@ export const budgets: Texts["budgets"] = {
   title: "预算（美元）",
   cardTitle: "预算",
   save: "保存预算",
-  cardHint: "除余额外，该账号所有 API Key 合计可消费的上限。",
+  cardHint: "每个周期内，该账户所有 API Key 的合计消费上限。",
   hint: "每个周期内调用费用的上限，可能超出的调用会被拒绝。留空则不设预算。",
   periods: ["", "每日", "每周", "每月"],
   words: ["", "每日", "每周", "每月"],
@@ -64,7 +64,7 @@ export const budgets: Texts["budgets"] = {
 
 export const rates: Texts["rates"] = {
   title: "速率限制",
-  hint: "超出限制的调用返回 429，并告知需等待的时间。留空则使用系统默认值。",
+  hint: "超出限制的调用返回 429，并注明需要等待的时间。留空则使用系统默认值。",
   kinds: { rpm: "每分钟请求数", tpm: "每分钟 Token 数", concurrency: "并发数" },
   wrong: "请输入 1 至 2147483647 之间的整数。",
   wait: "最长排队时间（秒）",

@@ -6,7 +6,7 @@ import type { Texts } from "../en.ts";
 const advices: Readonly<Record<string, string>> = {
   invalid_request:
     "请查看错误信息，其中指出了有误的字段。状态码为 401 时，API Key 缺失、错误、已禁用、已删除或已过期。",
-  insufficient_balance: "请充值，或提高该 API Key 的消费上限。",
+  insufficient_balance: "请充值，或提高消费上限或预算，错误信息中说明了是哪一项。",
   access_denied: "该 API Key 无权使用此模型，或账户已停用。",
   model_not_found: "请在“模型”页面核对模型名称。",
   task_not_found: "请核对任务 ID，并确认 API Key 与任务属于同一账户。",
@@ -114,7 +114,7 @@ export const calls: Texts["calls"] = {
   attempts: "失败的尝试",
   attemptCost: (amount: string) => `供应商可能收费 ${amount}`,
   attemptsHint: "这些供应商失败后，由其他供应商完成了调用。失败的尝试不扣费。",
-  notAsked: "未调用：已达上限",
+  notAsked: "未发起：已达上限",
   reproduce: "复现此请求",
   reproduceHint:
     "系统不保存调用内容。此命令的接口、模型和流式模式与该调用相同，请在 <…> 处填写您的消息。工具、文件和其他参数不包含在内。",

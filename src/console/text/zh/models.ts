@@ -84,7 +84,7 @@ export const vendors: Texts["vendors"] = {
   firstContent: "首 Token 延迟",
   inFlight: "进行中",
   ofLimit: (limit) => `上限 ${limit}`,
-  address: "接口地址",
+  address: "Base URL",
   credential: "凭证",
   hasCredential: "已配置",
   noCredential: "无",
@@ -130,7 +130,7 @@ export const vendors: Texts["vendors"] = {
 /** The API reference. */
 export const reference: Texts["reference"] = {
   title: "API 参考",
-  hint: "本网关的全部接口。OpenAI 与 Anthropic 的 SDK 可直接以本网关为基础地址。",
+  hint: "本网关的全部接口。将 OpenAI 或 Anthropic SDK 的 Base URL 设为本网关地址即可使用。",
   search: "搜索接口",
   none: "没有匹配的接口",
   parameters: "参数",

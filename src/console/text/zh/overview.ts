@@ -78,8 +78,8 @@ export const finance: Texts["finance"] = {
   notes: {
     revenue: "调用收费",
     vendorCost: "按路由成本计算",
-    attempts: "由其他路由应答时的成本上限",
-    loss: "账户余额不足以支付的费用",
+    attempts: "改由其他路由完成时的成本上限",
+    loss: "账户余额不足、未能收取的费用",
     margin: (percent) => `占收入的 ${percent}`,
   },
   group: "分组",

@@ -33,7 +33,7 @@ export const webhooks: Texts["webhooks"] = {
   title: "Webhook",
   hint: "任务通知及其推送记录。",
   secret: "签名密钥",
-  secretHint: "用于为每个 Webhook 签名，便于您验证来源。",
+  secretHint: "每个 Webhook 都使用此密钥签名，便于您验证来源。",
   reveal: "查看…",
   rotate: "轮换…",
   promote: "启用新密钥…",
@@ -48,7 +48,7 @@ export const webhooks: Texts["webhooks"] = {
   promoteTitle: "启用新密钥",
   promoteNote:
     "从现在起使用新密钥生成 `X-AI-Service-Signature`。轮换结束前，`webhook-signature` 仍包含旧密钥的签名。",
-  dropOld: "旧密钥已泄露，立即弃用",
+  dropOld: "旧密钥已泄露，立即作废",
   proceed: "继续",
   verify: "验证签名",
   verifyHint: "请在解析之前，对请求体的原始字节计算签名。",
