@@ -126,6 +126,37 @@ export async function expectFree<T>(
   return result;
 }
 
+/** A request that is refused: what it has instead of a good one's, and what its reply says. */
+export interface Refusal {
+  readonly status: number;
+  /** The parameter that the error names. Default: any or none. */
+  readonly param?: string;
+  readonly method?: string;
+  /** As text, or as what becomes JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Sends a request and expects that it is refused as it says, with an error of OpenAI's form, free of charge. */
+export async function expectRefused(
+  fixture: Fixture,
+  path: string,
+  { status, param, method = "POST", body, headers }: Refusal,
+): Promise<void> {
+  const sent = typeof body === "string" ? body : JSON.stringify(body);
+  const got = await expectFree(fixture.gateway, fixture.customer, () =>
+    fixture.send(path, {
+      method,
+      ...(method === "POST" && { body: sent }),
+      headers: { "x-request-id": "refused", ...headers },
+    }),
+  );
+  expect(got.status).toBe(status);
+  expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
+  if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
+  expect(got.headers["x-request-id"]).toBe("refused");
+}
+
 /** A request id that no other test uses. */
 export function newRequestId(): string {
   return `test-${crypto.randomUUID()}`;

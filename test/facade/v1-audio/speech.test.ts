@@ -11,7 +11,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { codePoints } from "../../../src/dialect/audio.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
-import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
+import { expectFree, expectRefused, newRequestId, useGateway } from "../harness.ts";
 import { detachedReplies, Leaver } from "../leaver.ts";
 
 const secret = "sk-speech-vendor";
@@ -243,23 +243,10 @@ describe("refused, free of charge", () => {
     { status: 401, name: "no key", headers: { authorization: "" } },
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
     { status: 405, name: "GET", method: "GET" },
-  ])(
-    "speech with $name is refused with $status, free of charge",
-    async ({ status, method, body = ask, headers, param }) => {
-      const text = typeof body === "string" ? body : JSON.stringify(body);
-      const got = await expectFree(fixture.gateway, fixture.customer, () =>
-        fixture.send("/v1/audio/speech", {
-          method: method ?? "POST",
-          ...(method === undefined && { body: text }),
-          headers: { "x-request-id": "refused", ...headers },
-        }),
-      );
-      expect(got.status).toBe(status);
-      expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
-      if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
-      expect(vendor().requests).toHaveLength(0);
-    },
-  );
+  ])("speech with $name is refused with $status, free of charge", async (refusal) => {
+    await expectRefused(fixture, "/v1/audio/speech", { body: ask, ...refusal });
+    expect(vendor().requests).toHaveLength(0);
+  });
 
   it.each([
     ["a refusal", { status: 400, body: '{"error":{"message":"no such voice"}}' }, 400],

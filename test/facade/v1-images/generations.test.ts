@@ -7,7 +7,7 @@ import { PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
-import { errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
+import { errorOf, expectFree, expectRefused, newRequestId, useGateway } from "../harness.ts";
 import { detachedReplies, Leaver } from "../leaver.ts";
 
 const secret = "sk-images-vendor";
@@ -234,24 +234,10 @@ describe("refused, free of charge", () => {
     { status: 415, name: "no JSON type", headers: { "content-type": "text/plain" } },
     { status: 415, name: "a form", headers: { "content-type": "multipart/form-data; boundary=x" } },
     { status: 405, name: "GET", method: "GET" },
-  ])(
-    "an image generation with $name is refused with $status, free of charge",
-    async ({ status, method, body = ask, headers, param }) => {
-      const text = typeof body === "string" ? body : JSON.stringify(body);
-      const got = await expectFree(fixture.gateway, fixture.customer, () =>
-        fixture.send("/v1/images/generations", {
-          method: method ?? "POST",
-          ...(method === undefined && { body: text }),
-          headers: { "x-request-id": "refused", ...headers },
-        }),
-      );
-      expect(got.status).toBe(status);
-      expect(errorOf(got)).toMatchObject({ message: expect.any(String), code: expect.any(String) });
-      if (param !== undefined) expect(errorOf(got)["param"]).toBe(param);
-      expect(got.headers["x-request-id"]).toBe("refused");
-      expect(vendor().requests).toHaveLength(0);
-    },
-  );
+  ])("an image generation with $name is refused with $status, free of charge", async (refusal) => {
+    await expectRefused(fixture, "/v1/images/generations", { body: ask, ...refusal });
+    expect(vendor().requests).toHaveLength(0);
+  });
 
   it("a vendor's 400 to an image generation passes in its own words (R-ERR-4)", async () => {
     const told =
