@@ -115,7 +115,7 @@ describe("R-MON-6: ledger audit", () => {
     expect(ran).toMatchObject({ code: 0, json: { ok: true, findings: [] } });
   });
 
-  it("fails and names the broken rules", async () => {
+  it("exits with 1 and names the broken rules", async () => {
     const world = audit([{ rule: "I1", detail: "account a" }]);
     const ran = await run(["ledger", "audit"], world);
     expect(ran).toMatchObject({ code: 1, out: "RULE  BROKEN BY\nI1    account a\n" });

@@ -17,7 +17,7 @@ export const playground = {
   chatEmpty: "Write a message. Enter sends it, Shift+Enter starts a new line.",
   silent: "The model's reply is empty.",
   finishes: {
-    length: "The reply was cut off at the maximum output tokens. Raise the limit in the settings.",
+    length: "The reply was cut off at the max tokens. Raise the limit in the settings.",
     content_filter: "The vendor's content filter ended the reply.",
   } as Readonly<Record<string, string>>,
   settings: "Settings",
