@@ -53,12 +53,12 @@ export function install(options: InstallOptions): Promise<Installation> {
     if (isForm)
       return `  ${publicModel(name)}: { type: AUDIO, ${route}, price: { second: "0.0001" } }`;
     const price = `price: { input: "0.25", output: "2.00" }`;
-    return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
+    return `  ${publicModel(name)}: { type: TEXT, ${route}, max_output_tokens: 16384, ${price} }`;
   });
   const paced = styleNames.map((style) => {
     const route = `routes: [{ vendor: ${style}, model: ${vendorModel("paced")} }]`;
     const price = `price: { input: "0.25", output: "2.00" }`;
-    return `  ${pacedModel(style)}: { type: TEXT, ${route}, max_output_tokens: 4096, ${price} }`;
+    return `  ${pacedModel(style)}: { type: TEXT, ${route}, max_output_tokens: 16384, ${price} }`;
   });
   const base = `http://127.0.0.1:${upstreamPort}`;
   const vendors = [
