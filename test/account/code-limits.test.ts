@@ -178,14 +178,14 @@ describe("R-KEY-3: the limits of codes", () => {
     return sent;
   }
 
-  it("are, in a minute, an hour and a day, 1, 5 and 10 to a number", async () => {
+  it("the limits of codes are, in a minute, an hour and a day, 1, 5 and 10 to a number", async () => {
     const phone = (index: number) => requestOf(0, index, index % 2);
     expect(await sentOf(4, phone, 10_000)).toBe(1);
     expect(await sentOf(8, phone, 90_000)).toBe(5);
     expect(await sentOf(14, phone, 900_000)).toBe(10);
   });
 
-  it("are, in an hour and a day, 10 and 20 for an account, 10 and 30 for an address", async () => {
+  it("the limits of codes are, in an hour and a day, 10 and 20 for an account, 10 and 30 for an address", async () => {
     const account = (index: number) => requestOf(index, index, 0);
     expect(await sentOf(14, account, 90_000)).toBe(10);
     expect(await sentOf(24, account, 900_000)).toBe(20);

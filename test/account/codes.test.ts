@@ -6,7 +6,7 @@ import { accounts, requestOf, useCodes } from "./code-rig.ts";
 const rig = useCodes();
 
 describe("R-KEY-3: a code", () => {
-  it("serves for its own purpose, subject, number and browser only", async () => {
+  it("a code serves for its own purpose, subject, number and browser only", async () => {
     const { codes } = rig.open();
     const request = { ...requestOf(1, 1, 0), subject: accounts[0] ?? "" };
     const { shown = "" } = await codes.send(request);
@@ -40,7 +40,7 @@ describe("R-KEY-3: a code", () => {
     expect(wrongs).toEqual([...tried, ...tried, ...tried, ...blocked]);
   });
 
-  it("is used up by one of many that present it at once", async () => {
+  it("a code is used up by one of many that present it at once", async () => {
     const { codes } = rig.open();
     const request = requestOf(1, 1, 0);
     const { shown = "" } = await codes.send(request);
@@ -49,7 +49,7 @@ describe("R-KEY-3: a code", () => {
     expect(done.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  it("is in no table, and nobody who is not wanted has one that is right", async () => {
+  it("a code is in no table, and nobody who is not wanted has one that is right", async () => {
     const { codes } = rig.open();
     const request = requestOf(1, 1, 0);
     const { shown = "" } = await codes.send({ ...request, isWanted: false });

@@ -34,7 +34,7 @@ describe("a password", () => {
     expect(failures[0]?.code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 
-  it("is changed by who knows it only, and ends the other sessions", async () => {
+  it("a password is changed only by a user who knows it, and ends the other sessions", async () => {
     const [browser, other] = [site.browser(), site.browser()];
     const phone = newPhone();
     const { user } = await signInWithCode(browser, phone);
@@ -64,7 +64,7 @@ describe("a password", () => {
     },
   );
 
-  it("is not asked for any more after too many wrong ones", async () => {
+  it("a password is not asked for any more after too many wrong ones", async () => {
     const browser = site.browser();
     const attempt = { email: "guessed@example.com", password: "a wrong password" };
     for (let count = 0; count < 10; count++)
@@ -84,7 +84,7 @@ describe("a password", () => {
 });
 
 describe("an authenticator", () => {
-  it("is asked for from its confirmation on, each code once, and never in place of the rest", async () => {
+  it("an authenticator is asked for from its confirmation on, each code once, and never in place of the rest", async () => {
     const browser = site.browser();
     const { user } = await site.newMember(browser);
     const email = `${user?.userId}@example.com`;
@@ -110,7 +110,7 @@ describe("an authenticator", () => {
     expect((await signIn(next)).user?.hasTotp).toBe(true);
   });
 
-  it("is asked for beside a code of an SMS, which stays good until then", async () => {
+  it("an authenticator is asked for beside a code of an SMS, which stays good until then", async () => {
     const phone = newPhone();
     const browser = site.browser();
     await signInWithCode(browser, phone);
@@ -127,7 +127,7 @@ describe("an authenticator", () => {
     expect((await other.session.signInWithCode(both)).isNew).toBe(false);
   });
 
-  it("is no way around for operators, whose number alone lets nobody in", async () => {
+  it("an operator's number alone lets nobody in, with or without an authenticator", async () => {
     const phone = newPhone();
     const users = createClient(UserService, site.gateway.app.transport);
     const { user } = await users.createSignInLink({});
@@ -140,7 +140,7 @@ describe("an authenticator", () => {
 });
 
 describe("a number", () => {
-  it("is changed with codes of both, the new one and the present one", async () => {
+  it("a number is changed with codes of both, the new one and the present one", async () => {
     const [old, next] = [newPhone(), newPhone()];
     const browser = site.browser();
     await signInWithCode(browser, old);
@@ -174,7 +174,7 @@ describe("a number", () => {
     "+80012345678",
     "+442079460000",
     "+86 138x0138000 ext. 5",
-  ])("must be one of a mobile phone, in international form: %s", async (phone) => {
+  ])("a number must be one of a mobile phone, in international form: %s", async (phone) => {
     const failure = await failureOf(site.browser().session.sendSignInCode({ phone }));
     expect(failure).toMatchObject({ code: ErrorCode.INVALID_REQUEST, param: "phone" });
   });

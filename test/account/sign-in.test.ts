@@ -37,7 +37,7 @@ describe("a code", () => {
     ).toEqual([]);
   });
 
-  it("is refused to another browser, to another number, and a second time", async () => {
+  it("a code is refused to another browser, to another number, and a second time", async () => {
     const [browser, other] = [site.browser(), site.browser()];
     const phone = newPhone();
     const { sent } = await browser.session.sendSignInCode({ phone });
@@ -51,7 +51,7 @@ describe("a code", () => {
 });
 
 describe("a gateway that is closed", () => {
-  it("answers numbers that nobody has as the others, and lets in whom the operator has made", async () => {
+  it("a gateway that is closed answers numbers that nobody has as the others, and lets in whom the operator has made", async () => {
     const closed = await startGateway({
       vendors: { demo: { kind: "demo", baseUrl: "" } },
       sms: { provider: "console", countries: ["CN"], dailyMax: 100 },
@@ -95,7 +95,7 @@ describe("a link", () => {
     expect((await again).code).toBe(ErrorCode.UNAUTHENTICATED);
   });
 
-  it("is for the one whom the operator names", async () => {
+  it("a link is for the one whom the operator names", async () => {
     const { user } = await signInWithCode(site.browser(), newPhone());
     const browser = site.browser();
     expect((await site.signInWithLink(browser, user?.userId)).user?.userId).toBe(user?.userId);
@@ -132,7 +132,7 @@ it("what became of codes and who came how is counted", async () => {
 });
 
 describe("sessions", () => {
-  it("are listed and revoked, one or all others, and sign-out takes the cookie away", async () => {
+  it("sessions are listed and revoked, one or all others, and sign-out takes the cookie away", async () => {
     const phone = newPhone();
     const [browser, second, third] = [1, 2, 3].map(() => site.browser());
     if (!browser || !second || !third) throw new Error("unreachable");

@@ -119,7 +119,7 @@ describe("R-KEY-1: copies of keys", () => {
     await site.pool.query(text, [keyId, accountId, sealed]);
   }
 
-  it("are not made without a master key, and the key itself is", async () => {
+  it("copies of keys are not made without a master key, and the key itself is", async () => {
     const warnings: string[] = [];
     const copies = createKeyCopies({
       pool: site.pool,
@@ -148,14 +148,14 @@ describe("R-KEY-1: copies of keys", () => {
     await expect(copies.open(other, keyId)).rejects.toThrow("cannot be opened");
   });
 
-  it("are not made with a wrong master key, which is told", async () => {
+  it("copies of keys are not made with a wrong master key, which is told", async () => {
     const [mine = ""] = accounts;
     const { copies, warnings } = copiesOf(2);
     expect(await copies.seal(mine, keyId, "uas_secret")).toBeUndefined();
     expect(warnings).toHaveLength(1);
   });
 
-  it("are not made in a shell whose master key may be another, before a gateway has said which", async () => {
+  it("copies of keys are not made in a shell whose master key may be another, before a gateway has said which", async () => {
     const mine = "0190aaaa-0000-7000-8000-00000000000c";
     await site.pool.query("delete from data_key");
     expect(await copiesOf(2, { isKeySure: false }).copies.seal(mine, keyId, "x")).toBeUndefined();
@@ -168,7 +168,7 @@ describe("R-KEY-1: copies of keys", () => {
     expect(other.warnings).toEqual([expect.stringContaining("UAS_MASTER_KEY")]);
   });
 
-  it("are neither made nor kept where the operator has switched them off", async () => {
+  it("copies of keys are neither made nor kept where the operator has switched them off", async () => {
     const [mine = ""] = accounts;
     await keep(mine, Buffer.of(1));
     const { copies } = copiesOf(1, { isOn: false });
@@ -185,7 +185,7 @@ describe("R-HOOK-6: webhook secrets", () => {
     return { browser, accountId };
   }
 
-  it("are masked to a session, and shown to who presents a code", async () => {
+  it("webhook secrets are masked to a session, and shown to who presents a code", async () => {
     const { browser, accountId } = await newReceiver();
     const webhooks = browser.client(WebhookService);
     const masked = (await webhooks.getSecret({ accountId })).secret?.current ?? "";
@@ -198,7 +198,7 @@ describe("R-HOOK-6: webhook secrets", () => {
     expect((await local.getSecret({ accountId })).secret?.current).toBe(secret?.current);
   });
 
-  it("are replaced and promoted with a code only", async () => {
+  it("webhook secrets are replaced and promoted with a code only", async () => {
     const { browser, accountId } = await newReceiver();
     const webhooks = browser.client(WebhookService);
     const rotation = await failureOf(webhooks.rotateSecret({ accountId }));

@@ -46,7 +46,7 @@ async function withTotp(browser: Browser) {
 }
 
 describe("a stranger with wrong codes", () => {
-  it("does not keep the owner from signing in, in a new browser or in a known one", async () => {
+  it("a stranger with wrong codes does not keep the owner from signing in, in a new browser or in a known one", async () => {
     const [phone, owner] = [newPhone(), site.browser()];
     await signInWithCode(owner, phone);
     await attack(phone);
@@ -56,7 +56,7 @@ describe("a stranger with wrong codes", () => {
     expect((await signInWithCode(owner, phone)).isNew).toBe(false);
   });
 
-  it("does not use up the codes of a known browser or of a session", async () => {
+  it("a stranger with wrong codes does not use up the codes of a known browser or of a session", async () => {
     const [phone, owner, stranger] = [newPhone(), site.browser(), site.browser()];
     await signInWithCode(owner, phone);
     await letMinutePass(site.pool);
@@ -68,7 +68,7 @@ describe("a stranger with wrong codes", () => {
     expect((await signInWithCode(owner, phone)).isNew).toBe(false);
   });
 
-  it("does not keep a session from its codes for actions", async () => {
+  it("a stranger with wrong codes does not keep a session from its codes for actions", async () => {
     const [phone, owner] = [newPhone(), site.browser()];
     const { user } = await signInWithCode(owner, phone);
     await attack(phone);
@@ -78,7 +78,7 @@ describe("a stranger with wrong codes", () => {
     expect((await owner.session.getSession({})).user?.hasPassword).toBe(true);
   });
 
-  it("has 900 guesses over the life of a number, then its codes are for browsers and sessions of its owner", async () => {
+  it("a stranger with wrong codes has 900 guesses over the life of a number, then its codes are for browsers and sessions of its owner", async () => {
     const [phone, owner, stranger] = [newPhone(), site.browser(), site.browser()];
     const { user } = await signInWithCode(owner, phone);
     const guess = async (): Promise<string> => {
@@ -127,7 +127,7 @@ describe("a stranger with wrong codes", () => {
 });
 
 describe("a stranger with wrong passwords", () => {
-  it("keeps other strangers out for a while, and never a browser of the owner or a session", async () => {
+  it("a stranger with wrong passwords keeps other strangers out for a while, and never a browser of the owner or a session", async () => {
     const owner = site.browser();
     const { email, secret, period } = await withTotp(owner);
     await owner.session.signOut({});
@@ -152,7 +152,7 @@ describe("a stranger with wrong passwords", () => {
 });
 
 describe("an authenticator", () => {
-  it("is guessed with less than 1e-4 over its life, and its owner still gets in", async () => {
+  it("an authenticator is guessed with less than 1e-4 over its life, and its owner still gets in", async () => {
     const owner = site.browser();
     const { email, secret, period, wrong } = await withTotp(owner);
     const guess = async () => {
@@ -182,7 +182,7 @@ describe("an authenticator", () => {
     expect((await site.browser().session.signInWithPassword(again)).user?.hasTotp).toBe(true);
   });
 
-  it("makes strangers wait longer after each wrong code, and not the session of its owner", async () => {
+  it("an authenticator makes strangers wait longer after each wrong code, and not the session of its owner", async () => {
     const owner = site.browser();
     const { email, secret, period, wrong } = await withTotp(owner);
     const attempt = { email, password, totpCode: wrong };

@@ -35,7 +35,7 @@ describe("the billing service", () => {
     return id;
   };
 
-  test("shows the balance with the holds of running calls, and zero for an account without entries", async () => {
+  test("the billing service shows the balance with the holds of running calls, and zero for an account without entries", async () => {
     const accountId = await billing.account(100n);
     await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 30n }] });
     expect((await ops().getBalance({ accountId })).balance).toMatchObject({
@@ -169,7 +169,7 @@ describe("the billing service", () => {
     expect(await ops().refund({ ...refund, amount: usd(10n) })).toMatchObject({ replayed: false });
   });
 
-  test("lists the ledger entries of an account newest first, page by page", async () => {
+  test("the billing service lists the ledger entries of an account newest first, page by page", async () => {
     const accountId = await billing.account();
     await ops().topUp({ accountId, amount: usd(100n), reference: "paid" });
     const callId = await charge(accountId, 60n);

@@ -115,7 +115,7 @@ describe("refund", () => {
 });
 
 describe("ledger list", () => {
-  it("prints the movements with their reasons and what there was after each", async () => {
+  it("ledger list prints entries with their reasons and the balance after each", async () => {
     const entry = { transactionId: keyId, createTime };
     const routes = (router: ConnectRouter) => {
       router.service(AccountService, { getAccount: () => ({ account: { accountId } }) });

@@ -17,7 +17,7 @@ const nanos = fc.bigInt(0n, 10n ** 15n);
 const margin = fc.bigInt(0n, 99_999_999n);
 
 describe("the arithmetic of price import", () => {
-  it("rounds a price up to the next nano-dollar, and by less than one", () => {
+  it("the arithmetic of price import rounds a price up to the next nano-dollar, and by less than one", () => {
     fc.assert(
       fc.property(nanos, margin, (cost, marginPpm) => {
         const price = addMargin(cost, marginPpm);
@@ -28,7 +28,7 @@ describe("the arithmetic of price import", () => {
     );
   });
 
-  it("reads every amount that can be written as exactly that amount", () => {
+  it("the arithmetic of price import reads every amount that can be written as exactly that amount", () => {
     fc.assert(
       fc.property(nanos, (amount) => {
         const read = parseDecimal(formatUsd(amount));
@@ -38,7 +38,7 @@ describe("the arithmetic of price import", () => {
     );
   });
 
-  it("reads an exponent as the digits that it stands for", () => {
+  it("the arithmetic of price import reads an exponent as the digits that it stands for", () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 10n ** 12n), fc.integer({ min: -9, max: 6 }), (value, exponent) => {
         const read = parseDecimal(`${value}e${exponent}`);
@@ -48,7 +48,7 @@ describe("the arithmetic of price import", () => {
     );
   });
 
-  it("never charges less for the parts of a price than the whole costs", () => {
+  it("the arithmetic of price import never charges less for the parts of a price than the whole costs", () => {
     fc.assert(
       fc.property(nanos, fc.bigInt(1n, 3_600n), (amount, count) => {
         const usd = { numerator: amount, denominator: 1_000_000_000n };
@@ -66,7 +66,7 @@ describe("the arithmetic of price import", () => {
     ["12.5%", 125_000n],
     ["0.0001%", 1n],
     ["150%", 1_500_000n],
-  ])("reads a margin of %s", (text, ppm) => {
+  ])("the arithmetic of price import reads a margin of %s", (text, ppm) => {
     expect(parseMargin(text)).toBe(ppm);
   });
 

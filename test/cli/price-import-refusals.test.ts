@@ -283,11 +283,14 @@ describe("a file that is no price list", () => {
     ],
     ["is not there", "", "none.json", /^uas: cannot read none\.json: ENOENT/],
     ["is a folder", "", ".", /^uas: cannot read \.: EISDIR/],
-  ])("is refused in one line where it %s", async (_, list, from, message) => {
-    const files = { "uas.yaml": oneModel(), "list.json": list };
-    const { code, out, err } = await runIn(files, "price", "import", "--from", from);
-    expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toMatch(message);
-    expect(err.trimEnd()).not.toContain("\n");
-  });
+  ])(
+    "a file that is no price list is refused in one line where it %s",
+    async (_, list, from, message) => {
+      const files = { "uas.yaml": oneModel(), "list.json": list };
+      const { code, out, err } = await runIn(files, "price", "import", "--from", from);
+      expect({ code, out }).toEqual({ code: 1, out: "" });
+      expect(err).toMatch(message);
+      expect(err.trimEnd()).not.toContain("\n");
+    },
+  );
 });

@@ -224,7 +224,7 @@ describe("price import with a margin", () => {
 });
 
 describe("the YAML of price import", () => {
-  it("is accepted by the configuration once it is copied there, and then nothing differs", async () => {
+  it("the YAML of price import is accepted by the configuration once it is copied there, and then nothing differs", async () => {
     const options = ["--margin", "12.5%"];
     const { json } = await importJson(files, ...options);
     const written = parse(json.yaml) as Written;
@@ -285,7 +285,7 @@ describe("the YAML of price import", () => {
     });
   });
 
-  it("names its list with version, its day and its margin in a comment", async () => {
+  it("the YAML of price import names its list with version, its day and its margin in a comment", async () => {
     const { json } = await importJson(files, "--vendor", "openai", "--margin", "20%");
     const day = new Date().toISOString().slice(0, 4);
     expect(json.yaml).toMatch(
@@ -295,7 +295,7 @@ describe("the YAML of price import", () => {
     );
   });
 
-  it("goes to the file of --output, and never over one that is there", async () => {
+  it("the YAML of price import goes to the file of --output, and never over one that is there", async () => {
     const line = ["price", "import", "--vendor", "openai", "--output"];
     const ran = await runIn(files, ...line, "out.yaml");
     expect(ran.code).toBe(0);

@@ -38,7 +38,7 @@ async function uas(...line: string[]) {
 const unknownId = "01890000-0000-7000-8000-000000000001";
 
 describe("the command line on the real services", () => {
-  it("goes from nothing to an account, money and keys, with the books right", async () => {
+  it("the command line on the real services goes from nothing to an account, money and keys, with the books right", async () => {
     const created = await uas("account", "create", "--name", "Acme", "--balance", "10.00");
     expect(created).toMatchObject({ code: 0, err: "" });
     const { accountId = "" } = created.json;
@@ -99,9 +99,12 @@ describe("the command line on the real services", () => {
     ["calls", "list", "--account", unknownId],
     ["calls", "show", "nothing"],
     ["price", "show", "nothing"],
-  ])("refuses what is not there in one line: %s %s %s", async (...line) => {
-    const { code, err, json } = await uas(...line);
-    expect({ code, json }).toEqual({ code: 1, json: null });
-    expect(err).toMatch(/^uas: \S[^\n]*\n$/);
-  });
+  ])(
+    "the command line on the real services refuses what is not there in one line: %s %s %s",
+    async (...line) => {
+      const { code, err, json } = await uas(...line);
+      expect({ code, json }).toEqual({ code: 1, json: null });
+      expect(err).toMatch(/^uas: \S[^\n]*\n$/);
+    },
+  );
 });

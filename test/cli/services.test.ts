@@ -110,12 +110,12 @@ describe("R-MON-6: ledger audit", () => {
       void router.service(BillingService, { auditLedger: () => ({ findings }) }),
   });
 
-  it("succeeds where the books are right", async () => {
+  it("the audit succeeds where the ledger is right", async () => {
     const ran = await runJson(["ledger", "audit"], audit([]));
     expect(ran).toMatchObject({ code: 0, json: { ok: true, findings: [] } });
   });
 
-  it("exits with 1 and names the broken rules", async () => {
+  it("the audit exits with 1 and names the broken rules", async () => {
     const world = audit([{ rule: "I1", detail: "account a" }]);
     const ran = await run(["ledger", "audit"], world);
     expect(ran).toMatchObject({ code: 1, out: "RULE  BROKEN BY\nI1    account a\n" });

@@ -25,7 +25,7 @@ function read(parse: (text: string) => unknown, text: string): unknown {
 }
 
 describe("an amount with a sign", () => {
-  it("R-MON-1: is read as it is written, to the nano-USD", () => {
+  it("R-MON-1: an amount with a sign is read as it is written, to the nano-USD", () => {
     const nanos = fc.bigInt({ min: -amountNanosMax, max: amountNanosMax });
     fc.assert(
       fc.property(nanos, (amountNanos) => {
@@ -43,7 +43,7 @@ describe("an amount with a sign", () => {
 });
 
 describe("a percentage", () => {
-  it("is read as it is written, to the basis point, with its sign or without", () => {
+  it("a percentage is read as it is written, to the basis point, with its sign or without", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10_000 }), (bp) => {
         expect(percentArgument(percentText(bp))).toBe(bp);
@@ -61,7 +61,7 @@ describe("a percentage", () => {
 describe("a time", () => {
   const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-  it("counts from now where it is a length", () => {
+  it("a time counts from now where it is a length", () => {
     const unit = fc.constantFrom("m", "h", "d", "w");
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 999_999 }), unit, (count, each) => {
@@ -72,7 +72,7 @@ describe("a time", () => {
     );
   });
 
-  it("is that moment where it is written out, whatever the offset", () => {
+  it("a time is that moment where it is written out, whatever the offset", () => {
     const moment = fc.date({
       min: new Date("0001-01-02"),
       max: new Date("9999-12-30"),

@@ -40,7 +40,7 @@ const secrets = {
 describe("a valid file", () => {
   const config = loadText(full, { ...secrets, kinds: allKinds });
 
-  it("reports the line where each vendor and model begins", () => {
+  it("a valid file reports the line where each vendor and model begins", () => {
     expect(Object.fromEntries(config.lines ?? [])).toEqual({
       "vendors.openai": 3,
       "vendors.replicate": 12,

@@ -6,7 +6,7 @@ import { decodeMasterKey, keepMasterKey } from "../../src/config/master-key.ts";
 import { withFolder } from "./support.ts";
 
 describe("the master key of a data folder", () => {
-  it("is made once, for this user only", () => {
+  it("the master key of a data folder is made once, for this user only", () => {
     withFolder((folder) => {
       const dataDir = join(folder, "data");
       const key = keepMasterKey(dataDir);
@@ -23,7 +23,7 @@ describe("the master key of a data folder", () => {
     expect(one).not.toEqual(two);
   });
 
-  it("is never replaced where it cannot be read: what it sealed would be lost", () => {
+  it("the master key of a data folder is never replaced where it cannot be read: what it sealed would be lost", () => {
     withFolder((folder) => {
       const file = join(folder, "master.key");
       writeFileSync(file, "hunter2\n");
@@ -42,7 +42,7 @@ describe("the master key of a data folder", () => {
     });
   });
 
-  it("is 32 bytes in base64, and nothing else", () => {
+  it("the master key of a data folder is 32 bytes in base64, and nothing else", () => {
     const key = randomBytes(32);
     expect(decodeMasterKey(key.toString("base64"))).toEqual(key);
     for (const text of ["", "x", key.toString("hex"), randomBytes(33).toString("base64")]) {

@@ -22,7 +22,7 @@ describe("each preset", () => {
 });
 
 describe("a vendor with a preset", () => {
-  it("has its kind, address and limit parameter", () => {
+  it("a vendor with a preset has its kind, address and limit parameter", () => {
     const yaml = file('preset: groq, api_key: "${env:K}"', text());
     const { vendors, models } = loadText(yaml, { env: { K: "k" }, kinds });
     expect(vendors.get("v")).toMatchObject({
@@ -33,7 +33,7 @@ describe("a vendor with a preset", () => {
     expect(models.get("m")?.routes[0]?.limitParameter).toBe("max_completion_tokens");
   });
 
-  it("may have another address, and its routes another limit parameter", () => {
+  it("a vendor with a preset may have another address, and its routes another limit parameter", () => {
     const yaml = file(
       "preset: ollama, base_url: http://10.0.0.5:11434/v1",
       text(", limit_parameter: max_completion_tokens"),
@@ -53,7 +53,7 @@ describe("a vendor with a preset", () => {
     expect(problems).toContainEqual(expect.stringMatching(message));
   });
 
-  it("has only models of the types that it offers", () => {
+  it("a vendor with a preset has only models of the types that it offers", () => {
     const model =
       'm: { type: EMBEDDING, routes: [{ vendor: v, model: x }], price: { input: "1" } }';
     const yaml = file('preset: groq, api_key: "${env:K}"', model);

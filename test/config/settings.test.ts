@@ -14,7 +14,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe("settings", () => {
-  it("have defaults that need no environment; an empty variable counts as not set", () => {
+  it("settings have defaults that need no environment; an empty variable counts as not set", () => {
     const defaults = {
       configPath: undefined,
       dataDir: "/srv/.data",
@@ -36,7 +36,7 @@ describe("settings", () => {
     expect(readSettings({ UAS_LISTEN: " ", DATABASE_URL: "" }, "/srv")).toEqual(defaults);
   });
 
-  it("are read from the environment", () => {
+  it("settings are read from the environment", () => {
     const env = {
       UAS_CONFIG: "x.yaml",
       UAS_DATA_DIR: "data",

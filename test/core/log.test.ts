@@ -57,7 +57,7 @@ describe("R-AUTH-4: the log", () => {
     },
   );
 
-  it("shows what happened all the same: message, stack and cause of errors under either name", () => {
+  it("the log shows what happened all the same: message, stack and cause of errors under either name", () => {
     const error = new Error("top", { cause: new Error("deepest") });
     for (const name of ["err", "error"]) {
       const [line = "{}"] = written((log) => log.warn({ [name]: error }, "failed"));
@@ -70,14 +70,14 @@ describe("R-AUTH-4: the log", () => {
     expect(line).toContain('"error":"a text"');
   });
 
-  it("hides the password of a database address as it is written there", () => {
+  it("the log hides the password of a database address as it is written there", () => {
     const url = `postgres://user:${encodeURIComponent(password)}@db/uas`;
     const [line = ""] = written((log) => log.error(`cannot connect to ${url}`));
     expectClean(line);
     expect(line).toContain("@db/uas");
   });
 
-  it("leaves lines without a secret as they are", () => {
+  it("the log leaves lines without a secret as they are", () => {
     const lines = written((log) => {
       log.info({ path: "/v1/models", uas_metric: "uas_requests_total", key: "uas_short" }, "uas_");
     });
@@ -88,7 +88,7 @@ describe("R-AUTH-4: the log", () => {
     });
   });
 
-  it("hides every key by its form, whatever stands around it", () => {
+  it("the log hides every key by its form, whatever stands around it", () => {
     const text = fc.stringMatching(/^[A-Za-z0-9]{32}$/);
     const scrub = createScrubber([]);
     fc.assert(
@@ -101,7 +101,7 @@ describe("R-AUTH-4: the log", () => {
     expect(scrub(`{"a":"${secret}"}`)).toBe('{"a":"whsec_[hidden]"}');
   });
 
-  it("hides every given secret whole, also where one begins with another", () => {
+  it("the log hides every given secret whole, also where one begins with another", () => {
     const secret = fc.string({ minLength: 6, maxLength: 12 });
     fc.assert(
       fc.property(fc.array(secret, { minLength: 1, maxLength: 4 }), fc.string(), (all, tail) => {
@@ -116,7 +116,7 @@ describe("R-AUTH-4: the log", () => {
     );
   });
 
-  it("names the worker in each line, also in those that are written at once", () => {
+  it("the log names the worker in each line, also in those that are written at once", () => {
     const lines: string[] = [];
     const sink = { write: (line: string) => void lines.push(line) };
     const { log } = createLog({ secrets, sink, worker: 2 });

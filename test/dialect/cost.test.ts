@@ -33,7 +33,7 @@ describe("a complete reply", () => {
       '{"text":"\\"usage\\":{}","usage":{"n":"}"}}',
       '{"text":"\\"usage\\":{}","usage":{"n":"}","cost":0.000000001}}',
     ],
-  ])("has the cost in its usage: %s", (body, told) => {
+  ])("a complete reply has the cost in its usage: %s", (body, told) => {
     expect(whole(body)).toBe(told);
     expect(() => JSON.parse(told)).not.toThrow();
   });
@@ -53,7 +53,7 @@ describe("a complete reply", () => {
 });
 
 describe("a stream", () => {
-  it("holds back its event with usage, and nothing before it, until the cost is known", () => {
+  it("a stream holds back its event with usage, and nothing before it, until the cost is known", () => {
     const text = 'data: {"choices":[1],"usage":null}\r\n\r\n';
     const last = 'data: {"choices":[],"usage":{"n":1}}\r\n\r\n';
     expect(streamed([text, text + last, "data: [DONE]\r\n\r\n"])).toEqual([
@@ -81,7 +81,7 @@ describe("a stream", () => {
     ]);
   });
 
-  it("gives back what it held where the cost stays unknown", () => {
+  it("a stream gives back what it held where the cost stays unknown", () => {
     const stream = new CostStream(chat);
     const event = Buffer.from('data: {"usage":{"n":1}}\n\n');
     expect(stream.write(event, undefined)).toHaveLength(0);

@@ -9,7 +9,7 @@ function relay(text: string, publicModel?: string) {
 }
 
 describe("a reply", () => {
-  it("keeps all but its own model", () => {
+  it("a reply keeps all but its own model", () => {
     const text = ' {"data":[{"model":"v"}], "model" :"v\\u0041", "usage":{"prompt_tokens": 5}}\n';
     const restored = text.replace('"v\\u0041"', '"public/é"');
     expect(relay(text, "public/é")).toEqual({ text: restored, inputTokens: 5 });

@@ -112,7 +112,7 @@ describe("a vendor's reply", () => {
     expect(parseRecord("7")).toBeUndefined();
   });
 
-  it("reads what has another type as absent", () => {
+  it("a vendor's reply reads what has another type as absent", () => {
     const record = { text: 1, count: -1, record: [], records: [1, { a: 1 }] };
     expect(textAt(record, "text")).toBe("");
     expect(countAt(record, "count")).toBeUndefined();

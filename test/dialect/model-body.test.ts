@@ -14,7 +14,7 @@ function refusal(body: string, required: readonly string[] = []): GatewayError {
 }
 
 describe("a body", () => {
-  it("goes to the vendor with another model, else as it came", () => {
+  it("a body goes to the vendor with another model, else as it came", () => {
     const values = fc.dictionary(
       fc.string().map((name) => `x${name}`),
       fc.jsonValue(),

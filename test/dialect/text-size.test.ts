@@ -9,14 +9,14 @@ function size(value: unknown): { textBytes: number; files: number } {
 }
 
 describe("the size of a body", () => {
-  it("is what its strings have in UTF-8", () => {
+  it("the size of a body is what its strings have in UTF-8", () => {
     expect(size({ a: "abc", b: ["é", { c: "€" }], d: 5, e: null, f: true })).toEqual({
       textBytes: 8,
       files: 0,
     });
   });
 
-  it("counts the names in tools too: models read them", () => {
+  it("the size of a body counts the names in tools too: models read them", () => {
     const tools = [{ name: "f", parameters: { properties: { city: {} } } }];
     expect(size({ tools }).textBytes).toBe(JSON.stringify(tools).length);
   });
@@ -26,13 +26,13 @@ describe("the size of a body", () => {
     { image_url: `data:image/png;base64,${"AAAA".repeat(99)}` },
     { file: { file_data: `data:application/pdf;base64,${"AAAA".repeat(99)}` } },
     { input_audio: { format: "wav", data: "AAAA".repeat(99) } },
-  ])("counts a file once, not its base64: %j", (part) => {
+  ])("the size of a body counts a file once, not its base64: %j", (part) => {
     const { textBytes, files } = size({ content: [part, part] });
     expect(files).toBe(2);
     expect(textBytes).toBeLessThan(60);
   });
 
-  it("is never more than the body has, and never fails", () => {
+  it("the size of a body is never more than the body has, and never fails", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (body) => {
         const { textBytes } = size(body);

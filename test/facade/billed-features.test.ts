@@ -310,7 +310,7 @@ describe("a search of files", () => {
     expect(state.vendor?.requests.length).toBe(before);
   });
 
-  it("is refused where the model has no price for it, whoever's the store is", async () => {
+  it("a search of files is refused where the model has no price for it, whoever's the store is", async () => {
     const asked = { model: "responses", input: "Hi", tools: [{ type: "file_search" }] };
     const response = await ask("/v1/responses", asked);
     expect(response.status).toBe(400);

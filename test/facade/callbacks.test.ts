@@ -120,7 +120,7 @@ function saysMetric(line: string): Promise<boolean> {
 }
 
 describe("R-TSK-9: a vendor that calls back", () => {
-  it("is asked at once, and the task ends without a poll of anybody's", async () => {
+  it("a vendor that calls back is asked at once, and the task ends without a poll of anybody's", async () => {
     const taskId = await submit();
     const path = await callbackPath();
     await taskThat(taskId, ({ stage }) => stage === "running");
@@ -138,7 +138,7 @@ describe("R-TSK-9: a vendor that calls back", () => {
     await expect.poll(() => saysMetric(cost)).toBe(true);
   });
 
-  it("is believed nothing: a callback that lies ends no task", async () => {
+  it("a vendor that calls back is believed nothing: a callback that lies ends no task", async () => {
     const taskId = await submit();
     const path = await callbackPath();
     for (const body of [JSON.stringify({ id: "p1", ...done }), "{", "", "[]"]) {

@@ -59,13 +59,13 @@ describe("calls of other sites", () => {
     },
   );
 
-  it("are told from those of the own pages", async () => {
+  it("calls of other sites are told from those of the own pages", async () => {
     for (const own of [{ "sec-fetch-site": "same-origin" }, { origin: `http://${host}` }]) {
       expect((await ask({ cookie, ...own })).status).toBe(200);
     }
   });
 
-  it("may read what is for nobody but who asks", async () => {
+  it("calls of other sites may read what is for nobody but who asks", async () => {
     const query = "?encoding=json&message=%7B%7D";
     const url = `${gateway.url}/console/rpc${whoAmI}${query}`;
     expect((await send(url, { method: "GET", headers: { cookie } })).status).toBe(200);
@@ -107,7 +107,7 @@ describe("credentials", () => {
 });
 
 describe("the cookie", () => {
-  it("is a plain one over http, and for the whole host only over https", async () => {
+  it("the cookie is a plain one over http, and for the whole host only over https", async () => {
     const plain = openBrowser(gateway.url);
     await plain.session.signInWithLink({ token: await newLink(gateway) });
     expect(plain.setCookies).toEqual([
@@ -132,7 +132,7 @@ describe("the cookie", () => {
     expect((await secure.session.getSession({})).session?.isCurrent).toBe(true);
   });
 
-  it("follows UAS_PUBLIC_URL, as what counts as an own page does", async () => {
+  it("the cookie follows UAS_PUBLIC_URL, as what counts as an own page does", async () => {
     const other = await startGateway({ vendors, settings: { publicUrl } });
     try {
       const browser = openBrowser(other.url, { origin: publicUrl });

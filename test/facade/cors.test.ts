@@ -33,7 +33,7 @@ describe("a page of a configured origin", () => {
     },
   );
 
-  it("reads replies, streams and errors with all their headers", async () => {
+  it("a page of a configured origin reads replies, streams and errors with all their headers", async () => {
     const replies = [
       await fixture.chat(ask, { origin }),
       await fixture.chat({ ...ask, stream: true }, { origin }),

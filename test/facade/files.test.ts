@@ -272,7 +272,7 @@ describe("slow readers", () => {
   let served: Served;
   beforeAll(() => void (served = keptIn("folder")));
 
-  it("are not read ahead for, and one that leaves frees what was open", async () => {
+  it("slow readers are not read ahead for, and one that leaves frees what was open", async () => {
     const long = Buffer.alloc(48 * 1024 * 1024, 7);
     const { url } = await served.results.store({ bytes: long }, about);
     const { hostname, port } = new URL(served.gateway.url);

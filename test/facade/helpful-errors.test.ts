@@ -62,7 +62,7 @@ describe("a path of another API that is not served", () => {
 });
 
 describe("an error about a member", () => {
-  it("uses the spelling of the query", async () => {
+  it("an error about a member uses the spelling of the query", async () => {
     for (const name of ["page_token", "pageToken"]) {
       const reply = await fixture.send(`/api/ai/tasks?${name}=nonsense`, { method: "GET" });
       expect(reply.status).toBe(400);
@@ -78,7 +78,7 @@ describe("an error about a member", () => {
     expect(errorOf(reply)["message"]).toContain("did you mean `modelKey`?");
   });
 
-  it("refuses model and modelKey that differ, and takes them where they agree", async () => {
+  it("an error about a member refuses model and modelKey that differ, and takes them where they agree", async () => {
     const send = (modelKey: string) =>
       fixture.send("/api/ai/generate", {
         body: JSON.stringify({ ...ask, model: "text", modelKey }),
@@ -99,7 +99,7 @@ function faultOf(body: Buffer): number {
 }
 
 describe("a body that is not UTF-8", () => {
-  it("is refused with the offset of the first wrong byte", () => {
+  it("a body that is not UTF-8 is refused with the offset of the first wrong byte", () => {
     const broken = fc.constantFrom([0xff], [0x80], [0xc3, 0x28], [0xe2, 0x82], [0xf0, 0x9f, 0x98]);
     fc.assert(
       fc.property(
@@ -115,7 +115,7 @@ describe("a body that is not UTF-8", () => {
     );
   });
 
-  it("is found at the end of a large one, too", () => {
+  it("a body that is not UTF-8 is found at the end of a large one, too", () => {
     const text = Buffer.from(`{"a":"${"é😀x".repeat(200_000)}`);
     expect(faultOf(Buffer.concat([text, Buffer.from([0xf0, 0x9f])]))).toBe(text.length);
   });

@@ -220,7 +220,7 @@ describe("a suspended account", () => {
     expect(reply.body.toString()).toContain("access_denied");
   });
 
-  it("reaches no RPC that a key can call", async () => {
+  it("a suspended account reaches no RPC that a key can call", async () => {
     const transport = createConnectTransport({
       baseUrl: fixture.gateway.url,
       httpVersion: "1.1",
@@ -256,7 +256,7 @@ describe("a suspended account", () => {
     }
   }
 
-  it("is served again when it is resumed, and its streams that run are never cut", async () => {
+  it("a suspended account is served again when it is resumed, and its streams that run are never cut", async () => {
     const { gateway } = fixture;
     const other = await gateway.customer();
     const { accountId } = other;

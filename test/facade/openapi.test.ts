@@ -23,14 +23,14 @@ const document = openapiDocument(options) as unknown as Document;
 const operations = Object.values(document.paths).flatMap((verbs) => Object.values(verbs));
 
 describe("the OpenAPI document", () => {
-  it("is valid by the schema of OpenAPI 3.1", async () => {
+  it("the OpenAPI document is valid by the schema of OpenAPI 3.1", async () => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(structuredClone(document));
     expect([valid, errors]).toEqual([true, undefined]);
     expect(validator.version).toBe("3.1");
   });
 
-  it("has every route of the contract but WebSockets, and no other", () => {
+  it("the OpenAPI document has every route of the contract but WebSockets, and no other", () => {
     const declared = routes
       .filter(({ route }) => !route.path.startsWith("/v1/v1/") && !route.webSocket)
       .map(({ route }) => `${route.method} ${route.path.replaceAll("=**", "")}`);
@@ -40,7 +40,7 @@ describe("the OpenAPI document", () => {
     expect(new Set(described)).toEqual(new Set(declared));
   });
 
-  it("has a summary and a unique id for each operation, and a parameter for each brace", () => {
+  it("the OpenAPI document has a summary and a unique id for each operation, and a parameter for each brace", () => {
     const ids = operations.map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const [path, verbs] of Object.entries(document.paths)) {
@@ -53,12 +53,12 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("has another summary for each path that something is posted to", () => {
+  it("the OpenAPI document has another summary for each path that something is posted to", () => {
     const summaries = Object.values(document.paths).flatMap(({ post }) => post?.summary ?? []);
     expect(summaries.filter((each, at) => summaries.indexOf(each) !== at)).toEqual([]);
   });
 
-  it("has the rules of the contract in its schemas", () => {
+  it("the OpenAPI document has the rules of the contract in its schemas", () => {
     const { get, post } = document.paths["/api/ai/tasks"] ?? {};
     const names = get?.parameters.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["pageToken", "status", "x-request-id"]));
@@ -94,7 +94,7 @@ it("llms.txt names every endpoint, the native prefixes and how to send the key",
 describe("a gateway", () => {
   const fixture = useGateway();
 
-  it("serves both without a key", async () => {
+  it("a gateway serves both without a key", async () => {
     const headers = { authorization: "" };
     const openapi = await fixture.send("/openapi.json", { method: "GET", headers });
     expect([openapi.status, json(openapi)["openapi"]]).toEqual([200, "3.1.0"]);

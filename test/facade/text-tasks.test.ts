@@ -88,7 +88,7 @@ async function ended(taskId: string): Promise<Json> {
 }
 
 describe("a text that nobody waits for", () => {
-  it("comes from the demo vendor", async () => {
+  it("a text that nobody waits for comes from the demo vendor", async () => {
     const task = await ended(await submit("demo", { prompt: "Hello" }));
     expect(task).toMatchObject({ status: "completed", errorCode: null, resultUrl: null });
     expect(task["resultContent"]).toContain("You said: Hello");
@@ -155,14 +155,14 @@ describe("a text that nobody waits for", () => {
     expect(after.held).toBe(0n);
   });
 
-  it("is asked for in the vendor's own style", async () => {
+  it("a text that nobody waits for is asked for in the vendor's own style", async () => {
     const task = await ended(await submit("messages", { prompt: "Hello", maxTokens: 64 }));
     expect(task["status"]).toBe("completed");
     expect(String(task["resultContent"])).not.toBe("");
     expect(messages.last().json).toMatchObject({ model: "vendor-model", max_tokens: 64 });
   });
 
-  it("is charged by an estimate where its vendor counts nothing", async () => {
+  it("a text that nobody waits for is charged by an estimate where its vendor counts nothing", async () => {
     const requestId = newRequestId();
     chat.script(answer({ text: ["Hello there"], usage: null as never }));
     const task = await ended(await submit("chat", { prompt: "Hi" }, requestId));
@@ -173,7 +173,7 @@ describe("a text that nobody waits for", () => {
     expect(call.usage?.inputTokens).toBeGreaterThan(0);
   });
 
-  it("has an address too where it is long", async () => {
+  it("a text that nobody waits for has an address too where it is long", async () => {
     const text = "word ".repeat(60_000);
     chat.script(answer({ text: [text] }));
     const task = await ended(await submit("chat", { prompt: "Much" }));
@@ -183,7 +183,7 @@ describe("a text that nobody waits for", () => {
     expect(file.body.toString()).toBe(text);
   });
 
-  it("names a part of a message that is none, before anything is held", async () => {
+  it("a text that nobody waits for names a part of a message that is none, before anything is held", async () => {
     const textParams = { messages: [{ role: "user", content: [{ type: "text", text: 5 }] }] };
     await expect(submit("chat", textParams)).rejects.toThrow(/400.*textParams\.messages\[0\]/);
   });
@@ -213,7 +213,7 @@ describe("a text that takes longer than the vendor's timeouts", () => {
 });
 
 describe("a vendor's own failure", () => {
-  it("is followed by the model's next vendor, and charged once", async () => {
+  it("a vendor's own failure is followed by the model's next vendor, and charged once", async () => {
     const before = await gateway.money(customer.accountId);
     broken.always(failure(500));
     const task = await ended(await submit("both", { prompt: "Hello" }));
@@ -226,7 +226,7 @@ describe("a vendor's own failure", () => {
   it.each([
     ["the next one fails too", failure(502)],
     ["the next one has no capacity now: the first is not asked again (R-TSK-7)", failure(429)],
-  ])("is the end where %s", async (_, behaviour) => {
+  ])("a vendor's own failure is the end where %s", async (_, behaviour) => {
     const before = await gateway.money(customer.accountId);
     broken.always(failure(500));
     chat.always(behaviour);

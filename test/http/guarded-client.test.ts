@@ -18,7 +18,7 @@ describe("a guarded request", () => {
   afterAll(() => receiver.close());
   beforeEach(() => receiver.behave((_received, response) => void response.writeHead(204).end()));
 
-  it("sends exactly the bytes, and says how long what took", async () => {
+  it("a guarded request sends exactly the bytes, and says how long what took", async () => {
     const headers = {
       "content-type": "application/json",
       "x-a": "1",

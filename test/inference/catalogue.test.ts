@@ -43,7 +43,7 @@ function listed(who: Caller): string[] {
 }
 
 describe("the catalogue", () => {
-  it("refuses to generate text with models of other types (R-ERR-7)", () => {
+  it("the catalogue refuses to generate text with models of other types (R-ERR-7)", () => {
     const picture = { ...model("picture"), type: ModelType.IMAGE };
     const both = createCatalogue(
       new Map([...all.map((key) => model(key)), picture].map((m) => [m.key, m])),
@@ -60,11 +60,11 @@ describe("the catalogue", () => {
     expect(() => both.authorizeText(caller(["a"]), "picture")).toThrow(denied);
   });
 
-  it("lists every model sorted by key, whatever the order of the file", () => {
+  it("the catalogue lists every model sorted by key, whatever the order of the file", () => {
     expect(listed(caller())).toEqual(["Z", "a", "a/b", "b"]);
   });
 
-  it("lists exactly the models that the key may use, without unknown names (R-AUTH-5)", () => {
+  it("the catalogue lists exactly the models that the key may use, without unknown names (R-AUTH-5)", () => {
     expect(listed(caller(["b", "Z", "gone"]))).toEqual(["Z", "b"]);
     expect(listed(caller([]))).toEqual([]);
   });
@@ -77,7 +77,7 @@ describe("the catalogue", () => {
     }
   });
 
-  it("answers 404 for an unknown model, also to a key that is limited to its name (R-MDL-1)", () => {
+  it("the catalogue answers 404 for an unknown model, also to a key that is limited to its name (R-MDL-1)", () => {
     for (const key of ["", "none", "__proto__", "constructor", "A", " a", "a/"]) {
       const error = refusal(caller([key]), key);
       expect(error).toMatchObject({ code: ErrorCode.MODEL_NOT_FOUND, param: "model" });
@@ -86,11 +86,11 @@ describe("the catalogue", () => {
     }
   });
 
-  it("repeats at most 100 characters of an unknown name", () => {
+  it("the catalogue repeats at most 100 characters of an unknown name", () => {
     expect(refusal(caller(), "x".repeat(10_000)).message.length).toBeLessThan(250);
   });
 
-  it("shows prices in USD, and only those that are charged", () => {
+  it("the catalogue shows prices in USD, and only those that are charged", () => {
     expect(modelMessage(model("a"), unknownDate)).toMatchObject({
       modelKey: "a",
       name: "Name of a",
@@ -99,7 +99,7 @@ describe("the catalogue", () => {
     });
   });
 
-  it("shows the deadline and the cancel billing of a model, also where the configuration has none", () => {
+  it("the catalogue shows the deadline and the cancel billing of a model, also where the configuration has none", () => {
     const plain = { deadline: { seconds: 1_800n, nanos: 0 }, cancelBilling: CancelBilling.NONE };
     expect(modelMessage(model("a"), unknownDate)).toMatchObject(plain);
     const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };

@@ -11,7 +11,7 @@ describe("the list of members in x-uas-dropped", () => {
     expect(memberList([])).toBe("");
   });
 
-  it("is one short line of visible ASCII for any member names", () => {
+  it("the list of members in x-uas-dropped is one short line of visible ASCII for any member names", () => {
     const name = fc.oneof(fc.string({ unit: "binary" }), fc.constant("x\r\nset-cookie: a=b"));
     fc.assert(
       fc.property(fc.array(name, { maxLength: 300 }), (names) => {

@@ -12,7 +12,7 @@ function usage(inputTokens: number, outputTokens: number): Usage {
 }
 
 describe("the usage to charge (R-MON-8)", () => {
-  it("is the vendor's report where there is one", () => {
+  it("the usage to charge is the vendor's report where there is one", () => {
     const reported = usage(11, 7);
     expect(meter({ reported, inputTokens: 1_000, textBytes: 4_000, isComplete: true })).toEqual({
       usage: reported,
@@ -21,7 +21,7 @@ describe("the usage to charge (R-MON-8)", () => {
     });
   });
 
-  it("is charged where the vendor reported output without text, as for a tool call", () => {
+  it("the usage to charge is charged where the vendor reported output without text, as for a tool call", () => {
     const metered = meter({
       reported: usage(11, 7),
       inputTokens: 3,
@@ -48,13 +48,13 @@ describe("the usage to charge (R-MON-8)", () => {
     expect(meter({ ...warmed, isComplete: false }).isCharged).toBe(false);
   });
 
-  it("is not charged for an empty reply, but is recorded", () => {
+  it("the usage to charge is not charged for an empty reply, but is recorded", () => {
     const reported = usage(11, 0);
     const metered = meter({ reported, inputTokens: 3, textBytes: 0, isComplete: true });
     expect(metered).toEqual({ usage: reported, source: UsageSource.UPSTREAM, isCharged: false });
   });
 
-  it("is empty where the vendor failed before its first content", () => {
+  it("the usage to charge is empty where the vendor failed before its first content", () => {
     expect(
       meter({ reported: undefined, inputTokens: 1_000, textBytes: 0, isComplete: true }),
     ).toEqual({
@@ -75,7 +75,7 @@ describe("the usage to charge (R-MON-8)", () => {
     expect(metered.usage).toMatchObject({ inputTokens: 101, outputTokens: 3 });
   });
 
-  it("has the counted output tokens where the text was counted", () => {
+  it("the usage to charge has the counted output tokens where the text was counted", () => {
     const delivered = { reported: undefined, inputTokens: 5, textBytes: 9, isComplete: true };
     expect(meter({ ...delivered, outputTokens: 7 }).usage).toMatchObject({ outputTokens: 7 });
   });
@@ -89,7 +89,7 @@ describe("the usage to charge (R-MON-8)", () => {
     expect(estimateTokens(bytes)).toBe(tokens);
   });
 
-  it("is charged exactly where there was output, and never more for less text", () => {
+  it("the usage to charge is charged exactly where there was output, and never more for less text", () => {
     const count = fc.nat({ max: 2 ** 31 - 1 });
     const reported = fc.option(fc.tuple(count, count), { nil: undefined });
     const bytes = fc.nat({ max: 64 * 1024 * 1024 });
@@ -116,7 +116,7 @@ describe("the usage to charge (R-MON-8)", () => {
 });
 
 describe("embeddings", () => {
-  it("are charged by the reported input, complete or not", () => {
+  it("embeddings are charged by the reported input, complete or not", () => {
     for (const isComplete of [true, false]) {
       const delivered = { reported: usage(5, 0), inputTokens: 100, textBytes: 0, isComplete };
       expect(meterInput(delivered)).toMatchObject({
@@ -127,7 +127,7 @@ describe("embeddings", () => {
     }
   });
 
-  it("are estimated where the vendor reported nothing, and free where they did not arrive", () => {
+  it("embeddings are estimated where the vendor reported nothing, and free where they did not arrive", () => {
     const delivered = { reported: undefined, inputTokens: 3, textBytes: 0 };
     expect(meterInput({ ...delivered, isComplete: true })).toMatchObject({
       usage: { inputTokens: 3, outputTokens: 0 },

@@ -35,7 +35,7 @@ describe("running calls", () => {
     expect(calls.count).toBe(0);
   });
 
-  it("are refused from the start of a drain, which ends with the last running call", async () => {
+  it("running calls are refused from the start of a drain, which ends with the last running call", async () => {
     const calls = new RunningCalls();
     calls.enter();
     calls.enter();
@@ -60,7 +60,7 @@ describe("running calls", () => {
     expect(await isSettled(second)).toBe(true);
   });
 
-  it("end every pending drain, also where there are two", async () => {
+  it("running calls end every pending drain, also where there are two", async () => {
     const calls = new RunningCalls();
     calls.enter();
     const both = [calls.drain(60_000), calls.drain(60_000)];

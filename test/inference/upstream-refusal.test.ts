@@ -89,7 +89,7 @@ describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
     },
   );
 
-  it("never shows the customer the vendor's refusal of the gateway's account", () => {
+  it("a vendor's refusal never shows the customer the vendor's refusal of the gateway's account", () => {
     const secret = "sk-operators-own";
     fc.assert(
       fc.property(fc.integer({ min: 300, max: 599 }), fc.string(), (status, text) => {
@@ -104,7 +104,7 @@ describe("a vendor's refusal (R-ERR-3, R-ERR-4)", () => {
     );
   });
 
-  it("passes the vendor's retry-after on", () => {
+  it("a vendor's refusal passes the vendor's retry-after on", () => {
     const headers = { ...json, "retry-after": "17" };
     for (const status of [429, 503, 529]) {
       expect(read(status, "{}", headers).error.retryAfterSeconds).toBe(17);

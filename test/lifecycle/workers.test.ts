@@ -186,7 +186,7 @@ describe("two workers", () => {
 });
 
 describe("a supervisor", () => {
-  it("has each worker warm up by itself: both are ready in the end, and neither's warm-up fails", async () => {
+  it("a supervisor has each worker warm up by itself: both are ready in the end, and neither's warm-up fails", async () => {
     const gateway = await served.start({ UAS_WORKERS: "2", UAS_WARM_UP: "on" });
     await until(`both have warmed up; it says ${gateway.out}`, () => {
       const warm = logLines(gateway).filter(({ msg }) => msg === "warmed up");
@@ -270,7 +270,7 @@ describe("a supervisor", () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  it("ends all workers at once on a second signal", async () => {
+  it("a supervisor ends all workers at once on a second signal", async () => {
     const { key } = await served.customer();
     const gateway = await startTwo();
     const running = await begin(gateway, key, "impatient");
@@ -321,7 +321,7 @@ describe("a supervisor", () => {
     },
   );
 
-  it("is none where one worker is asked for: one process serves, and its log names no worker", async () => {
+  it("there is no supervisor where one worker is asked for: one process serves, and its log names no worker", async () => {
     const { key } = await served.customer();
     const gateway = await served.start({ UAS_WORKERS: "1" });
     const { requestId } = await call(gateway, key);
@@ -335,7 +335,7 @@ describe("a supervisor", () => {
     expect((await gateway.stop()).code).toBe(0);
   });
 
-  it("is not started with a number of workers that is none: one line says what to write", async () => {
+  it("a supervisor is not started with a number of workers that is none: one line says what to write", async () => {
     const place = makePlace();
     const { code, err, out } = await new Process(place, { UAS_WORKERS: "many" }).ended;
     place.close();
@@ -345,7 +345,7 @@ describe("a supervisor", () => {
     );
   });
 
-  it("runs the one embedded database of its workers, and stops it", async () => {
+  it("a supervisor runs the one embedded database of its workers, and stops it", async () => {
     const place = makePlace();
     const gateway = new Process(place, { UAS_WORKERS: "2" });
     onTestFinished(async () => {

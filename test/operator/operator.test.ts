@@ -46,7 +46,7 @@ async function entriesOf(accountId: string): Promise<AuditEntry[]> {
 }
 
 describe("the audit log", () => {
-  test("has actor, action, both values and reason of each action, newest first, written in its transaction", async () => {
+  test("the audit log has actor, action, both values and reason of each action, newest first, written in its transaction", async () => {
     const { accounts, billing } = fixture.gateway;
     const { account } = await accounts.createAccount({ name: "Acme" });
     const accountId = account?.accountId ?? "";
@@ -93,7 +93,7 @@ describe("the audit log", () => {
     expect(before.entries).toEqual([]);
   });
 
-  test("cannot be changed, and has no actions of customers", async () => {
+  test("the audit log cannot be changed, and has no actions of customers", async () => {
     const { accountId } = fixture.customer;
     for (const change of [
       "update audit_entry set actor = ''",
@@ -108,7 +108,7 @@ describe("the audit log", () => {
 });
 
 describe("the vendors", () => {
-  test("are shown with their models and health, without their credentials", async () => {
+  test("the vendors are shown with their models and health, without their credentials", async () => {
     const { gateway, upstream, customer } = fixture;
     const headers = { ...bearer(customer.key), "content-type": "application/json" };
     const body = JSON.stringify({ model: publicModel, messages: [{ role: "user", content: "x" }] });
@@ -137,7 +137,7 @@ describe("the vendors", () => {
     expect(text).not.toContain(upstream.secret);
   });
 
-  test("are shown with their last failure, without the vendor's own text (R-ERR-3)", async () => {
+  test("the vendors are shown with their last failure, without the vendor's own text (R-ERR-3)", async () => {
     const settings = { operatorToken };
     const down = await startGateway({
       vendors: { down: { baseUrl: "http://127.0.0.1:9" } },
@@ -153,7 +153,7 @@ describe("the vendors", () => {
     await down.close();
   });
 
-  test("are shown with the models that ignore the output limit of a request (R-MON-12)", async () => {
+  test("the vendors are shown with the models that ignore the output limit of a request (R-MON-12)", async () => {
     const callId = "01900000-0000-7000-8000-000000000001";
     await pool.query(
       "insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens) values ($1, $2, $3, $4, $5)",
@@ -167,7 +167,7 @@ describe("the vendors", () => {
     ]);
   });
 
-  test("are no longer marked once an operator clears the mark, which is in the audit log", async () => {
+  test("the vendors are no longer marked once an operator clears the mark, which is in the audit log", async () => {
     const callId = "01900000-0000-7000-8000-000000000001";
     await pool.query(
       "insert into unlimited_route (vendor, model, call_id, limit_tokens, output_tokens) values ($1, $2, $3, $4, $5)",
@@ -195,7 +195,7 @@ describe("the vendors", () => {
 });
 
 describe("the installation", () => {
-  test("lists its configured models, page by page", async () => {
+  test("the installation lists its configured models, page by page", async () => {
     const first = await client().listConfiguredModels({ pageSize: 1 });
     const { nextPageToken: pageToken } = first;
     const second = await client().listConfiguredModels({ pageSize: 1, pageToken });
@@ -212,7 +212,7 @@ describe("the installation", () => {
     expect([first.source, second.nextPageToken]).toEqual(["test", ""]);
   });
 
-  test("shows its versions, processes and queues", async () => {
+  test("the installation shows its versions, processes and queues", async () => {
     const info = await client().getSystemInfo({});
     expect(info.version).toMatch(/^\d+\.\d+\.\d+/);
     expect(info.databaseVersion).toMatch(/^\d+/);

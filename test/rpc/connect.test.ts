@@ -150,7 +150,7 @@ describe.each(ways)("%s by %s", (at, protocol) => {
 });
 
 describe("the internal listener", () => {
-  it("answers probes and metrics over HTTP/1.1, and nothing else", async () => {
+  it("the internal listener answers probes and metrics over HTTP/1.1, and nothing else", async () => {
     const { internalUrl } = fixture.gateway;
     const get = (path: string) => send(`${internalUrl}${path}`, { method: "GET" });
     expect(await get("/healthz")).toMatchObject({ status: 200, body: Buffer.from("ok\n") });
@@ -165,7 +165,7 @@ describe("the internal listener", () => {
     expect((await send(`${internalUrl}/metrics`, { method: "POST" })).status).toBe(404);
   });
 
-  it("serves no REST, and the public one neither metrics nor health nor reflection", async () => {
+  it("the internal listener serves no REST, and the public one neither metrics nor health nor reflection", async () => {
     const { internalUrl, url } = fixture.gateway;
     const headers = { ...bearer(fixture.customer.key), "content-type": "application/json" };
     expect((await send(`${internalUrl}/v1/chat/completions`, { headers, body: "{}" })).status).toBe(
@@ -189,7 +189,7 @@ describe("the internal listener", () => {
     expect((await send(url, { headers, body: Buffer.alloc(5) })).status).toBe(415);
   });
 
-  it("refuses gRPC over HTTP/1.1 and unknown RPCs in the form of Connect's errors, and says what to do", async () => {
+  it("the internal listener refuses gRPC over HTTP/1.1 and unknown RPCs in the form of Connect's errors, and says what to do", async () => {
     const { internalUrl } = fixture.gateway;
     const post = async (path: string, type: string) => {
       const headers = { ...bearer(operatorToken), "content-type": type };
@@ -240,7 +240,7 @@ describe("the internal listener", () => {
     );
   });
 
-  it("R-ERR-7: refuses a message that is no message, and one that is too large, as the caller's fault", async () => {
+  it("R-ERR-7: the internal listener refuses a message that is no message, and one that is too large, as the caller's fault", async () => {
     const url = `${fixture.gateway.internalUrl}/${AccountService.typeName}/CreateAccount`;
     const post = (body: string | Uint8Array, type: string) =>
       send(url, { headers: { ...bearer(operatorToken), "content-type": type }, body });
@@ -259,7 +259,7 @@ describe("the internal listener", () => {
     expect(fixture.gateway.log.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
-  it("knows its accounts over Connect with curl's own JSON", async () => {
+  it("the internal listener knows its accounts over Connect with curl's own JSON", async () => {
     const { customer, gateway } = fixture;
     const reply = await send(`${gateway.internalUrl}/${AccountService.typeName}/GetAccount`, {
       headers: { ...bearer(operatorToken), "content-type": "application/json" },

@@ -69,7 +69,7 @@ const head = { part: { case: "head" as const, value: { status: 200, headers: {} 
 const chunk = { part: { case: "chunk" as const, value: Buffer.from("x") } };
 
 describe("the direct transport", () => {
-  it("R-AUTH-6: lets through whom the network lets through, and nobody else", async () => {
+  it("R-AUTH-6: the direct transport lets through whom the network lets through, and nobody else", async () => {
     const { client } = clientOf({ countTokens: () => ({ inputTokens: 3 }) });
     expect((await client.countTokens({}, { headers })).inputTokens).toBe(3);
     for (const [header, contextValues, code] of [
@@ -130,7 +130,7 @@ describe("the direct transport", () => {
     });
   });
 
-  it("gives the very signal to the implementation, and a deadline where one is asked for", async () => {
+  it("the direct transport gives the very signal to the implementation, and a deadline where one is asked for", async () => {
     const signals: AbortSignal[] = [];
     const { client } = clientOf({
       async *exchange(_request, { signal }) {
@@ -205,7 +205,7 @@ describe("the direct transport", () => {
     expect(log.join("")).toContain("find-me");
   });
 
-  it("ends the implementation when its reader returns, so that a call is always settled", async () => {
+  it("the direct transport ends the implementation when its reader returns, so that a call is always settled", async () => {
     let isEnded = false;
     const { transport } = clientOf({
       async *exchange() {
@@ -229,7 +229,7 @@ describe("the direct transport", () => {
     expect(isEnded).toBe(true);
   });
 
-  it("runs interceptors in order, the first outermost, once for each call", async () => {
+  it("the direct transport runs interceptors in order, the first outermost, once for each call", async () => {
     const seen: string[] = [];
     const named =
       (name: string): Interceptor =>

@@ -91,7 +91,7 @@ describe("compressed requests", () => {
     "content-encoding": "gzip",
   });
 
-  it("are refused on the public listener with the reason", async () => {
+  it("compressed requests are refused on the public listener with the reason", async () => {
     const reply = await send(`${fixture.gateway.url}${countTokens}`, { headers: headers(), body });
     expect(reply.status).toBe(400);
     expect(JSON.parse(reply.body.toString())).toMatchObject({
@@ -107,7 +107,7 @@ describe("compressed requests", () => {
     expect(get.body.toString()).toContain("must not be compressed");
   });
 
-  it("are read on the internal one", async () => {
+  it("compressed requests are read on the internal one", async () => {
     const { internalUrl } = fixture.gateway;
     const reply = await send(`${internalUrl}${countTokens}`, { headers: headers(), body });
     expect(reply.body.toString()).not.toContain("compressed");

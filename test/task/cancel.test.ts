@@ -68,7 +68,7 @@ describe("R-TSK-5: a cancel", () => {
     },
   );
 
-  it("needs neither body nor content type, and refuses unknown members", async () => {
+  it("a cancel needs neither body nor content type, and refuses unknown members", async () => {
     const taskId = await taskIn("running", "stoppable", await tasks.customer());
     const owner = await tasks.customer();
     const own = await tasks.submit(owner);
@@ -98,7 +98,7 @@ describe("R-TSK-5: a cancel", () => {
 });
 
 describe("R-TSK-6: an end", () => {
-  it("charges a completed task once, with its record, and releases the rest of its hold", async () => {
+  it("an end charges a completed task once, with its record, and releases the rest of its hold", async () => {
     const payer = await tasks.customer();
     const taskId = await taskIn("completed", "fixed", payer);
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n - imageNanos, 0n]);
@@ -120,7 +120,7 @@ describe("R-TSK-6: an end", () => {
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n - imageNanos, 0n]);
   });
 
-  it("is refused to a process with an old fence", async () => {
+  it("an end is refused to a process with an old fence", async () => {
     const taskId = await taskIn("running", "fixed");
     const old = { taskId, fence: 99, errorCode: "internal_error", error: "e" };
     expect(await tasks.end({ ...old, event: "fail" })).toBeUndefined();

@@ -31,7 +31,7 @@ async function complete(taskId: string): Promise<void> {
 const pathOf = (taskId: string): string => `/api/ai/tasks/${taskId}`;
 
 describe("a poll", () => {
-  it("R-TSK-4: shows a queued task completely, and suggests when to poll again", async () => {
+  it("R-TSK-4: a poll shows a queued task completely, and suggests when to poll again", async () => {
     const taskId = await tasks.submit(customer, { callbackId: "mine" });
     const { status, json, headers } = await tasks.send(customer, pathOf(taskId), {
       headers: { "x-request-id": "poll" },
@@ -61,7 +61,7 @@ describe("a poll", () => {
     });
   });
 
-  it("R-TSK-4: shows the result, cost and usage of a completed task", async () => {
+  it("R-TSK-4: a poll shows the result, cost and usage of a completed task", async () => {
     const taskId = await tasks.submit(customer);
     await complete(taskId);
     const { json, headers } = await tasks.send(customer, pathOf(taskId));
@@ -78,7 +78,7 @@ describe("a poll", () => {
     });
   });
 
-  it("R-TSK-10: shows why a task failed, and charges nothing", async () => {
+  it("R-TSK-10: a poll shows why a task failed, and charges nothing", async () => {
     const payer = await tasks.customer();
     const taskId = await tasks.submit(payer);
     await tasks.run(taskId);
@@ -90,7 +90,7 @@ describe("a poll", () => {
     expect(await tasks.money(payer.accountId)).toEqual([10_000_000_000n, 0n]);
   });
 
-  it("R-TSK-5: answers for another account's task exactly as for an unknown one", async () => {
+  it("R-TSK-5: a poll answers for another account's task exactly as for an unknown one", async () => {
     const other = await tasks.customer();
     const taskId = await tasks.submit(other);
     const ids = [taskId, "01900000-0000-7000-8000-000000000000", "task_x", "%00", "a".repeat(80)];
@@ -106,7 +106,7 @@ describe("a poll", () => {
     }
   });
 
-  it("answers 304 to a client that has this version already", async () => {
+  it("a poll answers 304 to a client that has this version already", async () => {
     const taskId = await tasks.submit(customer);
     const first = await tasks.send(customer, pathOf(taskId));
     const etag = first.headers["etag"] ?? "";
@@ -125,7 +125,7 @@ describe("a poll", () => {
   it.each([
     ["wait=abc", "wait", "wait: must be a whole number"],
     ["wait=1&wait=2", "wait", "wait: occurs twice; send it once"],
-  ])("R-ERR-7: names what is wrong with %s", async (query, param, message) => {
+  ])("R-ERR-7: a poll names what is wrong with %s", async (query, param, message) => {
     const taskId = await tasks.submit(customer);
     const { status, json } = await tasks.send(customer, `${pathOf(taskId)}?${query}`);
     expect([status, json["error"]]).toEqual([400, expect.objectContaining({ param, message })]);
@@ -149,7 +149,7 @@ async function parked(count: number): Promise<void> {
 }
 
 describe("R-TSK-4: a poll that waits", () => {
-  it("is woken by each change, by another process too, and by the end", async () => {
+  it("a poll that waits is woken by each change, by another process too, and by the end", async () => {
     const taskId = await tasks.submit(customer);
     const first = await tasks.send(customer, pathOf(taskId));
     // A poll that does not say what it knows may read the task after the change, and waits for another one.
@@ -168,7 +168,7 @@ describe("R-TSK-4: a poll that waits", () => {
     expect(last.json["status"]).toBe("failed");
   });
 
-  it("does not miss changes since the version that its client has", async () => {
+  it("a poll that waits does not miss changes since the version that its client has", async () => {
     const taskId = await tasks.submit(customer);
     const { headers } = await tasks.send(customer, pathOf(taskId));
     const known = { "if-none-match": headers["etag"] ?? "" };
@@ -177,7 +177,7 @@ describe("R-TSK-4: a poll that waits", () => {
     expect([news.status, news.json["stage"]]).toEqual([200, "running"]);
   });
 
-  it("ends after its time with the unchanged task, or with 304", async () => {
+  it("a poll that waits ends after its time with the unchanged task, or with 304", async () => {
     const taskId = await tasks.submit(customer);
     const wait = `${pathOf(taskId)}?wait=1`;
     const first = await tasks.send(customer, wait);
@@ -187,7 +187,7 @@ describe("R-TSK-4: a poll that waits", () => {
     await parked(0);
   });
 
-  it("is one of at most 100 of its account: more are answered at once", async () => {
+  it("a poll that waits is one of at most 100 of its account: more are answered at once", async () => {
     const [waiting, other] = [await tasks.customer(), await tasks.customer()];
     const [taskId, otherId] = [await tasks.submit(waiting), await tasks.submit(other)];
     const client = tasks.clientOf(waiting);
@@ -208,7 +208,7 @@ describe("R-TSK-4: a poll that waits", () => {
 });
 
 describe("a watch", () => {
-  it("streams each visible change in order, and ends with the task", async () => {
+  it("a watch streams each visible change in order, and ends with the task", async () => {
     const taskId = await tasks.submit(customer);
     const seen: [TaskStatus, number][] = [];
     for await (const { task } of tasks.clientOf(customer).watchTask({ taskId })) {
@@ -223,7 +223,7 @@ describe("a watch", () => {
     expect(progress).toEqual(progress.toSorted((a, b) => a - b));
   });
 
-  it("does not show tasks of other accounts", async () => {
+  it("a watch does not show tasks of other accounts", async () => {
     const taskId = await tasks.submit(await tasks.customer());
     const stream = tasks.clientOf(customer).watchTask({ taskId })[Symbol.asyncIterator]();
     const error = await stream.next().catch((reason: unknown) => reason);
@@ -232,7 +232,7 @@ describe("a watch", () => {
 });
 
 describe("a list", () => {
-  it("has the tasks of the caller's account, newest first, in pages and by status", async () => {
+  it("a list has the tasks of the caller's account, newest first, in pages and by status", async () => {
     const lister = await tasks.customer();
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.unshift(await tasks.submit(lister));

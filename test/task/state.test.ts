@@ -73,7 +73,7 @@ describe("R-TSK-1: the states of a task", () => {
     );
   });
 
-  it("can always come to an end, and only what the table allows is cancelled", () => {
+  it("a task can always come to an end, and is cancelled only where the table allows it", () => {
     fc.assert(
       fc.property(anyEvents, (happening) => {
         const last = live(happening).at(-1) ?? "queued";
@@ -83,7 +83,7 @@ describe("R-TSK-1: the states of a task", () => {
     );
   });
 
-  it("never submits what a vendor has accepted, or is done with (R-TSK-7)", () => {
+  it("a task that a vendor has accepted, or is done with, is never submitted again (R-TSK-7)", () => {
     fc.assert(
       fc.property(anyEvents, (happening) => {
         const states = live(happening);
@@ -95,7 +95,7 @@ describe("R-TSK-1: the states of a task", () => {
     );
   });
 
-  it("shows exactly the four documented words, and one that has ended as such", () => {
+  it("a task shows exactly the four documented statuses, and one that has ended as such", () => {
     const words = new Set(taskStates.map((state) => publicState(state).status));
     expect(words).toEqual(
       new Set([TaskStatus.PROGRESS, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED]),
@@ -107,7 +107,7 @@ describe("R-TSK-1: the states of a task", () => {
     }
   });
 
-  it("has a progress of 0 to 100 whatever a vendor says, and 100 exactly for completed tasks", () => {
+  it("a task has a progress of 0 to 100 whatever a vendor says, and 100 exactly when it is completed", () => {
     fc.assert(
       fc.property(anyState, fc.option(fc.double(), { nil: undefined }), (state, told) => {
         const progress = progressIn(state, told);

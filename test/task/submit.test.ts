@@ -15,7 +15,7 @@ const path = "/api/ai/tasks";
 const image: JsonObject = { modelKey: "image", imageParams: { prompt: "a boat" } };
 
 describe("a submit", () => {
-  it("R-TSK-2: answers 200 with the task, and holds what it can cost", async () => {
+  it("R-TSK-2: a submit answers 200 with the task, and holds what it can cost", async () => {
     const payer = await tasks.customer(1_000_000_000n);
     const body = {
       model_key: "image",
@@ -57,13 +57,13 @@ describe("a submit", () => {
     expect(status).toBe(200);
   });
 
-  it("takes the discount of the account into the hold", async () => {
+  it("a submit takes the discount of the account into the hold", async () => {
     const payer = await tasks.customer(1_000_000_000n, { discountBp: 2_500 });
     await tasks.submit(payer);
     expect((await tasks.money(payer.accountId))[1]).toBe((imageNanos * 3n) / 4n);
   });
 
-  it("R-ID-3: takes the request id of requestContext where no header has one", async () => {
+  it("R-ID-3: a submit takes the request id of requestContext where no header has one", async () => {
     const body = { ...image, requestContext: { request_id: "from-body" } };
     const told = await tasks.send(customer, path, { body });
     expect(told.headers["x-request-id"]).toBe("from-body");

@@ -71,7 +71,7 @@ describe("a delivery", () => {
     });
   });
 
-  it("R-TSK-6: is enqueued only if its transaction commits", async () => {
+  it("R-TSK-6: a delivery is enqueued only if its transaction commits", async () => {
     const { ended, finished } = await webhooks.dispatch();
     const failing = inTransaction(webhooks.pool, async (client) => {
       await enqueueWebhook(client, eventOf({ url: receiver.origin }));
@@ -85,7 +85,7 @@ describe("a delivery", () => {
     expect(rows).toHaveLength(1);
   });
 
-  it("carries texts of any form as they are", async () => {
+  it("a delivery carries texts of any form as they are", async () => {
     const { ended } = await webhooks.dispatch();
     const callbackId = "o'b\\r?ien $1 :x";
     const id = await webhooks.enqueue({ url: receiver.origin, callbackId, resultContent: "é'?" });
@@ -95,7 +95,7 @@ describe("a delivery", () => {
     expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED });
   });
 
-  it("R-HOOK-3: sends the same bytes in every attempt, and keeps the answers", async () => {
+  it("R-HOOK-3: a delivery sends the same bytes in every attempt, and keeps the answers", async () => {
     receiver.behave((_received, response) => void response.writeHead(500).end("x".repeat(5_000)));
     const { ended } = await webhooks.dispatch();
     const before = receiver.received.length;

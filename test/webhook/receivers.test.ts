@@ -79,7 +79,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await webhooks.stored(waiting)).toMatchObject({ state: DELIVERED });
   });
 
-  it("is probed by one process with one delivery, however many are pending", async () => {
+  it("the breaker of a receiver is probed by one process with one delivery, however many are pending", async () => {
     const accountId = newId();
     const ids = [];
     for (let index = 0; index < 5; index++) ids.push(await webhooks.enqueue({ url, accountId }));
@@ -135,7 +135,7 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     expect(await webhooks.stored(later)).toMatchObject({ state: PENDING, attempts: 0 });
   });
 
-  it("R-HOOK-6: lets urgent deliveries through to a dead receiver, and success revives it", async () => {
+  it("R-HOOK-6: the breaker of a receiver lets urgent deliveries through to a dead receiver, and success revives it", async () => {
     const accountId = newId();
     const [first, second] = [
       await webhooks.enqueue({ url, accountId }),

@@ -17,7 +17,7 @@ const failed = {
 } as const;
 
 describe("R-HOOK-3: the schedule", () => {
-  it("is 14 attempts in 72 hours", () => {
+  it("the schedule is 14 attempts in 72 hours", () => {
     expect(retryPausesMs).toHaveLength(13);
     const hours = retryPausesMs.reduce((sum, ms) => sum + ms, 0) / 3_600_000;
     expect(hours).toBeGreaterThan(71);
@@ -44,7 +44,7 @@ describe("R-HOOK-3: the schedule", () => {
     expect([pauseAfter(1e9), pauseAfter(60_000, 8)]).toEqual([3_600, 14_400]);
   });
 
-  it("retries ends only, and not after a 410", () => {
+  it("the schedule retries ends only, and not after a 410", () => {
     expect(classifyAttempt({ ...failed, outcome: DELIVERED }, 0.5)).toEqual({ state: "delivered" });
     expect(classifyAttempt({ ...failed, outcome: GONE }, 0.5)).toEqual({ state: "failed" });
     for (const kind of [EventKind.PROGRESS, EventKind.TEST]) {
@@ -54,7 +54,7 @@ describe("R-HOOK-3: the schedule", () => {
     }
   });
 
-  it("reads retry-after as seconds or as a date", () => {
+  it("the schedule reads retry-after as seconds or as a date", () => {
     const now = new Date("2026-11-21T09:30:00Z");
     expect(readRetryAfter("120", now)).toBe(120_000);
     expect(readRetryAfter("Sat, 21 Nov 2026 09:31:00 GMT", now)).toBe(60_000);
@@ -63,7 +63,7 @@ describe("R-HOOK-3: the schedule", () => {
       expect(readRetryAfter(odd, now)).toBe(0);
   });
 
-  it("takes only 2xx for delivered", () => {
+  it("the schedule takes only 2xx for delivered", () => {
     const of = (...statuses: number[]) => [...new Set(statuses.map(outcomeOf))];
     expect(of(200, 201, 204, 299)).toEqual([DELIVERED]);
     expect(of(300, 301, 302, 304, 308)).toEqual([AttemptOutcome.REDIRECTED]);

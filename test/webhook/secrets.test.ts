@@ -25,7 +25,7 @@ describe("secrets", () => {
     expect(all[0]?.secret).toMatchObject({ accountId: id, other: "", isPromoted: true });
   });
 
-  it("are stored sealed, and open with the same master key only", async () => {
+  it("secrets are stored sealed, and open with the same master key only", async () => {
     const { secret } = await rpc.getSecret({ accountId });
     const { rows } = await webhooks.pool.query<{ row: string }>(
       "select t::text as row from webhook_secret t",

@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 describe("deliveries", () => {
-  it("are listed by every filter, page by page, and shown with body and attempts", async () => {
+  it("deliveries are listed by every filter, page by page, and shown with body and attempts", async () => {
     const { client } = webhooks.fake((target) => (target.includes("good") ? 204 : 500));
     const running = await webhooks.dispatch({ client });
     const taskId = newId();
@@ -78,7 +78,7 @@ describe("deliveries", () => {
     expect(shown.attempts).toMatchObject([{ number: 1, status: 500 }]);
   });
 
-  it("R-HOOK-6: are resent: one at once, all failed ones, progress never", async () => {
+  it("R-HOOK-6: deliveries are resent: one at once, all failed ones, progress never", async () => {
     const failed = await webhooks.enqueue({ url, accountId, callbackId: "again" });
     const early = await webhooks.enqueue({
       url,
@@ -156,7 +156,7 @@ describe("deliveries", () => {
 });
 
 describe("receivers", () => {
-  it("are listed with their state, and re-enabled: their parked deliveries are sent", async () => {
+  it("receivers are listed with their state, and re-enabled: their parked deliveries are sent", async () => {
     const id = await webhooks.enqueue({ url: "https://dead.example/1", accountId });
     await webhooks.pool.query(
       `insert into webhook_endpoint (id, account_id, origin, failures, failing_since, open_until, dead_time)
@@ -182,7 +182,7 @@ describe("receivers", () => {
 });
 
 describe("the audit log", () => {
-  it("R-CON-1: has operators' actions on webhooks, and not customers' own", async () => {
+  it("R-CON-1: the audit log has operators' actions on webhooks, and not customers' own", async () => {
     const { pool } = webhooks;
     const before = newId();
     const id = (await webhooks.enqueue({ url: "https://noted.example/1", accountId })) ?? "";

@@ -19,7 +19,7 @@ afterAll(() => webhooks.close());
 describe("R-HOOK-3: the order of a task's events", () => {
   const url = "https://a.example/";
 
-  it("sends the newest progress only, then the end, and nothing after it", async () => {
+  it("the order of a task's events sends the newest progress only, then the end, and nothing after it", async () => {
     const fake = webhooks.fake();
     await webhooks.dispatch({ client: fake.client });
     const task = { url, taskId: newId(), accountId: newId() };
@@ -51,7 +51,7 @@ describe("R-HOOK-3: the order of a task's events", () => {
     last?.answer(204);
   });
 
-  it("sends progress at most once a second, and does not postpone it forever", async () => {
+  it("the order of a task's events sends progress at most once a second, and does not postpone it forever", async () => {
     const fake = webhooks.fake(() => 204);
     const { ended } = await webhooks.dispatch({ client: fake.client });
     const task = { url, taskId: newId(), accountId: newId() };
@@ -70,7 +70,7 @@ describe("R-HOOK-3: the order of a task's events", () => {
     expect((await webhooks.stored(last)).state).toBe(DELIVERED);
   });
 
-  it("has one under way also with three processes that compete, and each is sent once", async () => {
+  it("the order of a task's events has one under way also with three processes that compete, and each is sent once", async () => {
     const seen: string[] = [];
     const under = new Map<string, number>();
     let most = 0;

@@ -72,7 +72,7 @@ describe("a receipt", () => {
     );
   });
 
-  test("shows quantities and prices in their own units, and the tier", () => {
+  test("a receipt shows quantities and prices in their own units, and the tier", () => {
     const price = parsePrice({
       input: "1000000000",
       output: "2000000000",

@@ -28,7 +28,7 @@ describe("an export", () => {
     return text;
   }
 
-  test("is CSV whose texts no spreadsheet takes for a formula, or JSON lines", async () => {
+  test("an export is CSV whose texts no spreadsheet takes for a formula, or JSON lines", async () => {
     const accountId = await billing.account(10_000n);
     const record = { model: `=cmd|"x",1`, request_id: "a,b", images: 2, second_micros: 1_500_000 };
     await makeCalls(billing, accountId, [
@@ -82,7 +82,7 @@ describe("a live view", () => {
 
   const settled = { startMs: from, way: "settled", cost: 1n, record: { model: "fast-1" } } as const;
 
-  test("shows the calls of its account as they are written, by any process and however long they ran", async () => {
+  test("a live view shows the calls of its account as they are written, by any process and however long they ran", async () => {
     const [accountId, other] = [await billing.account(10_000n), await billing.account(10_000n)];
     const view = await open({ accountId, filter: { model: "fast-1" } });
     await makeCalls(billing, other, [settled]);
@@ -114,7 +114,7 @@ describe("a live view", () => {
     await view.close();
   });
 
-  test("is notified of watched accounts only, and few views can watch one account", async () => {
+  test("a live view is notified of watched accounts only, and few views can watch one account", async () => {
     const accountId = await billing.account(10_000n);
     const views = [];
     for (let n = 0; n < tailsPerAccountMax; n++) views.push(await open({ accountId }));
@@ -124,7 +124,7 @@ describe("a live view", () => {
     await expect.poll(() => billing.count("call_watch", `account_id = '${accountId}'`)).toBe(0);
   });
 
-  test("sends keep-alive messages, and ends with an error where it may have missed calls", async () => {
+  test("a live view sends keep-alive messages, and ends with an error where it may have missed calls", async () => {
     const accountId = await billing.account(10_000n);
     const service = billing.callsOf(operator, 1);
     const stream = service.tailCalls({ accountId })[Symbol.asyncIterator]();

@@ -64,7 +64,7 @@ interface LogRow {
 }
 
 describe("the usage of an account", () => {
-  test("R-MON-1, R-MON-6: is the same in log, series and ledger, for any range, bucket, zone and group", async () => {
+  test("R-MON-1, R-MON-6: the usage of an account is the same in log, series and ledger, for any range, bucket, zone and group", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(anyCall(from, to), { minLength: 1, maxLength: 15 }),
@@ -148,7 +148,7 @@ describe("the usage of an account", () => {
     expect(totals?.cost?.amountNanos).toBe(4n);
   });
 
-  test("R-AUTH-6: is visible to a session for its own account only, without vendor costs", async () => {
+  test("R-AUTH-6: the usage of an account is visible to a session for its own account only, without vendor costs", async () => {
     const accountId = await billing.account(10_000n);
     const call = { startMs: from, way: "settled", cost: 5n, record: { vendor_cost: "3" } } as const;
     await makeCalls(billing, accountId, [call]);

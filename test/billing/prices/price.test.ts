@@ -36,7 +36,7 @@ const usage = (
 describe("R-MON-1: the cost of a call", () => {
   const mini = price({ input: "0.25", cachedInput: "0.025", output: "2.00" });
 
-  test("charges input without its cached part, the cached part at its own price, and output", () => {
+  test("the cost of a call charges input without its cached part, the cached part at its own price, and output", () => {
     const used = usage({ inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 100 });
     // 600 × 250 + 400 × 25 + 100 × 2000 nano-USD.
     expect(callCost(mini, used)).toBe(360_000n);
@@ -79,13 +79,13 @@ describe("R-MON-1: the cost of a call", () => {
     expect(callCost(tiny, usage({}))).toBe(0n);
   });
 
-  test("adds the price of a request once, and of units other than tokens", () => {
+  test("the cost of a call adds the price of a request once, and of units other than tokens", () => {
     const media = price({ request: "0.01", image: "0.003", second: "0.40" });
     expect(callCost(media, usage({}))).toBe(10_000_000n);
     expect(callCost(media, { ...usage({}), images: 4, seconds: 2.5 })).toBe(1_022_000_000n);
   });
 
-  test("never falls below zero, whatever a vendor reports", () => {
+  test("the cost of a call never falls below zero, whatever a vendor reports", () => {
     const used = usage({
       inputTokens: 10,
       cachedInputTokens: 50,
@@ -240,7 +240,7 @@ describe("R-MON-1: whatever the price, the usage and the discount", () => {
 });
 
 describe("R-MON-1: the version of a price", () => {
-  test("is its content: 16 digits, equal for equal prices, whatever the order of members", () => {
+  test("the version of a price is its content: 16 digits, equal for equal prices, whatever the order of members", () => {
     const one = price({ input: "0.25", output: "2" });
     const two = Object.fromEntries(Object.entries(one).toReversed()) as unknown as PriceConfig;
     expect(priceVersion(one)).toMatch(/^[0-9a-f]{16}$/);

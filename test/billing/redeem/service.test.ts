@@ -48,7 +48,7 @@ async function stateOf(id: string): Promise<RedeemCodeState | undefined> {
 }
 
 describe("a redeem code", () => {
-  test("R-MON-9: adds its money once, however many accounts redeem it at once", async () => {
+  test("R-MON-9: a redeem code adds its money once, however many accounts redeem it at once", async () => {
     const { code, id } = await makeOne();
     const accounts = [newId(), newId(), newId()];
     const tries = [...accounts, ...accounts, ...accounts].map((accountId) =>
@@ -69,7 +69,7 @@ describe("a redeem code", () => {
     await billing.expectClean();
   });
 
-  test("is booked as a grant, or as the payment it was sold for, and its ledger entry names it", async () => {
+  test("a redeem code is booked as a grant, or as the payment it was sold for, and its ledger entry names it", async () => {
     const accountId = newId();
     const before = await billing.sums();
     const [granted, sold] = [await makeOne(), await makeOne({ source: TopUpSource.PAYMENT })];
@@ -81,7 +81,7 @@ describe("a redeem code", () => {
     expect(await billing.count("ledger_entry", where)).toBe(2);
   });
 
-  test("is found in any spelling with spaces, dashes or lower case, and by nothing else", async () => {
+  test("a redeem code is found in any spelling with spaces, dashes or lower case, and by nothing else", async () => {
     const accountId = newId();
     const { code } = await makeOne();
     const typed = ` ${code.toLowerCase().replaceAll("-", " ").replaceAll("0", "o").replaceAll("1", "l")}`;
@@ -123,7 +123,7 @@ describe("a redeem code", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 500n, held: 0n });
   });
 
-  test("is not stored in plain text, and operators' actions on codes are logged once", async () => {
+  test("a redeem code is not stored in plain text, and operators' actions on codes are logged once", async () => {
     const accountId = newId();
     const { code, id } = await makeOne({ note: "fair" });
     await codesOf().redeem({ accountId, code });

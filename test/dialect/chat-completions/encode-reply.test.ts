@@ -134,7 +134,7 @@ describe("R-ERR-4: a vendor's refusal is read", () => {
 });
 
 describe("R-TXT-2: a reply for a client", () => {
-  it("has every member that its SDK requires", () => {
+  it("a reply for a client has every member that its SDK requires", () => {
     const { body, dropped } = encode({
       id: "msg_1",
       parts: [{ kind: { case: "text", value: { text: "hi" } } }],

@@ -67,7 +67,7 @@ describe("R-TXT-2: tools of other styles", () => {
     expect(body.tools).toHaveLength(1);
   });
 
-  it("are named in the choice as they are in the list", () => {
+  it("tools of other styles are named in the choice as they are in the list", () => {
     const name = "a.b";
     const { body } = converse({
       tools: [functionTool(name)],
@@ -76,7 +76,7 @@ describe("R-TXT-2: tools of other styles", () => {
     expect(body.tool_choice.function.name).toBe(body.tools[0].function.name);
   });
 
-  it("are not chosen from where there are none", () => {
+  it("tools of other styles are not chosen from where there are none", () => {
     const { body } = converse({
       toolChoice: { mode: ToolChoiceMode.AUTO },
       parallelToolCalls: true,
@@ -102,7 +102,7 @@ describe("R-TXT-2: parameters", () => {
     expect(dropped).toEqual(isLost ? ["reasoning.mode"] : []);
   });
 
-  it("are written under their names; usage of a stream is always asked for", () => {
+  it("parameters are written under their names; usage of a stream is always asked for", () => {
     const { body, dropped } = write(
       {
         maxOutputTokens: 5,
@@ -129,7 +129,7 @@ describe("R-TXT-2: parameters", () => {
     expect(dropped).toEqual(["top_k", "container"]);
   });
 
-  it("are never written over by a client's own member with a dot in its name", () => {
+  it("parameters are never written over by a client's own member with a dot in its name", () => {
     const extras = [{ name: "stream_options.include_usage", json: "false" }];
     const { body } = encode(generation({ extras }), Dialect.CHAT_COMPLETIONS, true);
     expect(body.stream_options.include_usage).toBe(true);

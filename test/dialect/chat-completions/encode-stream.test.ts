@@ -46,7 +46,7 @@ describe("R-TXT-1: a stream for a client", () => {
     event("end", { stopReason: StopReason.END, usage: { inputTokens: 3, outputTokens: 4 } }),
   ];
 
-  it("has the role first, the reason last, and no usage that was not asked for", () => {
+  it("a stream for a client has the role first, the reason last, and no usage that was not asked for", () => {
     const { text, chunks, deltas } = write(plain);
     expect(deltas).toEqual([
       { role: "assistant", content: "", refusal: null },
@@ -65,7 +65,7 @@ describe("R-TXT-1: a stream for a client", () => {
     }
   });
 
-  it("has usage in a chunk of its own where it was asked for, and null before", () => {
+  it("a stream for a client has usage in a chunk of its own where it was asked for, and null before", () => {
     const { chunks } = write(plain, true);
     expect(chunks.slice(0, -1).map(({ usage }) => usage)).toEqual([null, null, null]);
     expect(chunks.at(-1)).toMatchObject({
@@ -98,7 +98,7 @@ describe("R-TXT-1: a stream for a client", () => {
     ]);
   });
 
-  it("keeps summaries and further reasoning apart", () => {
+  it("a stream for a client keeps summaries and further reasoning apart", () => {
     const { deltas, dropped } = write([
       event("start", {}),
       started(0, "reasoning"),
@@ -140,7 +140,7 @@ describe("R-TXT-1: a stream for a client", () => {
     });
   });
 
-  it("R-ERR-6: ends in an error without a terminal event", () => {
+  it("R-ERR-6: a stream for a client ends in an error without a terminal event", () => {
     const { text } = write([
       event("start", {}),
       event("error", { code: ErrorCode.UPSTREAM_OVERLOADED, message: "m" }),

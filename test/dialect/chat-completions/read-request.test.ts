@@ -109,7 +109,7 @@ describe("R-TXT-5: the platform's names", () => {
     expect(read({ modelKey: "m", messages }, aliases).model).toBe("m");
   });
 
-  it("give way to the dialect's name, and leave no unknown member behind", () => {
+  it("the platform's names give way to the dialect's name, and leave no unknown member behind", () => {
     expect(sent({ modelKey: "m", model: "m", messages })).toEqual({ model: "v", messages });
     expect(sent({ model: "m", messages, modelKey: "m" })).toEqual({ model: "v", messages });
     expect(sent({ model: "m", modelKey: "m", messages, x: 1 })).toEqual({
@@ -183,14 +183,14 @@ describe("the output limit", () => {
   };
   const bodyWith = (limits: object): object => ({ model: "m", ...limits, messages });
 
-  it("is sent under the name that the vendor's model honours (R-TXT-11)", () => {
+  it("the output limit is sent under the name that the vendor's model honours (R-TXT-11)", () => {
     expect(sent({ max_completion_tokens: 5 }, "max_tokens")).toEqual(bodyWith({ max_tokens: 5 }));
     const renamed = bodyWith({ max_completion_tokens: 5 });
     expect(sent({ max_tokens: 5 }, "max_completion_tokens")).toEqual(renamed);
     expect(sent({ max_tokens: 5 }, "max_tokens")).toEqual(bodyWith({ max_tokens: 5 }));
   });
 
-  it("stays as the client sent it where it sent both names, or the route has no name for it", () => {
+  it("the output limit stays as the client sent it where it sent both names, or the route has no name for it", () => {
     const both = { max_tokens: 5, max_completion_tokens: 6 };
     expect(sent(both, "max_tokens")).toEqual(bodyWith(both));
     const own = { max_completion_tokens: 5 };

@@ -99,7 +99,7 @@ describe("R-TXT-1: a stream keeps everything", () => {
     );
   });
 
-  it("reads lines that end with CR LF, comments, and data over several lines", () => {
+  it("a stream is also read from lines that end with CR LF, comments, and data over several lines", () => {
     const chunk = { choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop" }] };
     const plain = decodeStream([chunk, "[DONE]"]);
     const decoder = chatCompletions.decodeStream();

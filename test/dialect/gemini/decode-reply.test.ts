@@ -136,13 +136,13 @@ describe("the end", () => {
     expect(reply).toMatchObject({ stopReason, stopDetail });
   });
 
-  it("is the vendor's explanation where it gives one", () => {
+  it("the end is the vendor's explanation where it gives one", () => {
     const candidate = { finishMessage: "Because." };
     const reply = whole(chunk([], { finish: "SAFETY", candidate }));
     expect(reply).toMatchObject({ parts: [], stopDetail: "Because." });
   });
 
-  it("is the filter's where the prompt was refused", () => {
+  it("the end is the filter's where the prompt was refused", () => {
     const promptFeedback = { blockReason: "PROHIBITED_CONTENT" };
     const reply = whole({ promptFeedback, usageMetadata: { promptTokenCount: 3 } });
     expect(reply).toMatchObject({

@@ -81,7 +81,7 @@ describe("streams", () => {
     expect(endOf(events)).toMatchObject({ stopReason: reply.stopReason, usage: reply.usage });
   });
 
-  it("have no end where they were cut", () => {
+  it("streams have no end where they were cut", () => {
     const body = sse(chunk([{ text: "A" }]));
     expect(casesOf(streamed(body))).toEqual(["start", "partStart", "partDelta"]);
     const half = sse(chunk([{ text: "A" }]), chunk([], { finish: "STOP" })).slice(0, -40);
@@ -89,7 +89,7 @@ describe("streams", () => {
     expect(streamed("")).toEqual([]);
   });
 
-  it("may lack the last empty line, have comments, and lines of data to be joined", () => {
+  it("streams may lack the last empty line, have comments, and lines of data to be joined", () => {
     const text = JSON.stringify(chunk([{ text: "A" }], { finish: "STOP" }), undefined, 1);
     const split = text.replaceAll(/^/gm, "data: ");
     for (const body of [`: hi\n\ndata: ${JSON.stringify(JSON.parse(text))}`, `${split}\n\n`]) {
@@ -117,7 +117,7 @@ describe("streams", () => {
     expect(() => streamed(body)).toThrow(UnreadableReplyError);
   });
 
-  it("never throw anything else, whatever an event holds", () => {
+  it("streams never throw anything else, whatever an event holds", () => {
     fc.assert(
       fc.property(
         fc.array(fc.dictionary(fc.string(), fc.jsonValue()), { maxLength: 4 }),

@@ -56,7 +56,7 @@ describe("turns", () => {
     ]);
   });
 
-  it("may be a system message alone: it is what to answer", () => {
+  it("turns may be a system message alone: it is what to answer", () => {
     expect(bodyOf([system(text("Say hello."))])).toEqual({
       contents: [{ role: "user", parts: [{ text: "Say hello." }] }],
     });

@@ -34,13 +34,13 @@ describe("settings", () => {
     expect(body["serviceTier"]).toBe("standard");
   });
 
-  it("are left out where nothing is set", () => {
+  it("settings are left out where nothing is set", () => {
     expect(bodyWith({ serviceTier: "auto" })).toEqual({
       contents: [{ role: "user", parts: [{ text: "Hi" }] }],
     });
   });
 
-  it("R-TXT-2 are named where Gemini has no such thing", () => {
+  it("R-TXT-2 settings are named where Gemini has no such thing", () => {
     const init: GenerationInit = {
       seed: 2n ** 40n,
       verbosity: "low",
@@ -101,7 +101,7 @@ describe("the form of the reply", () => {
     expect(droppedOf({ responseFormat })).toEqual([]);
   });
 
-  it("R-TXT-2 refuses a schema that is none", () => {
+  it("R-TXT-2 the form of the reply refuses a schema that is none", () => {
     const responseFormat = { type: JSON_SCHEMA, schemaJson: "[]" };
     expect(() => bodyWith({ responseFormat })).toThrow("must be a JSON object");
   });
@@ -168,7 +168,7 @@ describe("tools", () => {
     return parse(encode({ conversation }));
   };
 
-  it("are function declarations with their schema as it is", () => {
+  it("tools are function declarations with their schema as it is", () => {
     const schema = {
       type: "object",
       properties: { x: { type: ["string", "null"] } },
@@ -243,13 +243,13 @@ describe("tools", () => {
     expect(choiceOf(choice)["toolConfig"]).toEqual({ functionCallingConfig });
   });
 
-  it("are only those that are allowed, where none must be called", () => {
+  it("tools are only those that are allowed, where none must be called", () => {
     const body = choiceOf({ mode: AUTO, allowed: [{ name: "b" }] });
     expect(body["tools"]).toEqual([{ functionDeclarations: [{ name: "b" }] }]);
     expect(body["toolConfig"]).toEqual({ functionCallingConfig: { mode: "AUTO" } });
   });
 
-  it("have no choice where there are none, or none was made", () => {
+  it("tools have no choice where there are none, or none was made", () => {
     expect(choiceOf({ mode: NONE }, [])).toEqual(bodyWith({}));
     expect(choiceOf({ mode: UNSPECIFIED })).not.toHaveProperty("toolConfig");
   });

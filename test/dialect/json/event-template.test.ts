@@ -44,7 +44,7 @@ function written(content: string): number {
 }
 
 describe("a mould", () => {
-  it("passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
+  it("a mould passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
     fc.assert(
       fc.property(said, fc.array(said), fc.nat(9), text, (first, events, before, other) => {
         const alike = events.map((each) => eventOf(each)).join("");
@@ -62,7 +62,7 @@ describe("a mould", () => {
     );
   });
 
-  it("takes no event for one of its form that differs in a byte elsewhere", () => {
+  it("a mould takes no event for one of its form that differs in a byte elsewhere", () => {
     fc.assert(
       fc.property(
         said,
@@ -85,7 +85,7 @@ describe("a mould", () => {
     );
   });
 
-  it("takes no event that is not all there", () => {
+  it("a mould takes no event that is not all there", () => {
     fc.assert(
       fc.property(said, said, fc.nat(), (first, next, at) => {
         const whole = Buffer.from(eventOf(next));

@@ -145,7 +145,7 @@ it("a text in a list behind a part with a seal is left alone", () => {
 });
 
 describe("a request's size", () => {
-  it("does not grow with the size of a picture", () => {
+  it("a request's size does not grow with the size of a picture", () => {
     const size = (count: number): number =>
       measureRequest(
         Buffer.from(
@@ -161,14 +161,14 @@ describe("a request's size", () => {
     expect(size(4)).toBeLessThan(16_500);
   });
 
-  it("takes the picture's figure of the model where there is one", () => {
+  it("a request's size takes the picture's figure of the model where there is one", () => {
     const body = Buffer.from(
       JSON.stringify({ messages: [{ content: [{ image_url: { url: dataUrl } }] }] }),
     );
     expect(measureRequest(body, 48_200).bound - measureRequest(body, 5_000).bound).toBe(43_200);
   });
 
-  it("never fails, never finds what is not there, and bounds what it tells", () => {
+  it("a request's size never fails, never finds what is not there, and bounds what it tells", () => {
     const key = fc.constantFrom(
       "messages",
       "content",
@@ -208,7 +208,7 @@ describe("a request's size", () => {
     );
   });
 
-  it("reads bytes that are no JSON without harm", () => {
+  it("a request's size reads bytes that are no JSON without harm", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom(...Array.from('{}[]",:\\amesgcontentdt ')) }),

@@ -36,12 +36,12 @@ describe("a scan of an object in bytes", () => {
     );
   });
 
-  it("takes the last of two members, as JSON.parse does", () => {
+  it("a scan of an object in bytes takes the last of two members, as JSON.parse does", () => {
     const bytes = Buffer.from('{"a":1,"b":2,"a":3}');
     expect(new ObjectScan().scan(bytes, 0, bytes.length).value("a")).toBe(3);
   });
 
-  it("is harmless on anything else", () => {
+  it("a scan of an object in bytes is harmless on anything else", () => {
     fc.assert(
       fc.property(fc.string(), objects, fc.nat(), (noise, object, at) => {
         const text = JSON.stringify(object);

@@ -142,7 +142,7 @@ describe("R-ERR-7: long strings, which are skipped four bytes at a time", () => 
 });
 
 describe("R-MON-3: the weight of a body's text", () => {
-  it("is what its bytes weigh, wherever they lie in memory, and so is that of each picture", () => {
+  it("the weight of a body's text is what its bytes weigh, wherever they lie in memory, and so is that of each picture", () => {
     const base64 = fc.base64String({ maxLength: 90 });
     const source = base64.map((data) => ({ type: "image", source: { type: "base64", data } }));
     const part = fc.oneof(source, fc.string({ unit: "grapheme", maxLength: 90 }), fc.jsonValue());

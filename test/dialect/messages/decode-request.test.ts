@@ -25,7 +25,7 @@ function refusal(body: object): GatewayError {
 }
 
 describe("R-TXT-2: a request of messages", () => {
-  it("keeps what the contract has no field for, under its name", () => {
+  it("a request of messages keeps what the contract has no field for, under its name", () => {
     const { extras } = decode({
       cache_control: { type: "ephemeral" },
       context_management: { edits: [] },
@@ -41,7 +41,7 @@ describe("R-TXT-2: a request of messages", () => {
     ]);
   });
 
-  it("has its system text first, and later ones in their place", () => {
+  it("a request of messages has its system text first, and later ones in their place", () => {
     const turns = decode({
       system: "s",
       messages: [...messages, { role: "system", content: "later" }],
@@ -49,7 +49,7 @@ describe("R-TXT-2: a request of messages", () => {
     expect(turns?.map(({ role }) => role)).toEqual([Role.SYSTEM, Role.USER, Role.SYSTEM]);
   });
 
-  it("takes what its SDK sends back of a reply without leftovers", () => {
+  it("a request of messages takes what its SDK sends back of a reply without leftovers", () => {
     const content = [
       { type: "text", text: "t", citations: null },
       { type: "tool_use", id: "a", name: "f", input: { x: 1 }, caller: { type: "direct" } },

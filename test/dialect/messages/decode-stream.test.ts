@@ -44,7 +44,7 @@ function last(events: readonly GenerateEvent[]): unknown {
 }
 
 describe("wire §1.3: a stream of messages", () => {
-  it("counts cached tokens within the input, and the latest totals", () => {
+  it("a stream of messages counts cached tokens within the input, and the latest totals", () => {
     expect(last(decode(frames(start, end("end_turn"), over)))).toMatchObject({
       case: "end",
       value: {
@@ -66,7 +66,7 @@ describe("wire §1.3: a stream of messages", () => {
     expect(last(events)).toMatchObject({ value: { stopReason } });
   });
 
-  it("keeps the vendor's explanation of a refusal", () => {
+  it("a stream of messages keeps the vendor's explanation of a refusal", () => {
     const stop_details = { type: "refusal", category: "bio", explanation: "no" };
     const events = decode(frames(start, end("refusal", { stop_details }), over));
     expect(last(events)).toMatchObject({
@@ -74,7 +74,7 @@ describe("wire §1.3: a stream of messages", () => {
     });
   });
 
-  it("reads text, citations, reasoning with its signature, and calls", () => {
+  it("a stream of messages reads text, citations, reasoning with its signature, and calls", () => {
     const cite = { type: "web_search_result_location", url: "https://a.b", title: "T" };
     const events = decode(
       frames(
@@ -106,14 +106,14 @@ describe("wire §1.3: a stream of messages", () => {
     ]);
   });
 
-  it("gives calls without input, or with it in their start, a whole input", () => {
+  it("a stream of messages gives calls without input, or with it in their start, a whole input", () => {
     const tool = (input: object) =>
       decode(frames(start, block("tool_use", { id: "t", name: "f", input }), stop));
     expect(tool({})[2]?.kind).toMatchObject({ value: { delta: { value: "{}" } } });
     expect(tool({ x: 1 })[2]?.kind).toMatchObject({ value: { delta: { value: '{"x":1}' } } });
   });
 
-  it("keeps a server's tool whole, with the input that came in pieces", () => {
+  it("a stream of messages keeps a server's tool whole, with the input that came in pieces", () => {
     const events = decode(
       frames(
         start,
@@ -172,7 +172,7 @@ describe("R-ERR-6: a stream that ends otherwise", () => {
 });
 
 describe("R-ERR-4: a vendor's refusal", () => {
-  it("has its message and its most exact code", () => {
+  it("a vendor's refusal has its message and its most exact code", () => {
     const body = (details: object) =>
       Buffer.from(
         JSON.stringify({ type: "error", error: { type: "t", message: "m", ...details } }),

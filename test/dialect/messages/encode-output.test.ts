@@ -74,7 +74,7 @@ describe("wire §3: reasoning", () => {
 });
 
 describe("wire §3: the form of the reply", () => {
-  it("closes the objects of a schema, as the vendor demands", () => {
+  it("the form of the reply closes the objects of a schema, as the vendor demands", () => {
     const schemaJson = '{"type":"object","properties":{"a":{"type":"object"}}}';
     const responseFormat = { type: ResponseFormatType.JSON_SCHEMA, name: "n", schemaJson };
     expect(encode({ responseFormat }).sent.output_config.format.schema).toEqual({

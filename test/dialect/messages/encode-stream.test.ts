@@ -155,7 +155,7 @@ describe("R-TXT-1, R-TXT-3: a reply through messages and back", () => {
     );
   });
 
-  it("is the same, streamed, wherever the bytes are cut", () => {
+  it("a reply through messages and back is the same, streamed, wherever the bytes are cut", () => {
     fc.assert(
       fc.property(anyReply, fc.nat(4_000), (sent, at) => {
         const { parts, end } = gather(decode(encode(replyEvents(sent)), at));

@@ -45,25 +45,32 @@ describe("a messages stream that fails", () => {
   it.each([
     ["1", () => new Anthropic(address).messages.create(ask)],
     ["0", () => new AnthropicV0(address).messages.create(ask)],
-  ])("is an error with its type and code in version %s of the SDK", async (_version, open) => {
-    const seen: unknown[] = [];
-    const read = async (): Promise<void> => {
-      for await (const each of await open()) seen.push(each);
-    };
-    await expect(read()).rejects.toMatchObject({
-      error: {
-        type: "error",
+  ])(
+    "a messages stream that fails is an error with its type and code in version %s of the SDK",
+    async (_version, open) => {
+      const seen: unknown[] = [];
+      const read = async (): Promise<void> => {
+        for await (const each of await open()) seen.push(each);
+      };
+      await expect(read()).rejects.toMatchObject({
         error: {
-          type: "overloaded_error",
-          message: lost.message,
-          details: { error_code: "upstream_overloaded" },
+          type: "error",
+          error: {
+            type: "overloaded_error",
+            message: lost.message,
+            details: { error_code: "upstream_overloaded" },
+          },
         },
-      },
-    });
-    expect(seen).toMatchObject([{ message: { model: "public" } }, {}, { delta: { text: "hel" } }]);
-  });
+      });
+      expect(seen).toMatchObject([
+        { message: { model: "public" } },
+        {},
+        { delta: { text: "hel" } },
+      ]);
+    },
+  );
 
-  it("is an error with its message in the AI SDK", async () => {
+  it("a messages stream that fails is an error with its message in the AI SDK", async () => {
     const model = createAnthropic(address)("public");
     const result = streamText({ model, prompt: "hi", maxOutputTokens: 16, onError: () => {} });
     const errors: unknown[] = [];

@@ -98,7 +98,7 @@ describe("a vendor's stream is read", () => {
     });
   }
 
-  it("never with the vendor's word about the gateway's own account (R-ERR-3)", () => {
+  it("an error of a vendor's stream is never read with the vendor's words about the gateway's own account (R-ERR-3)", () => {
     const events = decodeStream(sse({ type: "error", code: "insufficient_quota", message: "pay" }));
     expect(events[0]?.kind.value).toMatchObject({ code: ErrorCode.SERVICE_UNAVAILABLE });
     expect(JSON.stringify(events)).not.toContain("pay");

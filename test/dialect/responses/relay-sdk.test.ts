@@ -47,14 +47,17 @@ describe("a responses stream that fails", () => {
   it.each([
     ["7", () => new OpenAI(address).responses.create(ask)],
     ["6", () => new OpenAIV6(address).responses.create(ask)],
-  ])("is an error with its code in version %s of the SDK", async (_version, open) => {
-    const seen: unknown[] = [];
-    const read = async (): Promise<void> => {
-      for await (const each of await open()) seen.push(each);
-    };
-    await expect(read()).rejects.toMatchObject({ code: told.code, type: told.type, error: told });
-    expect(seen).toMatchObject([{ response: { model: "public" } }, {}, {}, { delta: "hel" }]);
-  });
+  ])(
+    "a responses stream that fails is an error with its code in version %s of the SDK",
+    async (_version, open) => {
+      const seen: unknown[] = [];
+      const read = async (): Promise<void> => {
+        for await (const each of await open()) seen.push(each);
+      };
+      await expect(read()).rejects.toMatchObject({ code: told.code, type: told.type, error: told });
+      expect(seen).toMatchObject([{ response: { model: "public" } }, {}, {}, { delta: "hel" }]);
+    },
+  );
 
   it.each([
     ["7", () => new OpenAI(address).responses.stream(ask).finalResponse()],
@@ -66,7 +69,7 @@ describe("a responses stream that fails", () => {
     },
   );
 
-  it("is one error with its message in the AI SDK", async () => {
+  it("a responses stream that fails is one error with its message in the AI SDK", async () => {
     const model = createOpenAI(address).responses("public");
     const result = streamText({ model, prompt: "hi", onError: () => {} });
     const errors: unknown[] = [];

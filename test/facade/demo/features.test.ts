@@ -200,7 +200,7 @@ describe("chat", () => {
 });
 
 describe("embeddings", () => {
-  it("are near each other where texts share words, whatever their form", async () => {
+  it("embeddings are near each other where texts share words, whatever their form", async () => {
     const { data, usage } = await openai.embeddings.create({
       model: "embedding",
       input: ["the cat sat", "the cat sits", "stock markets fell"],

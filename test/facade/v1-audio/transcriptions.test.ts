@@ -122,7 +122,7 @@ describe("the official SDK", () => {
     expect(vendor().requests[1]?.url).toBe("/v1/audio/translations");
   });
 
-  it("gets the text as events while it is made", async () => {
+  it("the official SDK gets the text as events while it is made", async () => {
     const usage = { type: "tokens", input_tokens: 30, output_tokens: 5, total_tokens: 35 };
     const events = [
       { type: "transcript.text.delta", delta: "Hello" },

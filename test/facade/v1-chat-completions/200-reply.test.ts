@@ -52,7 +52,7 @@ it("unknown members and number spellings pass (R-TXT-1)", async () => {
 });
 
 describe("the call's record (R-ID-4)", () => {
-  it("says who, what, how and how much", async () => {
+  it("the call's record says who, what, how and how much", async () => {
     const id = newRequestId();
     await fixture.chat(ask, { "x-request-id": id });
     const call = await fixture.gateway.call(id);
@@ -74,7 +74,7 @@ describe("the call's record (R-ID-4)", () => {
     expect(call.priceVersion).not.toBe("");
   });
 
-  it("charges nothing for a reply without content (R-MON-8)", async () => {
+  it("the call's record charges nothing for a reply without content (R-MON-8)", async () => {
     const usage = { prompt_tokens: 11, completion_tokens: 0, total_tokens: 11 };
     fixture.upstream.script(answer({ text: [], usage }));
     const id = newRequestId();

@@ -94,7 +94,7 @@ describe("the head", () => {
     expect(reply.headers["set-cookie"]).toBeUndefined();
   });
 
-  it("is out before the vendor's second event", async () => {
+  it("the head is out before the vendor's second event", async () => {
     fixture.upstream.script(answer({ cutAfter: 1, ending: "hang" }));
     const leave = new AbortController();
     const stream = await fixture.openai.chat.completions.create(

@@ -33,7 +33,7 @@ describe("a model of Gemini", () => {
     { type: "function" as const, function: { name: "greet", parameters: { type: "object" } } },
   ];
 
-  it("gives each candidate as a choice, and is charged for all of them", async () => {
+  it("a model of Gemini gives each candidate as a choice, and is charged for all of them", async () => {
     gateway.vendor.answer(() => ({ body: JSON.stringify(reply) }));
     const id = newRequestId();
     const made = await openaiOf(gateway, customer.key).chat.completions.create(
@@ -56,7 +56,7 @@ describe("a model of Gemini", () => {
     expect((await gateway.call(id)).cost?.amountNanos).toBe(100n * 250n + 300n * 2_000n);
   });
 
-  it("charges an estimate of all choices where the vendor reports no usage", async () => {
+  it("a model of Gemini charges an estimate of all choices where the vendor reports no usage", async () => {
     const { usageMetadata: _, ...uncounted } = reply;
     gateway.vendor.answer(() => ({ body: JSON.stringify(uncounted) }));
     const id = newRequestId();
@@ -71,7 +71,7 @@ describe("a model of Gemini", () => {
     expect(cost?.amountNanos).toBeGreaterThan(0n);
   });
 
-  it("holds the longest of all choices", async () => {
+  it("a model of Gemini holds the longest of all choices", async () => {
     gateway.vendor.answer(() => ({ body: JSON.stringify(reply) }));
     // One choice of 1,000 tokens costs up to 2,000,000 nano-USD.
     const { key } = await gateway.customer({ balanceNanos: 3_000_000n });
@@ -124,7 +124,7 @@ describe("a model of Gemini", () => {
       body: chunks.join(""),
     }));
 
-  it("streams each candidate as a choice, mixed as they come, and is charged for all of them", async () => {
+  it("a model of Gemini streams each candidate as a choice, mixed as they come, and is charged for all of them", async () => {
     streams(
       chunk([said(0, "Good "), said(1, "Bon")]),
       chunk([said(1, "jour", "STOP")]),
@@ -147,13 +147,13 @@ describe("a model of Gemini", () => {
     expect((await gateway.call(id)).cost?.amountNanos).toBe(100n * 250n + 300n * 2_000n);
   });
 
-  it("streams the choices that come, where the vendor makes fewer", async () => {
+  it("a model of Gemini streams the choices that come, where the vendor makes fewer", async () => {
     streams(chunk([said(0, "Only", "STOP")], { usageMetadata }));
     const { choices } = await readStream(2);
     expect(choices).toEqual({ 0: { text: "Only", calls: "", ends: ["stop"] } });
   });
 
-  it("charges an estimate of all streamed choices where the vendor reports no usage", async () => {
+  it("a model of Gemini charges an estimate of all streamed choices where the vendor reports no usage", async () => {
     streams(chunk([said(0, "Good morning", "STOP"), said(1, "Good evening to you", "STOP")]));
     const id = newRequestId();
     const { usages } = await readStream(2, id);
@@ -162,14 +162,14 @@ describe("a model of Gemini", () => {
     expect(usage?.outputTokens).toBeGreaterThan(Buffer.byteLength("Good evening") / 4);
   });
 
-  it("ends a stream of choices with an error where one of them is cut off", async () => {
+  it("a model of Gemini ends a stream of choices with an error where one of them is cut off", async () => {
     streams(chunk([said(0, "Good "), said(1, "Bonjour", "STOP")]));
     await expect(readStream(2)).rejects.toMatchObject({ code: "upstream_error" });
     streams(chunk([said(0, "Good ")]), chunk([{ index: 1, finishReason: "MALFORMED_RESPONSE" }]));
     await expect(readStream(2)).rejects.toMatchObject({ code: "upstream_error" });
   });
 
-  it("ends all choices cleanly where the balance of a stream is used up", async () => {
+  it("a model of Gemini ends all choices cleanly where the balance of a stream is used up", async () => {
     const text = "word ".repeat(2_000);
     streams(
       ...Array.from({ length: 20 }, () => chunk([said(0, text), said(1, text)])),

@@ -35,7 +35,7 @@ async function called(body: object, key = fixture.customer.key): Promise<Recorde
 }
 
 describe("the hold (R-MON-4)", () => {
-  it("is of the byte bound where the balance covers it, whoever's tokenizer it is", async () => {
+  it("the hold is of the byte bound where the balance covers it, whoever's tokenizer it is", async () => {
     const ofKnown = await called(asking("known"));
     const ofUnknown = await called(asking("unknown"));
     expect(ofKnown.held?.amountNanos).toBeGreaterThan(exact * 250n * 2n);
@@ -45,7 +45,7 @@ describe("the hold (R-MON-4)", () => {
     expect(more).toBeLessThanOrEqual(longer * 4n * 250n);
   });
 
-  it("is of the exact count where it does not, to the nano-USD", async () => {
+  it("the hold is of the exact count where it does not, to the nano-USD", async () => {
     const needed = exact * 250n + 2_000n;
     const customer = await fixture.gateway.customer({ balanceNanos: needed });
     const call = await called(asking("known"), customer.key);
@@ -53,7 +53,7 @@ describe("the hold (R-MON-4)", () => {
     expect(call.held?.amountNanos).toBe(needed);
   });
 
-  it("is refused by the exact figures", async () => {
+  it("the hold is refused by the exact figures", async () => {
     const needed = exact * 250n + 2_000n;
     const { key } = await fixture.gateway.customer({ balanceNanos: needed - 1n });
     const reply = await fixture.chat(asking("known"), { authorization: `Bearer ${key}` });
@@ -65,7 +65,7 @@ describe("the hold (R-MON-4)", () => {
     );
   });
 
-  it("is refused by the bound where nobody knows the tokenizer", async () => {
+  it("the hold is refused by the bound where nobody knows the tokenizer", async () => {
     const { key } = await fixture.gateway.customer({ balanceNanos: exact * 250n + 2_000n });
     const reply = await fixture.chat(asking("unknown"), { authorization: `Bearer ${key}` });
     expect(reply.status).toBe(402);

@@ -73,7 +73,7 @@ describe("the demo vendor", () => {
     });
   }
 
-  it("makes images that are read by their addresses, and each is charged", async () => {
+  it("the demo vendor makes images that are read by their addresses, and each is charged", async () => {
     const id = newRequestId();
     const { images } = openaiOf(gateway, customer.key);
     const made = await images.generate({ ...ask, n: 2 }, { headers: { "x-request-id": id } });
@@ -95,7 +95,7 @@ describe("the demo vendor", () => {
     expect(await gateway.money(customer.accountId)).toMatchObject({ held: 0n });
   });
 
-  it("sends the image itself as base64, and the cost where it is asked for", async () => {
+  it("the demo vendor sends the image itself as base64, and the cost where it is asked for", async () => {
     const got = await generate(
       { ...ask, response_format: "b64_json" },
       { "x-uas-cost": "true", "x-request-id": "mine" },
@@ -105,7 +105,7 @@ describe("the demo vendor", () => {
     expect(Buffer.from(image?.b64_json ?? "", "base64").toString("latin1", 1, 4)).toBe("PNG");
   });
 
-  it("charges the price of the requested size, and refuses one without a price", async () => {
+  it("the demo vendor charges the price of the requested size, and refuses one without a price", async () => {
     const [small, any] = [newRequestId(), newRequestId()];
     const sized = { model: "sized", prompt: "A lighthouse" };
     await generate({ ...sized, size: "256x256" }, { "x-request-id": small });
@@ -117,7 +117,7 @@ describe("the demo vendor", () => {
     expect(json(refused)).toMatchObject({ error: { param: "size" } });
   });
 
-  it("streams a completed event for each image to the official SDK", async () => {
+  it("the demo vendor streams a completed event for each image to the official SDK", async () => {
     const { images } = openaiOf(gateway, customer.key);
     const stream = await images.generate({ ...ask, n: 2, stream: true, partial_images: 2 });
     const events = await Array.fromAsync(stream);
@@ -128,7 +128,7 @@ describe("the demo vendor", () => {
     expect(events[0]).toMatchObject({ output_format: "png", b64_json: expect.any(String) });
   });
 
-  it("names what its model has no parameter for, or refuses it where the caller is strict (R-TXT-2)", async () => {
+  it("the demo vendor names what its model has no parameter for, or refuses it where the caller is strict (R-TXT-2)", async () => {
     const more = { ...ask, quality: "high", style: "vivid", background: "auto", user: "u1" };
     const got = await generate(more);
     expect(got.status).toBe(200);
@@ -138,7 +138,7 @@ describe("the demo vendor", () => {
     expect(errorOf(strict)["param"]).toBe("quality");
   });
 
-  it("answers the same images for the same idempotency key, and charges once", async () => {
+  it("the demo vendor answers the same images for the same idempotency key, and charges once", async () => {
     const key = { "idempotency-key": newRequestId() };
     const first = await generate(ask, key);
     const again = await expectFree(gateway, customer, () => generate(ask, key));
@@ -154,7 +154,7 @@ describe("the demo vendor", () => {
     ["no such form of reply", { response_format: "gif" }, 400, "response_format"],
     ["no prompt", { prompt: null }, 400, "prompt"],
     ["a model that its vendor does not take now", { model: "broken" }, 503, undefined],
-  ])("refuses %s, free of charge", async (_name, change, status, param) => {
+  ])("the demo vendor refuses %s, free of charge", async (_name, change, status, param) => {
     const id = newRequestId();
     const got = await expectFree(gateway, customer, () =>
       generate({ ...ask, ...change }, { "x-request-id": id }),
@@ -172,7 +172,7 @@ describe("the demo vendor", () => {
     expect(errorOf(got)["code"]).toBe("insufficient_balance");
   });
 
-  it("stops the vendor and charges nothing where the client disconnects", async () => {
+  it("the demo vendor stops the vendor and charges nothing where the client disconnects", async () => {
     const url = new URL(`${gateway.url}/v1/images/generations`);
     const leaver = new Leaver(url, { key: customer.key, body: { ...ask, model: "slow" } });
     const held = async () => (await gateway.money(customer.accountId)).held;

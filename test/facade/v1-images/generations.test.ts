@@ -97,7 +97,7 @@ describe("the official SDK", () => {
     expect(JSON.parse(request?.body ?? "")).toEqual(sent);
   });
 
-  it("gets partial images and a completed one while they are made, and their tokens are charged", async () => {
+  it("the official SDK gets partial images and a completed one while they are made, and their tokens are charged", async () => {
     const partial = { type: "image_generation.partial_image", b64_json: png };
     const completed = { type: "image_generation.completed", b64_json: png, usage };
     const events = [{ ...partial, partial_image_index: 0 }, completed];
@@ -118,7 +118,7 @@ describe("the official SDK", () => {
     expect(call.cost?.amountNanos).toBe(42_310_000n);
   });
 
-  it("gets the vendor's error in the middle of a stream, and nothing is charged", async () => {
+  it("the official SDK gets the vendor's error in the middle of a stream, and nothing is charged", async () => {
     const error = { type: "error", error: { message: "blocked", code: "moderation_blocked" } };
     vendor().answer = () => ({
       headers: { "content-type": "text/event-stream" },
@@ -300,23 +300,26 @@ describe("a price by size and quality", () => {
       1,
       1,
     ],
-  ])("charges %s, and holds the highest that it can be", async (_, asked, made, held, charged) => {
-    madeAs(made);
-    const id = newRequestId();
-    const got = await generate({ model, prompt: "A boat", ...asked }, { "x-request-id": id });
-    expect(got.status).toBe(200);
-    const call = await fixture.gateway.call(id);
-    expect(call.held?.amountNanos).toBe(usd(held));
-    expect(call.cost?.amountNanos).toBe(usd(charged));
-    const { receipt } = await fixture.gateway.callLog.getCall({
-      call: { case: "callId", value: call.callId },
-    });
-    expect(receipt?.recomputed?.amountNanos).toBe(usd(charged));
-    expect(receipt?.lines).toMatchObject([{ unit: PriceUnit.IMAGE }]);
-    expect(receipt?.lines).toHaveLength(1);
-  });
+  ])(
+    "a price by size and quality charges %s, and holds the highest that it can be",
+    async (_, asked, made, held, charged) => {
+      madeAs(made);
+      const id = newRequestId();
+      const got = await generate({ model, prompt: "A boat", ...asked }, { "x-request-id": id });
+      expect(got.status).toBe(200);
+      const call = await fixture.gateway.call(id);
+      expect(call.held?.amountNanos).toBe(usd(held));
+      expect(call.cost?.amountNanos).toBe(usd(charged));
+      const { receipt } = await fixture.gateway.callLog.getCall({
+        call: { case: "callId", value: call.callId },
+      });
+      expect(receipt?.recomputed?.amountNanos).toBe(usd(charged));
+      expect(receipt?.lines).toMatchObject([{ unit: PriceUnit.IMAGE }]);
+      expect(receipt?.lines).toHaveLength(1);
+    },
+  );
 
-  it("charges a stream by what its last event says", async () => {
+  it("a price by size and quality charges a stream by what its last event says", async () => {
     const completed = {
       type: "image_generation.completed",
       b64_json: png,
@@ -344,7 +347,7 @@ describe("a price by size and quality", () => {
     expect(vendor().requests).toHaveLength(0);
   });
 
-  it("is listed with the model, the highest as its price", async () => {
+  it("a price by size and quality is listed with the model, the highest as its price", async () => {
     const listed = await fixture.send("/api/ai/models", { method: "GET" });
     const { models } = JSON.parse(listed.body.toString()) as { models: readonly Model[] };
     const price = models.find(({ modelKey }) => modelKey === model)?.price;

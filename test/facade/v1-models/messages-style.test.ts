@@ -137,7 +137,7 @@ describe("errors", () => {
 });
 
 describe("both shapes", () => {
-  it("have what the other's SDK reads, and differ in their errors", async () => {
+  it("both shapes have what the other's SDK reads, and differ in their errors", async () => {
     const { key: apiKey } = fixture.customer;
     const openai = new OpenAI({
       apiKey,

@@ -94,7 +94,7 @@ describe.each(sdks)("the official SDK %s", (_version, sdk) => {
 });
 
 describe("a response in the background", () => {
-  it("is asked for in its own words, but streamed, and not in the background of its vendor", async () => {
+  it("a response in the background is asked for in its own words, but streamed, and not in the background of its vendor", async () => {
     const body =
       '{ "background" : true, "temperature": 1.0, "model":"responses", "input":"Hi" ,"max_output_tokens":64}';
     const { id } = JSON.parse((await fixture.post(body)).body.toString()) as { id: string };
@@ -104,7 +104,7 @@ describe("a response in the background", () => {
     );
   });
 
-  it("is in progress while its vendor makes it, also in the middle of its words", async () => {
+  it("a response in the background is in progress while its vendor makes it, also in the middle of its words", async () => {
     const passed = Promise.withResolvers<void>();
     const sent = Promise.withResolvers<Buffer>();
     const made = strictResponses().answer;
@@ -163,7 +163,7 @@ describe("a response in the background", () => {
     },
   );
 
-  it("names in its record what its vendor's style could not carry, and to its client at once", async () => {
+  it("a response in the background names in its record what its vendor's style could not carry, and to its client at once", async () => {
     const requestId = unique();
     const body = { model: "chat", input: "Hi", background: true, truncation: "auto" };
     const reply = await fixture.post(body, { "x-request-id": requestId });
@@ -173,7 +173,7 @@ describe("a response in the background", () => {
     expect(await fixture.gateway.call(requestId)).toMatchObject({ dropped: ["truncation"] });
   });
 
-  it("is one task, which its owner finds by the same id", async () => {
+  it("a response in the background is one task, which its owner finds by the same id", async () => {
     const { id } = await fixture.openai.responses.create({
       ...{ model: "chat", input: "Hi", background: true },
     });
@@ -229,7 +229,7 @@ describe("a conversation", () => {
     },
   );
 
-  it("goes on at the one of a model's vendors that keeps it, whichever comes first", async () => {
+  it("a conversation goes on at the one of a model's vendors that keeps it, whichever comes first", async () => {
     const { openai, vendor } = fixture;
     const first = await openai.responses.create({ model: "responses", input: "One" });
     const asked = { model: "both", input: "Two", previous_response_id: first.id } as const;
@@ -250,7 +250,7 @@ describe("a conversation", () => {
     expect([vendor.chat.requests.length, vendor.responses.requests.length]).toEqual([1, 1]);
   });
 
-  it("does not go on from one that is not complete", async () => {
+  it("a conversation does not go on from one that is not complete", async () => {
     const { openai } = fixture;
     fixture.vendor.chat.always(hang);
     const asked = { model: "chat", input: "One", background: true } as const;

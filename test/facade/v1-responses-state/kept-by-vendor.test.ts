@@ -22,7 +22,7 @@ async function remembered(vendor = "keeper"): Promise<string> {
 }
 
 describe("the owner", () => {
-  it("gets what the vendor has, byte for byte but for the model's name", async () => {
+  it("the owner gets what the vendor has, byte for byte but for the model's name", async () => {
     const id = await remembered();
     const body = (model: string): string =>
       `{ "id":"${id}","object":"response", "n": 1.0e2, "new":[{"model":"x"}], "model" : "${model}", "output":[] }\n`;
@@ -34,7 +34,7 @@ describe("the owner", () => {
     expect((await fixture.openai.responses.retrieve(id)).model).toBe("kept-model");
   });
 
-  it("passes what a page is to be", async () => {
+  it("the owner passes what a page is to be", async () => {
     const id = await remembered();
     const query = "limit=5&after=msg_1&order=asc&include%5B%5D=reasoning.encrypted_content";
     const body = '{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}';
@@ -48,7 +48,7 @@ describe("the owner", () => {
     expect(page.data).toEqual([]);
   });
 
-  it("deletes it at the vendor, and then here", async () => {
+  it("the owner deletes it at the vendor, and then here", async () => {
     const id = await remembered();
     const body = JSON.stringify({ id, object: "response", deleted: true });
     fixture.keeper.answers.set(`DELETE /v1/responses/${id}`, { body });
@@ -58,7 +58,7 @@ describe("the owner", () => {
     expect(fixture.keeper.asked).toHaveLength(1);
   });
 
-  it("can still reach it where deleting failed", async () => {
+  it("the owner can still reach it where deleting failed", async () => {
     const id = await remembered();
     fixture.keeper.answers.set(`DELETE /v1/responses/${id}`, { status: 500, body: "{}" });
     expect((await fixture.send(`/v1/responses/${id}`, { method: "DELETE" })).status).toBe(502);

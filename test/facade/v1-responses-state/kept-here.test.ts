@@ -61,7 +61,7 @@ describe("with the SDK", () => {
 });
 
 describe("the bytes", () => {
-  it("are those that were sent, whatever JSON would make of them", async () => {
+  it("the bytes are those that were sent, whatever JSON would make of them", async () => {
     const responseId = newResponseId();
     const body = `{ "id":"${responseId}", "n": 1.0e2, "big": 12345678901234567890, "t": "\\u00fc", "output": [] }`;
     await kept({ responseId, response: Buffer.from(body) });
@@ -106,7 +106,7 @@ describe("the bytes", () => {
     });
   });
 
-  it("come at the doubled path too (R-TXT-6)", async () => {
+  it("the bytes of a reply come at the doubled path too (R-TXT-6)", async () => {
     const id = await kept();
     expect((await fixture.send(`/v1/v1/responses/${id}`, { method: "GET" })).status).toBe(200);
     const list = await fixture.send(`/v1/v1/responses/${id}/input_items`, { method: "GET" });

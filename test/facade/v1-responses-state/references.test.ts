@@ -126,7 +126,7 @@ describe("the money that is held (R-MON-2)", () => {
     return (await gateway.call(requestId)).held?.amountNanos ?? 0n;
   }
 
-  it("is for the whole conversation that previous_response_id brings back", async () => {
+  it("the money that is held is for the whole conversation that previous_response_id brings back", async () => {
     const text = "word ".repeat(20_000);
     const first = json(await post({ model: "translated", input: text }));
     const short = await heldFor({ model: "translated", input: "Go on" });
@@ -141,7 +141,7 @@ describe("the money that is held (R-MON-2)", () => {
     );
   });
 
-  it("is for what the vendor keeps of the conversation, as it counted", async () => {
+  it("the money that is held is for what the vendor keeps of the conversation, as it counted", async () => {
     const { id, tokens } = await kept(false);
     expect(tokens).toBeGreaterThan(0);
     const short = await heldFor({ model: "kept", input: "Go on" });

@@ -84,7 +84,7 @@ describe("a check", () => {
     expect(await client.closed).toMatchObject({ code: 1006 });
   });
 
-  it("closes a connection that is an hour old, in the words that clients know", async () => {
+  it("a check closes a connection that is an hour old, in the words that clients know", async () => {
     const { gateway, key } = await start();
     const now = performance.now();
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"], now });
@@ -103,7 +103,7 @@ describe("a check", () => {
     expect(await client.closed).toMatchObject({ code: 1001 });
   });
 
-  it("closes a connection whose key was disabled", async () => {
+  it("a check closes a connection whose key was disabled", async () => {
     const { gateway } = await start();
     const { key, keyId } = await gateway.customer();
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });

@@ -82,7 +82,7 @@ describe.each(vendorStyles)("a connection to a model whose vendor speaks %s", (s
 });
 
 describe("a connection", () => {
-  it("continues a stored response of another connection", async () => {
+  it("a connection continues a stored response of another connection", async () => {
     const { customer, client } = await open();
     const first = responseOf(await turn(client, { model: chat, input: "One" }));
     const other = await connect(fixture.gateway.url, customer.key);
@@ -125,7 +125,7 @@ describe("a connection", () => {
     socket.close();
   });
 
-  it("serves named streams at the same time, and names them in their messages", async () => {
+  it("a connection serves named streams at the same time, and names them in their messages", async () => {
     const { client } = await open();
     client.create({ model: chat, input: "Hi", stream_id: "a" });
     client.create({ model: chat, input: "Hi", stream_id: "b" });
@@ -137,7 +137,7 @@ describe("a connection", () => {
     }
   });
 
-  it("reports what is wrong with a message, and goes on", async () => {
+  it("a connection reports what is wrong with a message, and goes on", async () => {
     const { customer, client } = await open();
     const rows = [
       ["{", undefined],
@@ -163,7 +163,7 @@ describe("a connection", () => {
     expect(textOf(await turn(client, { model: chat, input: "Hi" }))).toBe(greeting);
   });
 
-  it("reports a vendor's failure with its status, before and in a reply", async () => {
+  it("a connection reports a vendor's failure with its status, before and in a reply", async () => {
     const { client } = await open();
     const early = await turn(client, { model: chat, input: "status 400" });
     expect(early).toMatchObject([{ type: "error", status: 400 }]);
@@ -173,7 +173,7 @@ describe("a connection", () => {
     expect(textOf(await turn(client, { model: chat, input: "Hi" }))).toBe(greeting);
   });
 
-  it("ends the call of a client that disconnects", async () => {
+  it("a connection ends the call of a client that disconnects", async () => {
     const id = newRequestId();
     const { client } = await open({ "x-request-id": id });
     fixture
@@ -207,14 +207,14 @@ describe("a connection", () => {
     expect(await client.closed).toMatchObject({ code });
   });
 
-  it("is closed after an unmasked frame", async () => {
+  it("a connection is closed after an unmasked frame", async () => {
     const { client } = await open();
     const raw = (client.socket as unknown as { _socket: { write(bytes: Buffer): void } })._socket;
     raw.write(Buffer.from([0x81, 0x02, 0x7b, 0x7d]));
     expect(await client.closed).toMatchObject({ code: 1002 });
   });
 
-  it("refuses requests of a key that was disabled since, and closes", async () => {
+  it("a connection refuses requests of a key that was disabled since, and closes", async () => {
     const { customer, client } = await open();
     await turn(client, { model: chat, input: "Hi" });
     await fixture.gateway.keys.disableKey({ keyId: customer.keyId });
@@ -224,7 +224,7 @@ describe("a connection", () => {
     expect(await client.closed).toMatchObject({ code: 1008 });
   });
 
-  it("serves at most 16 requests at once", async () => {
+  it("a connection serves at most 16 requests at once", async () => {
     const { client } = await open();
     fixture.upstream("chat").script(answer({ text: ["12345678"], cutAfter: 0, ending: "hang" }));
     for (let i = 0; i < 17; i++) client.create({ model: chat, input: "Hi" });

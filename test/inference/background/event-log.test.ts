@@ -43,7 +43,7 @@ async function read(of: Awaited<ReturnType<typeof kept>>["of"], after = -1) {
 }
 
 describe("the event log", () => {
-  it("returns the events after any number, whatever the batches", async () => {
+  it("the event log returns the events after any number, whatever the batches", async () => {
     const batches = fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 4 }), {
       minLength: 1,
       maxLength: 6,
@@ -64,7 +64,7 @@ describe("the event log", () => {
     );
   });
 
-  it("returns an event once that was written again after a lost answer", async () => {
+  it("the event log returns an event once that was written again after a lost answer", async () => {
     const { of } = await kept();
     const events = ["a", "b", "c"].map((text, at) => eventText(at, delta(text)));
     await log.write(of, { last: 1, events: events.slice(0, 2) });
@@ -73,7 +73,7 @@ describe("the event log", () => {
     expect((await read(of)).map((event) => event["delta"])).toEqual(["a", "b", "c"]);
   });
 
-  it("has no events of a deleted response, and writes none", async () => {
+  it("the event log has no events of a deleted response, and writes none", async () => {
     const { of, store } = await kept();
     await log.write(of, initialEvents(begun));
     await store.delete(of.accountId, of.responseId);
@@ -99,7 +99,7 @@ describe("the event log", () => {
 });
 
 describe("the recorder", () => {
-  it("continues after the last written event, and skips the events that the gateway writes itself", async () => {
+  it("the recorder continues after the last written event, and skips the events that the gateway writes itself", async () => {
     const { of } = await kept();
     await log.write(of, initialEvents(begun));
     for (const text of ["one", "two"]) {
@@ -116,7 +116,7 @@ describe("the recorder", () => {
     ]);
   });
 
-  it("writes failed events again, at the latest with the end of the response", async () => {
+  it("the recorder writes failed events again, at the latest with the end of the response", async () => {
     const { of } = await kept();
     const warned: object[] = [];
     const away = { ...log, write: () => Promise.reject(new Error("away")) };

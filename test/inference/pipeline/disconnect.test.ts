@@ -21,14 +21,14 @@ function openCall({ firstByteMs = 0 } = {}) {
 }
 
 describe("a client that disconnects", () => {
-  test("stops a vendor that does not have the whole request yet, whatever is read to its end", () => {
+  test("a client that disconnects stops a vendor that does not have the whole request yet, whatever is read to its end", () => {
     const { handler, client, detached } = openCall();
     const vendor = handler.signalFor(toTheEnd);
     client.cancel();
     expect([vendor.aborted, handler.isDetached, detached.count]).toEqual([true, false, 0]);
   });
 
-  test("leaves a vendor that has the request to its end, where it is read to its end", () => {
+  test("a client that disconnects leaves a vendor that has the request to its end, where it is read to its end", () => {
     const { handler, client, endings } = openCall();
     const vendor = handler.signalFor(toTheEnd);
     vendor.onSent?.();
@@ -38,7 +38,7 @@ describe("a client that disconnects", () => {
     handler.end();
   });
 
-  test("stops the next attempt of a call too, until that one was sent", () => {
+  test("a client that disconnects stops the next attempt of a call too, until that one was sent", () => {
     const { handler, client } = openCall();
     handler.signalFor(toTheEnd).onSent?.();
     const second = handler.signalFor(toTheEnd);
@@ -63,7 +63,7 @@ describe("a client that disconnects", () => {
     },
   );
 
-  test("is not what a stopping gateway is: that stops every vendor", () => {
+  test("a client that disconnects is not what a stopping gateway is: that stops every vendor", () => {
     const { handler, client } = openCall({ firstByteMs: 5 });
     const vendor = handler.signalFor(toTheEnd);
     vendor.onSent?.();
@@ -91,7 +91,7 @@ describe("a request to a vendor", () => {
     return { answer, signal, sent };
   }
 
-  test("is not sent while its connection is being made, and then never is", async () => {
+  test("a request to a vendor is not sent while its connection is being made, and then never is", async () => {
     const arrived = Promise.withResolvers<void>();
     const received: Buffer[] = [];
     // Accepts, and never answers the TLS handshake.
@@ -113,7 +113,7 @@ describe("a request to a vendor", () => {
     expect(Buffer.concat(received).toString("latin1")).not.toContain("POST");
   });
 
-  test("says once that it was sent, before the vendor can answer", async () => {
+  test("a request to a vendor says once that it was sent, before the vendor can answer", async () => {
     const server = createHttpServer((request, response) => {
       request.resume().on("end", () => response.end("ok"));
     });

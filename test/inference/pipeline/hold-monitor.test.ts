@@ -152,7 +152,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     });
   });
 
-  it("is extended once half a step is left, with a checkpoint of the cost", async () => {
+  it("the hold of a stream is extended once half a step is left, with a checkpoint of the cost", async () => {
     scene.come(49);
     expect(scene.asked).toEqual([]);
     scene.come(50);
@@ -165,7 +165,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene.asked).toHaveLength(2);
   });
 
-  it("lets the stream continue while the ledger is silent, and stops it when the ledger refuses", async () => {
+  it("the hold of a stream lets the stream continue while the ledger is silent, and stops it when the ledger refuses", async () => {
     scene.come(50);
     scene.come(400);
     expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
@@ -181,7 +181,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene.hold.isUsedUp).toBe(true);
   });
 
-  it("is not read on once it is used up, until the ledger has answered (R-MON-12)", async () => {
+  it("the hold of a stream is not read on once it is used up, until the ledger has answered (R-MON-12)", async () => {
     expect(scene.wait(50)).toBeUndefined();
     expect(scene.wait(99)).toBeUndefined();
     const isAnswered = scene.wait(100);
@@ -192,7 +192,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene.wait(102)).toBeUndefined();
   });
 
-  it("is read on in an outage after a short wait, which comes once", async () => {
+  it("the hold of a stream is read on in an outage after a short wait, which comes once", async () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     scene.come(50);
@@ -203,7 +203,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
   });
 
-  it("bounds how much text is read at once by what it covers", () => {
+  it("the hold of a stream bounds how much text is read at once by what it covers", () => {
     expect(scene.hold.bytesAhead).toBe(100 * 4);
     scene.come(60);
     expect(scene.hold.bytesAhead).toBe(40 * 4);
@@ -211,7 +211,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(long.hold.bytesAhead).toBe(50_000 * 4);
   });
 
-  it("counts a late grant for all text that came meanwhile", async () => {
+  it("the hold of a stream counts a late grant for all text that came meanwhile", async () => {
     scene.come(50);
     scene.come(400);
     await scene.answer(210n);
@@ -236,7 +236,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene.stopped).toBeUndefined();
   });
 
-  it("lets a reply with long words pass its output limit, and stops one of twice that length", async () => {
+  it("the hold of a stream lets a reply with long words pass its output limit, and stops one of twice that length", async () => {
     scene.come(950);
     await scene.answer(1_010n);
     scene.come(1_100);
@@ -248,7 +248,7 @@ describe("the hold of a stream (R-MON-5)", () => {
     expect(scene.call).toMatchObject({ ending: CallEnding.OUT_OF_BALANCE, costNanos: 1_010n });
   });
 
-  it("stops no stream that has ended by itself", async () => {
+  it("the hold of a stream stops no stream that has ended by itself", async () => {
     scene.come(400);
     scene.reply.isOver = true;
     await scene.answer(110n);
@@ -257,7 +257,7 @@ describe("the hold of a stream (R-MON-5)", () => {
 });
 
 describe("an unreachable database", () => {
-  it("ends a stream whose hold is used up after 60 s, with 503", () => {
+  it("an unreachable database ends a stream whose hold is used up after 60 s, with 503", () => {
     scene.come(120);
     scene.hold.check(59_000);
     expect(scene.failed).toBeUndefined();
@@ -269,7 +269,7 @@ describe("an unreachable database", () => {
     });
   });
 
-  it("ends a stream with 503, not as out of balance, where recovery settled its hold", async () => {
+  it("an unreachable database ends a stream with 503, not as out of balance, where recovery settled its hold", async () => {
     scene.come(80);
     await scene.answer(0n, { closed: true });
     expect(scene.failed).toBeUndefined();
@@ -282,7 +282,7 @@ describe("an unreachable database", () => {
     expect(scene.call).toMatchObject({ ending: CallEnding.GATEWAY_FAILED, costNanos: 130n });
   });
 
-  it("does not end a stream whose hold is not used up", () => {
+  it("an unreachable database does not end a stream whose hold is not used up", () => {
     scene.come(60);
     scene.hold.check(61_000);
     expect(scene.failed).toBeUndefined();
@@ -293,7 +293,7 @@ describe("an unreachable database", () => {
 });
 
 describe("checkpoints", () => {
-  it("are sent after 1 s and then every 5 s, with the record of a lost call", async () => {
+  it("checkpoints are sent after 1 s and then every 5 s, with the record of a lost call", async () => {
     scene.come(5);
     scene.hold.check(500);
     expect(scene.asked).toEqual([]);
@@ -313,7 +313,7 @@ describe("checkpoints", () => {
     expect(scene.call.ending).toBe(CallEnding.UNSPECIFIED);
   });
 
-  it("do not pile up while one is pending", () => {
+  it("checkpoints do not pile up while one is pending", () => {
     for (let nowMs = 1_000; nowMs < 30_000; nowMs += 1_000) scene.hold.check(nowMs);
     expect(scene.asked).toHaveLength(1);
   });

@@ -46,7 +46,7 @@ class Account {
 }
 
 describe("the growth of a hold", () => {
-  it("stops a reply exactly where the hold is used up and the ledger granted no more", () => {
+  it("the growth of a hold stops a reply exactly where the hold is used up and the ledger granted no more", () => {
     const speeds = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 60 });
     const delays = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 20 });
     fc.assert(
@@ -130,7 +130,7 @@ describe("the growth of a hold", () => {
     );
   });
 
-  it("begins with the whole maximum where the first hold covers it, or output costs nothing", () => {
+  it("the growth of a hold begins with the whole maximum where the first hold covers it, or output costs nothing", () => {
     const priceOf = (output: number): bigint => 7n + BigInt(output) * 3n;
     const short = planHold({ inputTokens: 10, maxTokens: 10, firstTokens: 10, priceOf });
     expect(short.firstNanos).toBe(37n);

@@ -36,7 +36,7 @@ describe("a circuit breaker (R-RTE-1)", () => {
     expect(breaker.open).toBeDefined();
   });
 
-  it("is half-open after its cooldown, and closes with the success of a later attempt only", () => {
+  it("a circuit breaker is half-open after its cooldown, and closes with the success of a later attempt only", () => {
     const breaker = after("credential");
     expect(breaker.state(10.9 * second)).toBe("open");
     expect(breaker.state(11 * second)).toBe("half_open");
@@ -45,7 +45,7 @@ describe("a circuit breaker (R-RTE-1)", () => {
     expect(breaker.state(11 * second)).toBe("closed");
   });
 
-  it("is open exactly while a model of it says so, for any sequence of outcomes", () => {
+  it("a circuit breaker is open exactly while a model of it says so, for any sequence of outcomes", () => {
     const step = fc.record({
       what: fc.constantFrom("success", "server", "silence", "credential" as const),
       afterMs: fc.integer({ min: 0, max: 20 * second }),

@@ -33,7 +33,7 @@ describe("the choice among candidates (R-RTE-1)", () => {
     );
   });
 
-  it("never takes a candidate while another has a lower priority number", () => {
+  it("the choice among candidates never takes a candidate while another has a lower priority number", () => {
     fc.assert(
       fc.property(fc.array(candidate, { minLength: 1 }), random, (candidates, draw) => {
         const best = Math.min(...candidates.map(({ priority }) => priority));
@@ -42,7 +42,7 @@ describe("the choice among candidates (R-RTE-1)", () => {
     );
   });
 
-  it("never takes weight 0 while another of the same priority has a weight", () => {
+  it("the choice among candidates never takes weight 0 while another of the same priority has a weight", () => {
     fc.assert(
       fc.property(fc.array(candidate, { minLength: 1 }), random, (candidates, draw) => {
         const chosen = chooseCandidate(candidates, draw);
@@ -85,11 +85,11 @@ describe("the choice among candidates (R-RTE-1)", () => {
 });
 
 describe("the priorities of routes", () => {
-  it("are the order of the list where no route has a weight or priority", () => {
+  it("the priorities of routes are the order of the list where no route has a weight or priority", () => {
     expect(routePriorities([{}, {}, {}])).toEqual([0, 1, 2]);
   });
 
-  it("are those of the file, 0 by default, where one route has a weight or priority", () => {
+  it("the priorities of routes are those of the file, 0 by default, where one route has a weight or priority", () => {
     expect(routePriorities([{ weight: 3 }, {}, { priority: 2 }])).toEqual([0, 0, 2]);
   });
 });

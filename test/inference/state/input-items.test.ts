@@ -9,7 +9,7 @@ describe("input items", () => {
     expect(inputItems(undefined)).toEqual([]);
   });
 
-  it("are listed with a type, an id and parts, and keep their own members", () => {
+  it("input items are listed with a type, an id and parts, and keep their own members", () => {
     const items = [
       { role: "user", content: "Hi" },
       { role: "assistant", content: "Ho", id: "msg_mine", status: "incomplete" },

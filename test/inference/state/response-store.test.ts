@@ -43,7 +43,7 @@ async function days(accountId: string, id: string): Promise<number> {
 }
 
 describe("a stored response", () => {
-  it("comes back byte for byte, with its own input", async () => {
+  it("a stored response comes back byte for byte, with its own input", async () => {
     const [store, account] = [open(), newAccount()];
     const bytes = Buffer.from('{ "id":"resp_1", "n":1.0e2, "t":"\\u0000 ü \\ud800", "output":[] }');
     const input = [{ type: "function_call_output", call_id: "c", output: "\u0000" }];
@@ -52,7 +52,7 @@ describe("a stored response", () => {
     expect(await store.find(account, "resp_1")).toEqual({ kind: "here", response: bytes, input });
   });
 
-  it("is not found by another account, nor by an invalid id", async () => {
+  it("a stored response is not found by another account, nor by an invalid id", async () => {
     const [store, account] = [open(), newAccount()];
     const saved = response(account, "a");
     await store.save(saved);
@@ -66,7 +66,7 @@ describe("a stored response", () => {
     }
   });
 
-  it("may have the id of another account's response: each account gets its own", async () => {
+  it("a stored response may have the id of another account's response: each account gets its own", async () => {
     const [store, one, two] = [open(), newAccount(), newAccount()];
     await store.save(response(one, "one", { responseId: "resp_same" }));
     await store.save(response(two, "two", { responseId: "resp_same" }));
@@ -77,7 +77,7 @@ describe("a stored response", () => {
     expect(await store.find(two, "resp_same")).toBeUndefined();
   });
 
-  it("is gone once it is deleted or 30 days old", async () => {
+  it("a stored response is gone once it is deleted or 30 days old", async () => {
     const [store, account] = [open(), newAccount()];
     const [first, second] = [response(account, "a"), response(account, "b")];
     await store.save(first);
@@ -91,7 +91,7 @@ describe("a stored response", () => {
     expect(await store.resolve(account, second.responseId)).toBeUndefined();
   });
 
-  it("is refused where it exceeds the size limit", async () => {
+  it("a stored response is refused where it exceeds the size limit", async () => {
     const [store, account] = [open(), newAccount()];
     const long = response(account, "a", { input: "x".repeat(storedResponseBytesMax) });
     expect(await store.save(long)).toBe(false);
@@ -100,7 +100,7 @@ describe("a stored response", () => {
 });
 
 describe("a conversation", () => {
-  it("is assembled in order, with reasoning and calls", async () => {
+  it("a conversation is assembled in order, with reasoning and calls", async () => {
     const [store, account] = [open(), newAccount()];
     const reasoning = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "uas1.e30" };
     const call = { id: "fc_1", type: "function_call", call_id: "c1", name: "f", arguments: "{}" };
@@ -119,7 +119,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("can branch: each end has its own history", async () => {
+  it("a conversation can branch: each end has its own history", async () => {
     const [store, account] = [open(), newAccount()];
     const [root = ""] = await converse(store, account, ["root"]);
     const branches = ["left", "right"].map((text) =>
@@ -133,7 +133,7 @@ describe("a conversation", () => {
     }
   });
 
-  it("is refused where a response of it is gone, and the error names that response", async () => {
+  it("a conversation is refused where a response of it is gone, and the error names that response", async () => {
     const [store, account] = [open(), newAccount()];
     const [, middle = "", last = ""] = await converse(store, account, ["a", "b", "c"]);
     await store.delete(account, middle);
@@ -144,7 +144,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("is refused before it is read where it exceeds the size limit of a request", async () => {
+  it("a conversation is refused before it is read where it exceeds the size limit of a request", async () => {
     const [store, account] = [open(), newAccount()];
     const size = 7 * 1024 * 1024;
     let previousResponseId: string | undefined;
@@ -159,7 +159,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("ends with an error where its links form a circle", async () => {
+  it("a conversation ends with an error where its links form a circle", async () => {
     const [store, account] = [open(), newAccount()];
     const [a, b] = [newResponseId(), newResponseId()];
     await store.save(response(account, "a", { responseId: a, previousResponseId: b }));
@@ -169,7 +169,7 @@ describe("a conversation", () => {
     });
   });
 
-  it("keeps its first response as long as its last", async () => {
+  it("a conversation keeps its first response as long as its last", async () => {
     const [store, account] = [open(), newAccount()];
     const ids = await converse(store, account, ["a", "b"]);
     const [first = "", second = ""] = ids;
@@ -199,7 +199,7 @@ describe("concurrent turns", () => {
 });
 
 describe("a response that a vendor stores", () => {
-  it("is known by its vendor and model, and cannot be assembled here", async () => {
+  it("a response that a vendor stores is known by its vendor and model, and cannot be assembled here", async () => {
     const [store, account] = [open(), newAccount()];
     const expected = { kind: "vendor", vendor: "openai", model: "m" };
     const ofVendor = { responseId: "resp_v", bytes: 4_000 };
@@ -217,7 +217,7 @@ describe("a response that a vendor stores", () => {
     expect(await store.delete(account, "resp_v")).toBe(true);
   });
 
-  it("is not recorded where its id cannot be looked up", async () => {
+  it("a response that a vendor stores is not recorded where its id cannot be looked up", async () => {
     const kept = { accountId: newAccount(), responseId: "a b", model: "m", vendor: "openai" };
     expect(await open().remember({ ...kept, itemIds: [], bytes: 0 })).toBe(false);
   });
@@ -239,7 +239,7 @@ describe("items by id", () => {
 });
 
 describe("references to items", () => {
-  it("are not items: the referenced item is found however often it is referenced", async () => {
+  it("references to items are not items: the referenced item is found however often it is referenced", async () => {
     const [store, account] = [open(), newAccount()];
     const output = [answer("a", "msg_a")];
     const first = response(account, "", { output });
@@ -280,7 +280,7 @@ describe("without its database", () => {
 });
 
 describe("an account's limit", () => {
-  it("deletes the responses that expire first, and none of other accounts", async () => {
+  it("an account's limit deletes the responses that expire first, and none of other accounts", async () => {
     const [account, other] = [newAccount(), newAccount()];
     const big = (text: string, accountId = account) =>
       response(accountId, text, { input: "x".repeat(1_000) });

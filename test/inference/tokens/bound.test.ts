@@ -27,7 +27,7 @@ describe("the byte bound", () => {
     expect(bound(text)).toBeGreaterThanOrEqual(most(text));
   });
 
-  it("covers any mixture of scripts and forms", () => {
+  it("the byte bound covers any mixture of scripts and forms", () => {
     const texts = Object.values({ ...scripts, ...forms });
     const part = fc
       .tuple(fc.constantFrom(...texts), fc.nat(), fc.nat({ max: 200 }))
@@ -47,7 +47,7 @@ describe("the byte bound", () => {
     );
   });
 
-  it("covers random digits, separators, capitals and four-byte characters", () => {
+  it("the byte bound covers random digits, separators, capitals and four-byte characters", () => {
     const digits = fc.string({ unit: fc.constantFrom(...Array.from("0123456789,.-/")) });
     const capitals = fc.string({
       unit: fc.constantFrom(...Array.from("ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
@@ -62,7 +62,7 @@ describe("the byte bound", () => {
     );
   });
 
-  it("is at least half of the tokens of any text", () => {
+  it("the byte bound is at least half of the tokens of any text", () => {
     const any = fc.string({ unit: "binary", maxLength: 100 });
     const letters = fc.string({
       unit: fc.constantFrom(...Array.from("abcdefghijklmnopqrstuvwxyz ")),
@@ -76,13 +76,13 @@ describe("the byte bound", () => {
     );
   });
 
-  it("is below three times the tokens of English, code and Chinese", () => {
+  it("the byte bound is below three times the tokens of English, code and Chinese", () => {
     for (const text of [scripts["English"], forms["code"], scripts["Chinese, simplified"]]) {
       expect(bound(text ?? "")).toBeLessThan(3 * most(text ?? ""));
     }
   });
 
-  it("is additive wherever a text is cut", () => {
+  it("the byte bound is additive wherever a text is cut", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 99 }), fc.nat(), fc.nat(), (bytes, from, at) => {
         const whole = Buffer.from(bytes).subarray(from % (bytes.length + 1));

@@ -37,7 +37,7 @@ describe("the token counter", () => {
     ]);
   });
 
-  it("counts requests and replies with either tokenizer", async () => {
+  it("the token counter counts requests and replies with either tokenizer", async () => {
     const { count } = bind(counter({}));
     const body = JSON.stringify({ messages: [{ role: "user", content: "hello world" }] });
     expect(await count(question(body))).toBe(3 + 3 + 1 + 2);

@@ -39,7 +39,7 @@ describe("R-MDL-1: a model's schema", () => {
     expect([reply.status, (reply.json["error"] as { code: string }).code]).toEqual([status, code]);
   });
 
-  it("has no path of another name", async () => {
+  it("a model's schema has no path of another name", async () => {
     const { status, json } = await tasks.send(customer, "/api/ai/models/image/scheme");
     expect([status, (json["error"] as { code: string }).code]).toEqual([404, "not_found"]);
   });

@@ -128,7 +128,7 @@ describe("parameters", () => {
     expect(named?.startsWith(param)).toBe(true);
   });
 
-  it("are refused with the names of all unknown ones", () => {
+  it("parameters are refused with the names of all unknown ones", () => {
     expect(refusal(image, { prompt: "p", a: 1, b: 2 }).message).toMatch(
       /imageParams\.a, imageParams\.b: /,
     );
@@ -176,13 +176,13 @@ describe("a vendor's own schema", () => {
     examples: [{ prompt: "mine" }],
   };
 
-  it("is what is served and checked with, with its example", () => {
+  it("a vendor's own schema is what is served and checked with, with its example", () => {
     const { schema, example, read } = taskModel(image, { paramsSchema: () => own });
     expect({ schema, example }).toEqual({ schema: own, example: { prompt: "mine" } });
     expect(() => read({ prompt: "p", n: 1 })).toThrow(/imageParams\.n: not known/);
   });
 
-  it("is needed: a model whose vendors run no such tasks is a 400", () => {
+  it("a vendor's own schema is needed: a model whose vendors run no such tasks is a 400", () => {
     const schemas = createTaskSchemas({ tasksOf: () => undefined });
     expect(() => schemas.of(modelOf(image))).toThrow(/does not run tasks/);
   });

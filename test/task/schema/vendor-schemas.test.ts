@@ -69,13 +69,13 @@ describe.each(all)("the schema of $kind for $word", ({ type, vendor }) => {
   const { schema, example, read } = createTaskSchemas({ tasksOf: () => vendor.tasks }).of(model);
   const strict = compile(schema);
 
-  it("is draft 2020-12, and its example is valid to others and here", () => {
+  it("the schema of $kind for $word is draft 2020-12, and its example is valid to others and here", () => {
     expect(schema["$schema"]).toBe("https://json-schema.org/draft/2020-12/schema");
     expect([strict(example), strict.errors]).toEqual([true, null]);
     expect(read(example)).toEqual(example);
   });
 
-  it("refuses elsewhere what is refused here: nothing at all, and what it does not know", () => {
+  it("the schema of $kind for $word refuses elsewhere what is refused here: nothing at all, and what it does not know", () => {
     for (const params of [{}, { ...example, unheard: 1 }]) {
       expect(strict(params), JSON.stringify(params)).toBe(false);
       expect(() => read(params)).toThrow();

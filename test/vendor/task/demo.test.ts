@@ -86,7 +86,7 @@ describe("pictures", () => {
     },
   );
 
-  it("are the same from the same prompt and seed, and others from others", async () => {
+  it("pictures are the same from the same prompt and seed, and others from others", async () => {
     const draw = async (params: TaskSubmission["params"]): Promise<Buffer> =>
       bytesOf(await made(submission(image, { params })));
     const first = await draw({ prompt: "A lighthouse" });
