@@ -1,5 +1,13 @@
 /** Once per test run: a folder for temporary files, a PostgreSQL server, and in it a template database with every migration applied. */
-import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -51,8 +59,12 @@ async function makeFolder(): Promise<string> {
   const parent = isInMemory ? memoryFolder : tmpdir();
   await removeLeftovers(parent);
   const folder = mkdtempSync(join(parent, `${prefix}${process.pid}-`));
-  // The workers are started later, and so are their children.
-  if (isInMemory) process.env["TMPDIR"] = folder;
+  if (isInMemory) {
+    // As the folder that it stands for: other users may pass to what is open to them.
+    chmodSync(folder, 0o711);
+    // The workers are started later, and so are their children.
+    process.env["TMPDIR"] = folder;
+  }
   return folder;
 }
 

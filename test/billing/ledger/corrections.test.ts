@@ -84,7 +84,7 @@ describe("AdjustBalance", () => {
   test("R-MON-3: never takes more than is available: held money stays reserved", async () => {
     await billing.apply({ accountId, holds: [{ id: newId(), amountNanos: 60n }] });
     expect(await codeOf(adjust(-41n, "a"))).toBe(ErrorCode.INSUFFICIENT_BALANCE);
-    await expect(adjust(-41n, "a")).rejects.toThrow("available: 0.00000004 USD");
+    await expect(adjust(-41n, "a")).rejects.toThrow("available balance: 0.00000004 USD");
     await adjust(-40n, "a");
     expect(await billing.balance(accountId)).toEqual({ available: 0n, held: 60n });
     const race = await Promise.allSettled([1, 2, 3].map((n) => adjust(-1n, `race ${n}`)));
