@@ -13,30 +13,29 @@ export const BalanceEntity = defineEntity({
     lowBelow: p.bigint().nullable(),
     /** When a batch was last counted in budgets. Null: the account has none. */
     budgetTime: p.datetime().columnType("timestamptz").nullable(),
+    /** The highest id of its holds, open or ended. Null: it never had one. */
+    newestHold: p.uuid().nullable(),
   },
   checks: [{ name: "balance_check", expression: "available >= 0 and held >= 0" }],
 });
 
-/** Money set aside for a call. `state`: 1 open, 2 settled, 3 released, 4 expired. */
-export const HoldEntity = defineEntity({
-  name: "HoldEntity",
-  tableName: "hold",
+/** Money set aside for a call that runs. The view `hold` has the ended ones too. */
+export const OpenHoldEntity = defineEntity({
+  name: "OpenHoldEntity",
+  tableName: "open_hold",
   properties: {
     id: p.uuid().primary(),
     accountId: p.uuid(),
     amount: p.bigint(),
-    settled: p.bigint().nullable(),
     expiresAt: p.datetime().columnType("timestamptz"),
-    state: p.smallint().default(1),
     nodeId: p.uuid().nullable(),
     keyId: p.uuid().nullable(),
     keyLimit: p.bigint().nullable(),
-    steps: p.integer().default(0),
-    checkpointed: p.boolean().default(false),
+    steps: p.integer().nullable(),
+    checkpointed: p.boolean().nullable(),
     requestId: p.text().nullable(),
     budgetTime: p.datetime().columnType("timestamptz").nullable(),
   },
-  indexes: [{ name: "hold_open_index", properties: ["expiresAt"], where: "state = 1" }],
 });
 
 /** What an open hold is settled with if its process dies. */
@@ -120,7 +119,7 @@ export const NodeEntity = defineEntity({
   },
 });
 
-/** What a call was charged when its hold was settled, in nano-USD: all sides of one transaction. Append-only. */
+/** What a call was charged when its hold ended, in nano-USD: all sides of one transaction, and the hold. Append-only. */
 export const LedgerChargeEntity = defineEntity({
   name: "LedgerChargeEntity",
   tableName: "ledger_charge",
@@ -131,8 +130,13 @@ export const LedgerChargeEntity = defineEntity({
     seq: p.bigint(),
     cost: p.bigint(),
     paid: p.bigint(),
-    balanceAfter: p.bigint().nullable(),
+    balanceAfter: p.bigint(),
     vendorCost: p.bigint().nullable(),
+    held: p.bigint(),
+    keyId: p.uuid().nullable(),
+    steps: p.integer().nullable(),
+    budgetTime: p.datetime().columnType("timestamptz").nullable(),
+    expired: p.boolean().nullable(),
   },
   indexes: [
     { name: "ledger_charge_loss_index", properties: ["id"], where: "paid < cost" },
@@ -321,7 +325,7 @@ export const ModelPriceEntity = defineEntity({
 /** The tables of billing, beside those of the call log. */
 export const billingEntities = [
   BalanceEntity,
-  HoldEntity,
+  OpenHoldEntity,
   HoldCheckpointEntity,
   HoldStepEntity,
   KeySpendEntity,

@@ -1,6 +1,6 @@
 /** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
 import { escapeIdentifier, type Pool, type PoolClient } from "pg";
-import { holdKeptDays } from "../config/limits.ts";
+import { holdStepKeptDays } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import {
   addMonths,
@@ -62,14 +62,6 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "ledger_side", column: "txn_id" },
   { table: "call", column: "id" },
   { table: "hold_step", column: "hold_id" },
-  // Every batch opens all partitions of hold: one month of reserve, then the default one.
-  {
-    table: "hold",
-    column: "id",
-    monthsAhead: 1,
-    storage:
-      "fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000",
-  },
 ];
 
 /** How often missing partitions are made, in milliseconds. There are months of reserve. */
@@ -200,10 +192,10 @@ const recoveryMax = 10_000;
 
 const findStatement = `
 select account_id, array_agg(id) as ids from (
-  (select account_id, id from hold where state = 1 and expires_at < clock_timestamp()
+  (select account_id, id from open_hold where expires_at < clock_timestamp()
      order by expires_at limit ${recoveryMax})
   union
-  (select account_id, id from hold where state = 1 and node_id = any($1::uuid[]) limit ${recoveryMax})
+  (select account_id, id from open_hold where node_id = any($1::uuid[]) limit ${recoveryMax})
 ) gone group by account_id order by account_id`;
 
 /**
@@ -262,8 +254,8 @@ async function recoverAccount(
   return ended;
 }
 
-// Removes old months of closed holds, and of calls where the configuration limits them, as whole tables: a deleted row
-// would cost as much as a written one. Ledger entries are never removed.
+// Removes old months of the steps of holds, and of calls where the configuration limits them, as whole tables: a deleted
+// row would cost as much as a written one. Ledger entries are never removed.
 
 /** See {@link removeOldMonths}. */
 interface RetentionOptions {
@@ -274,21 +266,19 @@ interface RetentionOptions {
   readonly now?: Date;
 }
 
-/** A table whose months may be removed, with the tables that go with it. */
+/** A table whose months may be removed. */
 interface Kept {
-  readonly table: "hold" | "call";
-  readonly tables: readonly string[];
+  readonly table: "hold_step" | "call";
   readonly days: number;
-  /** SQL: whether a month still has to stay, asked with all its tables locked. $1: its first id, $2: the next one's, $3:
-   * the number of the newest audited entry. Default: it has not. */
+  /** SQL: whether a month still has to stay, asked with its table locked. $1: its first id, $2: the next one's, $3: the
+   * number of the newest audited entry. Default: it has not. */
   readonly isNeeded?: string;
 }
 
-/** An audit adds each new charge to its key by its hold. An open hold may belong to a process whose clock is wrong. */
-const neededHolds = `
-exists (select from hold where state = 1 and id >= $1 and id < $2)
-  or exists (select from ledger_entry where seq > $3 and kind in (2, 6)
-    and coalesce(call_id, txn_id) >= $1 and coalesce(call_id, txn_id) < $2)`;
+/** An audit counts the steps of each new charge. An open hold may belong to a process whose clock is wrong. */
+const neededSteps = `
+exists (select from open_hold where id >= $1 and id < $2)
+  or exists (select from ledger_charge where seq > $3 and steps > 0 and id >= $1 and id < $2)`;
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
@@ -299,16 +289,15 @@ const lockTimeout = "300ms";
  * Removes the months that are old enough and audited; one process at a time. A month whose tables are in use stays until
  * the next time.
  *
- * @returns the removed partitions, such as `hold_2026_08`
+ * @returns the removed partitions, such as `call_2026_08`
  */
 export async function removeOldMonths({
   auditor,
   callDays,
   now = new Date(),
 }: RetentionOptions): Promise<readonly string[]> {
-  const holds = { table: "hold", tables: ["hold", "hold_step"], days: holdKeptDays } as const;
-  const kept: Kept[] = [{ ...holds, isNeeded: neededHolds }];
-  if (callDays !== undefined) kept.push({ table: "call", tables: ["call"], days: callDays });
+  const kept: Kept[] = [{ table: "hold_step", days: holdStepKeptDays, isNeeded: neededSteps }];
+  if (callDays !== undefined) kept.push({ table: "call", days: callDays });
   const removed = await auditor.exclusively(0, async (client) => {
     const names: string[] = [];
     for (const each of kept) names.push(...(await removeMonths(client, each, now)));
@@ -326,7 +315,7 @@ async function removeMonths(client: PoolClient, kept: Kept, now: Date): Promise<
     // What was not audited cannot be audited later. Months go in their order: one floor says what is left.
     if (!isOld || firstId(next) > holdId) break;
     if (!(await removeMonth(client, kept, { month, next, seq }))) break;
-    removed.push(...kept.tables.map((table) => partitionName(table, month)));
+    removed.push(partitionName(kept.table, month));
   }
   return removed;
 }
@@ -339,25 +328,19 @@ interface Month {
 
 async function removeMonth(
   client: PoolClient,
-  { table, tables, isNeeded }: Kept,
+  { table, isNeeded }: Kept,
   { month, next, seq }: Month,
 ): Promise<boolean> {
   await client.query(`begin; set local lock_timeout = '${lockTimeout}'`);
   try {
-    // In the order in which calls lock them. The parents, because a partition cannot be removed without them.
-    for (const each of tables) {
-      await client.query(`lock table only ${escapeIdentifier(each)} in access exclusive mode`);
-    }
-    if (
-      isNeeded !== undefined &&
-      (await asks(client, isNeeded, [firstId(month), firstId(next), seq]))
-    ) {
+    // The parent, because a partition cannot be removed without it.
+    await client.query(`lock table only ${escapeIdentifier(table)} in access exclusive mode`);
+    const values = [firstId(month), firstId(next), seq];
+    if (isNeeded !== undefined && (await asks(client, isNeeded, values))) {
       await client.query("rollback");
       return false;
     }
-    for (const each of tables) {
-      await client.query(`drop table if exists ${escapeIdentifier(partitionName(each, month))}`);
-    }
+    await client.query(`drop table if exists ${escapeIdentifier(partitionName(table, month))}`);
     await client.query(
       "insert into retention_floor as f (name, first_id) values ($1, $2) " +
         "on conflict (name) do update set first_id = greatest(f.first_id::text, $2::text)::uuid",

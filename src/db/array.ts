@@ -5,8 +5,8 @@
  * in a batch of the ledger. The text form is for statements whose parameters something else writes into the SQL.
  */
 
-/** The types of members: their names in SQL, without `[]`. */
-export type MemberType = "uuid" | "bigint" | "integer" | "text";
+/** The types of members: their names in SQL, without `[]`. A `timestamptz` is given in ISO 8601. */
+export type MemberType = "uuid" | "bigint" | "integer" | "text" | "timestamptz";
 
 /**
  * Encodes an array.
@@ -64,6 +64,7 @@ const fixed = {
   uuid: { oid: 2950, bytes: 16, write: writeUuid },
   bigint: { oid: 20, bytes: 8, write: writeBigint },
   integer: { oid: 23, bytes: 4, write: writeInteger },
+  timestamptz: { oid: 1184, bytes: 8, write: writeTime },
 } as const;
 
 const textOid = 25;
@@ -144,6 +145,7 @@ function writeInteger(buffer: Buffer, member: string | number, at: number): bool
 /** Numbers with so many digits are exact as a number of JavaScript. */
 const exactDigits = 15;
 
+/** One more than the largest number of 32 bits. */
 const low = 2 ** 32;
 
 function writeBigint(buffer: Buffer, member: string | number, at: number): boolean {
@@ -158,5 +160,22 @@ function writeBigint(buffer: Buffer, member: string | number, at: number): boole
   const value = BigInt(member);
   if (BigInt.asIntN(64, value) !== value) return false;
   buffer.writeBigInt64BE(value, at);
+  return true;
+}
+
+/** The year 2000, from which PostgreSQL counts microseconds, in milliseconds since 1970. */
+const epochMs = 946_684_800_000;
+
+function writeTime(buffer: Buffer, member: string | number, at: number): boolean {
+  const ms = typeof member === "string" ? Date.parse(member) : member;
+  if (!Number.isSafeInteger(ms)) return false;
+  const micros = (ms - epochMs) * 1_000;
+  const high = Math.floor(micros / low);
+  if (Number.isSafeInteger(micros)) {
+    buffer.writeInt32BE(high, at);
+    buffer.writeUInt32BE(micros - high * low, at + 4);
+  } else {
+    buffer.writeBigInt64BE(BigInt(ms - epochMs) * 1_000n, at);
+  }
   return true;
 }

@@ -13,10 +13,6 @@ export interface PartitionedTable {
   readonly table: string;
   /** The column of UUIDv7s that it is partitioned by. */
   readonly column: string;
-  /** Storage parameters of each partition, as in `with (…)`. Default: the server's. */
-  readonly storage?: string;
-  /** At most so many months after the current one have a partition. Default: as in {@link PartitionOptions}. */
-  readonly monthsAhead?: number;
 }
 
 /** What {@link ensurePartitions} may be told. */
@@ -69,7 +65,7 @@ export async function ensurePartitions(
   const { monthsAhead = 3, now = new Date() } = options;
   const made: string[] = [];
   for (const table of tables) {
-    for (let ahead = 0; ahead <= Math.min(monthsAhead, table.monthsAhead ?? monthsAhead); ahead++) {
+    for (let ahead = 0; ahead <= monthsAhead; ahead++) {
       const month = addMonths(now, ahead);
       if (await ensurePartition(pool, table, month)) made.push(partitionName(table.table, month));
     }
@@ -91,10 +87,7 @@ export function partitionName(table: string, month: Date): string {
  * The statements that make one month's partition and move the month's rows out of the default one.
  * To be run in one transaction.
  */
-export function createPartitionSql(
-  { table, column, storage }: PartitionedTable,
-  month: Date,
-): string {
+export function createPartitionSql({ table, column }: PartitionedTable, month: Date): string {
   const { from, to } = partitionBounds(month);
   const [parent, part, rest, key] = [
     table,
@@ -110,7 +103,7 @@ export function createPartitionSql(
   return `
     lock table only ${parent} in access exclusive mode;
     lock table ${rest} in access exclusive mode;
-    create table ${part} (like ${parent} including all)${storage ? ` with (${storage})` : ""};
+    create table ${part} (like ${parent} including all);
     alter table ${rest} disable trigger user;
     with moved as (delete from ${rest} where ${key} >= ${low} and ${key} < ${high} returning *)
       insert into ${part} select * from moved;

@@ -144,7 +144,7 @@ const sql = {
         left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id
       where delivery.state in (1, 2) group by 2
     union all
-    select 'holds', 'open', count(*), null from hold where state = 1
+    select 'holds', 'open', count(*), null from open_hold
     order by 1, 2`,
   processes:
     "select id, name, start_time, seen_time, ended from node order by start_time desc limit 100",

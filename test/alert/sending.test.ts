@@ -130,7 +130,7 @@ it("one call that passes all thresholds reports all; the next period reports aga
     "update budget set start_time = start_time - interval '40 days', end_time = now() where account_id = $1",
     [accountId],
   );
-  await billing.pool.query("update hold set budget_time = budget_time - interval '40 days'");
+  await billing.countEarlier(accountId, 40);
   await spend(50n);
   expect(await thresholds()).toEqual([50, 80, 95, 50]);
   await setBudget(55);

@@ -31,8 +31,8 @@ const fill = `
       from (select n, lpad(to_hex($2::bigint + n / 2 * $3::bigint), 12, '0') as hex
         from generate_series(0, 2 * $4::int - 1) n) numbered
   ), charged as (
-    insert into ledger_charge (id, account_id, seq, cost, paid)
-      select id, account_id, 1, 1, 1 from filled where kind = 2
+    insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, held)
+      select id, account_id, 1, 1, 1, 0, 1 from filled where kind = 2
   )
   insert into ledger_side (txn_id, account, account_id, kind, amount)
     select id, 1, account_id, kind, 1 from filled where kind <> 2`;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Anchor } from "../../src/billing/ledger/anchor.ts";
 import { Auditor } from "../../src/billing/ledger/auditor.ts";
 import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
-import { holdKeptDays } from "../../src/config/limits.ts";
+import { holdStepKeptDays } from "../../src/config/limits.ts";
 import { newId } from "../../src/core/uuid.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
 import { callRow } from "./calls/call-row.ts";
@@ -23,7 +23,7 @@ afterEach(() => billing.close());
 /** The middle of a month that is old enough, half a year ago. */
 const thisMonth = new Date();
 const old = new Date(Date.UTC(thisMonth.getUTCFullYear(), thisMonth.getUTCMonth() - 6, 15));
-const [holds, steps, calls] = ["hold", "hold_step", "call"].map(
+const [steps, calls] = ["hold_step", "call"].map(
   (table) => `${table}_${old.toISOString().slice(0, 7).replace("-", "_")}`,
 );
 
@@ -60,15 +60,16 @@ const removeInTime = (options: Parameters<typeof removeOldMonths>[0]) =>
     { timeout: 30_000 },
   );
 
-test("closed holds are removed by month, entries stay, and every audit stays right", async () => {
+test("the steps of holds are removed by month, entries and holds stay, and every audit stays right", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   const id = await call(account, keyId, old);
   await call(account, keyId, new Date());
   expect(await removeOldMonths({ auditor })).toEqual([]);
   expect(await auditor.run()).toMatchObject({ breaches: [] });
-  expect(await removeInTime({ auditor })).toEqual([holds, steps]);
-  expect(await find([holds, steps, calls])).toEqual([calls]);
+  expect(await removeInTime({ auditor })).toEqual([steps]);
+  expect(await find([steps, calls])).toEqual([calls]);
   expect(await billing.count("ledger_entry", `txn_id = '${id}'`)).toBe(2);
+  expect(await billing.count("hold", `id = '${id}' and amount = 70 and steps = 1`)).toBe(1);
   await call(account, keyId, new Date());
   expect(await auditor.runFull()).toMatchObject({ breaches: [], isComplete: true });
   expect(await billing.balance(account)).toEqual({ available: 925n, held: 0n });
@@ -81,15 +82,15 @@ test("a month stays for a month after its end, and while one of its holds is ope
   const end = Date.UTC(old.getUTCFullYear(), old.getUTCMonth() + 1);
   const dayMs = 86_400_000;
   const now = (days: number): Date => new Date(end + days * dayMs - 1);
-  expect(await removeOldMonths({ auditor, now: now(holdKeptDays) })).toEqual([]);
+  expect(await removeOldMonths({ auditor, now: now(holdStepKeptDays) })).toEqual([]);
   const open = idOf(old);
   await billing.send({ accountId: account, holds: [{ id: open, amountNanos: 60n, keyId }] });
   expect(await removeOldMonths({ auditor })).toEqual([]);
   await billing.send({ accountId: account, settles: [[open, 0n]] });
-  expect(await removeInTime({ auditor, now: now(holdKeptDays + 1) })).toEqual([holds, steps]);
+  expect(await removeInTime({ auditor, now: now(holdStepKeptDays + 1) })).toEqual([steps]);
 });
 
-test("a settlement that comes after its hold was removed changes nothing (R-MON-2)", async () => {
+test("a settlement that comes after the steps of its hold were removed changes nothing (R-MON-2)", async () => {
   const [account, keyId] = [await billing.account(1_000n), newId()];
   const id = await call(account, keyId, old);
   await auditor.run();
@@ -122,9 +123,9 @@ test("a table that is in use is left for the next time, and delays nobody for lo
   await call(account, keyId, old);
   await auditor.run();
   const client = await billing.pool.connect();
-  await client.query("begin; lock table hold in row exclusive mode");
+  await client.query("begin; lock table hold_step in row exclusive mode");
   expect(await removeOldMonths({ auditor })).toEqual([]);
   await client.query("rollback");
   client.release();
-  expect(await removeInTime({ auditor })).toEqual([holds, steps]);
+  expect(await removeInTime({ auditor })).toEqual([steps]);
 });

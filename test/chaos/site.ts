@@ -87,7 +87,7 @@ export class Site {
 
   /** How many holds are open; `undefined`: the database does not answer just now. */
   async openHolds(): Promise<number | undefined> {
-    const text = "select count(*)::int as count from hold where state = 1";
+    const text = "select count(*)::int as count from open_hold";
     return this.#ask<{ count: number }>(text).then((row) => row?.count);
   }
 
@@ -95,7 +95,7 @@ export class Site {
    * enough, its own calls go on when it does. */
   async isLeft(limitMs: number): Promise<boolean> {
     const text = `select from node n where n.ended is not null
-      and not exists (select from hold h where h.node_id = n.id and h.state = 1) limit 1`;
+      and not exists (select from open_hold h where h.node_id = n.id) limit 1`;
     for (const end = performance.now() + limitMs; performance.now() < end; await sleep(lookMs)) {
       if ((await this.#ask(text)) !== undefined) return true;
     }

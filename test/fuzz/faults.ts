@@ -357,7 +357,7 @@ async function readRows({ pool }: World): Promise<Map<string, Row[]>> {
 /** Waits until nothing is held. @throws after a minute */
 async function holdsEnded({ pool }: World): Promise<void> {
   for (const end = performance.now() + 60_000; ; ) {
-    const { rows } = await pool.query("select 1 from hold where state = 1 limit 1");
+    const { rows } = await pool.query("select 1 from open_hold limit 1");
     if (rows.length === 0) return;
     if (performance.now() > end) throw new Error("a hold is open after 60 s");
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -240,7 +240,7 @@ class Run {
     const { pool } = this.world;
     for (const end = performance.now() + 60_000; ; ) {
       const { rows } = await pool.query<{ open: number }>(
-        "select count(*)::int as open from hold where state = 1",
+        "select count(*)::int as open from open_hold",
       );
       const open = rows[0]?.open ?? 0;
       if (open === 0) break;

@@ -258,7 +258,7 @@ models:
 
   /** Waits until nothing runs any more, and nothing is kept. */
   async #checkClean(pool: Pool, findings: Findings): Promise<void> {
-    const text = `select (select count(*) from hold where state = 1)::int as holds,
+    const text = `select (select count(*) from open_hold)::int as holds,
       (select count(*) from task where finish_time is null)::int as tasks`;
     for (const end = performance.now() + cleanLimitMs; ; await sleep(100)) {
       const { rows } = await pool.query<{ holds: number; tasks: number }>(text);

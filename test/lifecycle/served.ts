@@ -63,9 +63,7 @@ export async function openServed() {
     },
     /** Lets every open hold expire now, and sweeps: what living nodes do within a minute. */
     async expireHolds(): Promise<number> {
-      await pool.query(
-        "update hold set expires_at = clock_timestamp() - interval '1 s' where state = 1",
-      );
+      await pool.query("update open_hold set expires_at = clock_timestamp() - interval '1 s'");
       return createBillingJobs({ pool }).recoverHolds();
     },
     audit: () => auditLedger(pool),

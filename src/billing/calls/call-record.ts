@@ -195,7 +195,7 @@ export function callColumns(
     encode("bigint", rows, (row) => row?.held ?? 0),
     numbers((row) => row.duration_ms),
     numbers((row) => row.first_byte_ms),
-    encode("bigint", rows, (row) => (row === undefined ? 0 : Date.parse(row.start_time))),
+    encode("timestamptz", rows, (row) => row?.start_time),
   ];
 }
 
@@ -272,10 +272,15 @@ function isSameKind(a: CallRow, b: CallRow): boolean {
   );
 }
 
-/** JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every batch has none and is written once. */
+/** A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every batch has none and is
+ * written once. */
 function kindsJson(kinds: readonly CallRow[]): string {
-  const json = JSON.stringify(kinds.map(kindOnly));
-  return json.includes("\\u") ? JSON.stringify(kinds.map(cleanRow).map(kindOnly)) : json;
+  const write = (rows: readonly CallRow[]): string => {
+    const only = rows.map(kindOnly);
+    return JSON.stringify(only.length === 1 ? only[0] : only);
+  };
+  const json = write(kinds);
+  return json.includes("\\u") ? write(kinds.map(cleanRow)) : json;
 }
 
 function kindOnly(row: CallRow): Partial<CallRow> {

@@ -23,7 +23,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
-import type { HoldEntity, HoldStepEntity, LedgerSideEntity } from "../entity.ts";
+import type { HoldStepEntity, LedgerSideEntity } from "../entity.ts";
 import { callMessage, operatorCallMessage, type StoredCallRow } from "../message.ts";
 import { type CanonicalPrice, parsePrice } from "../prices/price-form.ts";
 import { priceMessage } from "../prices/price-message.ts";
@@ -193,8 +193,12 @@ interface ReceiptRows {
   readonly entries: readonly ReceiptEntryRow[];
 }
 
-/** The hold of a call. `state`: 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
-type HoldRow = RowOf<typeof HoldEntity, "amount" | "state">;
+/** The hold of a call, from the view `hold`. */
+interface HoldRow {
+  readonly amount: string;
+  /** 1 open, 2 settled, 3 released, 4 ended for a process that was lost. */
+  readonly state: number;
+}
 
 /** One extension of a hold. */
 type StepRow = RowOf<typeof HoldStepEntity, "amount" | "create_time">;

@@ -219,6 +219,8 @@ export class AccountQueue implements WorkSource {
   #nextBatch(): Items {
     const settles = upTo(this.#settles, ledgerBatchMax);
     if (settles === this.#settles) this.#settles = [];
+    // In the order of the holds, as the database finds them: it then has nothing to join.
+    settles.sort((a, b) => (a.id < b.id ? -1 : 1));
     let room = ledgerBatchMax - settles.length;
     const grown = this.#extends.size > 0 ? this.#takeExtends(room) : nothing.extends;
     room -= grown.length;

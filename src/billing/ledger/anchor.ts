@@ -141,9 +141,9 @@ export class Anchor {
   }
 
   async #hasTransaction(txnId: string): Promise<boolean> {
-    // Charges are found by their holds, for a charge is found by its account only.
+    // Charges are found by their calls, for a charge is found by its account only.
     const text =
-      "select from hold where id = $1 and state <> 1 " +
+      "select from call where id = $1 " +
       "union all select from ledger_side where txn_id = $1 " +
       "union all select from ledger_charge where id = $1 limit 1";
     return (await this.#pool.query(text, [txnId])).rows.length > 0;

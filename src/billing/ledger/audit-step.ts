@@ -8,7 +8,7 @@ import { firstId } from "../../db/partition.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import { type AuditBreach, breachesMax, budgetBreaches, budgetCharges } from "./audit.ts";
 
-/** What an audit step covers: the entries after `fromSeq` up to `toSeq`, the holds and calls from `fromId` to below `toId`. */
+/** What an audit step covers: the entries after `fromSeq` up to `toSeq`, the calls from `fromId` to below `toId`. */
 export interface AuditWindow {
   readonly fromSeq: string;
   readonly toSeq: string;
@@ -16,18 +16,18 @@ export interface AuditWindow {
   readonly toId: string;
 }
 
-const floorId = (name: "hold" | "call"): string =>
+const floorId = (name: "hold_step" | "call"): string =>
   `coalesce((select first_id from retention_floor where name = '${name}'), ` +
   "'00000000-0000-0000-0000-000000000000')";
 
 const newEntries = "ledger_entry where seq > $1 and seq <= $2";
 
-/** I1, I4, I5, I8 and I9 of the new entries: what a call was charged in all, corrections included, is read with them. */
+/** I1, I4, I5, I8, I9 and I11 of the new entries: what a call was charged in all, corrections included, is read with them. */
 const entriesSql = `
 with entry as materialized (
   select txn_id, account, account_id, kind, amount, reference, call_id from ${newEntries}
 ), event as (
-  select t.id, sum(e.amount) filter (where e.account = 2) as charged,
+  select t.id, t.account_id, sum(e.amount) filter (where e.account = 2) as charged,
       -sum(e.amount) filter (where e.account = 1) as paid,
       sum(e.amount) filter (where e.account = 8) as vendor
     from (select distinct account_id, coalesce(call_id, txn_id) as id from entry where kind in (2, 6)) t
@@ -35,7 +35,7 @@ with entry as materialized (
         select account, amount from ledger_entry
           where txn_id = t.id and account_id = t.account_id and call_id is null and kind in (2, 6)
         union all select account, amount from ledger_side where call_id = t.id and kind in (2, 6)
-      ) e group by t.id
+      ) e group by t.id, t.account_id
 ), refunded as (
   select distinct b.call_id, b.account_id from entry e
     join booking b on b.account_id = e.account_id and b.reference = e.reference
@@ -47,18 +47,28 @@ union all
 select 'I4', format('charge %s of %s was paid with %s', id, cost, paid)
   from ledger_charge where seq > $1 and seq <= $2 and (cost < 0 or paid < 0 or paid > cost)
 union all
-select 'I5', format('charge %s has no ended hold', e.id)
-  from event e left join hold h on h.id = e.id and h.state <> 1
-  where h.id is null and e.id >= ${floorId("hold")}
+select 'I5', format('charge %s of account %s has no ended hold', e.id, e.account_id)
+  from event e left join ledger_charge c on c.account_id = e.account_id and c.id = e.id
+  where c.id is null
 union all
-select 'I5', format('hold %s (state %s) was settled with %s but its entries say %s',
-    h.id, h.state, h.settled, e.charged)
-  from event e join hold h on h.id = e.id
-  where h.state <> 1 and coalesce(h.settled, 0) <> coalesce(e.charged, 0)
+select 'I5', format('charge %s was corrected, but its hold was not ended for its process', c.id)
+  from ledger_side s join ledger_charge c on c.account_id = s.account_id and c.id = coalesce(s.call_id, s.txn_id)
+  where s.seq > $1 and s.seq <= $2 and s.account = 2 and s.kind in (2, 6) and c.expired is not true
+union all
+select 'I8', format('call %s says it cost %s but its entries say %s', c.id, c.cost, coalesce(e.charged, 0))
+  from event e join call c on c.id = e.id and c.account_id = e.account_id
+  where c.cost <> coalesce(e.charged, 0)
+union all
+select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
+    c.id, c.held, c.steps, s.count, s.total)
+  from ledger_charge c cross join lateral (
+    select count(*) as count, coalesce(sum(amount), 0) as total from hold_step where hold_id = c.id) s
+  where c.seq > $1 and c.seq <= $2 and c.steps > 0 and (c.steps <> s.count or s.total > c.held)
+    and c.id >= ${floorId("hold_step")}
 union all
 select 'I8', format('call %s says its vendor took %s but its entries say %s',
     c.id, c.vendor_cost, coalesce(e.vendor, 0))
-  from event e join call c on c.id = e.id where c.vendor_cost <> coalesce(e.vendor, 0)
+  from event e join call c on c.id = e.id and c.account_id = e.account_id where c.vendor_cost <> coalesce(e.vendor, 0)
 union all
 select 'I9', format('refunds of charge %s are %s of %s', r.call_id, k.refunded, coalesce(p.paid, 0))
   from refunded r
@@ -71,39 +81,32 @@ select 'I9', format('refunds of charge %s are %s of %s', r.call_id, k.refunded, 
   where k.refunded > coalesce(p.paid, 0)
 limit ${breachesMax}`;
 
-/** I5, I7, I8 and I11 of holds and calls whose ids are in the window: all of these holds have ended. */
-const holdsSql = `
-with ended as materialized (
-  select h.id, h.account_id, h.state, h.amount, h.settled, h.steps,
-      coalesce((select sum(amount) from ledger_entry
-        where txn_id = h.id and account_id = h.account_id and account = 2 and call_id is null
-          and kind in (2, 6)), 0)
-      + coalesce((select sum(amount) from ledger_side
-        where call_id = h.id and account = 2 and kind in (2, 6)), 0) as charged
-    from hold h where h.id >= $1 and h.id < $2 and h.state <> 1
+/** I7, I8 and I11 of calls whose ids are in the window: all of their holds have ended. */
+const callsSql = `
+with charged as materialized (
+  select c.id, c.account_id, c.held, c.cost, h.id as hold_id, h.held as amount, coalesce(h.steps, 0) as steps,
+      coalesce(h.cost, 0) + coalesce((select sum(s.amount) from (
+        select amount from ledger_side
+          where txn_id = h.id and account = 2 and kind = 2 and call_id is null and h.expired
+        union all select amount from ledger_side
+          where call_id = h.id and account = 2 and kind = 6 and h.expired) s), 0) as charged
+    from call c left join ledger_charge h on h.account_id = c.account_id and h.id = c.id
+    where c.id >= $1 and c.id < $2
 ), step as (
   select hold_id, count(*) as count, sum(amount) as total from hold_step
     where hold_id >= $1 and hold_id < $2 group by hold_id
 )
-select 'I5' as rule, format('hold %s (state %s) was settled with %s but its entries say %s',
-    id, state, settled, charged) as detail
-  from ended
-  where coalesce(settled, 0) <> charged or (state = 2) <> (settled > 0) and state <> 4
+select 'I7' as rule, format('call %s held %s but its hold is %s', id, held,
+    case when exists (select from open_hold o where o.id = charged.id) then 'open' else 'missing' end) as detail
+  from charged where held > 0 and hold_id is null
 union all
-select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
-    case h.state when 1 then 'open' else 'missing' end)
-  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.id >= $1 and c.id < $2 and c.id >= ${floorId("hold")}
-    and c.held > 0 and (h.id is null or h.state = 1)
-union all
-select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
-  from call c left join ended h on h.id = c.id and h.account_id = c.account_id
-  where c.id >= $1 and c.id < $2 and c.id >= ${floorId("hold")} and c.cost <> coalesce(h.settled, 0)
+select 'I8', format('call %s says it cost %s but its hold was settled with %s', id, cost, charged)
+  from charged where cost <> charged
 union all
 select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
-    coalesce(h.id, s.hold_id), h.amount, h.steps, coalesce(s.count, 0), coalesce(s.total, 0))
-  from (select id, amount, steps from ended where steps > 0) h full join step s on s.hold_id = h.id
-  where h.steps is distinct from s.count or s.total > h.amount
+    s.hold_id, c.amount, c.steps, s.count, s.total)
+  from step s join charged c on c.hold_id = s.hold_id
+  where c.steps <> s.count or s.total > c.amount
 limit ${breachesMax}`;
 
 /** I12 of one hour: $1 is its begin, $2 and $3 bound the ids of its calls. */
@@ -129,19 +132,22 @@ select 'I12' as rule,
     and $1 >= uuid_hour(${floorId("call")})
 limit ${breachesMax}`;
 
-/** I6 and I11 of open holds. There are as many as calls that run. */
+/** I5, I6 and I11 of open holds. There are as many as calls that run. */
 const openSql = `
 select 'I6' as rule,
     format('hold %s of account %s expired at %s and is still open', id, account_id, expires_at) as detail
-  from hold where state = 1 and expires_at < now() - interval '60 s'
+  from open_hold where expires_at < now() - interval '60 s'
 union all
 select 'I6', format('hold %s of account %s is open but process %s has been silent since %s',
     h.id, h.account_id, n.name, n.seen_time)
-  from hold h join node n on n.id = h.node_id
-  where h.state = 1 and n.seen_time < now() - interval '60 s'
+  from open_hold h join node n on n.id = h.node_id
+  where n.seen_time < now() - interval '60 s'
+union all
+select 'I5', format('hold %s has ended and is open', h.id)
+  from open_hold h join ledger_charge c on c.account_id = h.account_id and c.id = h.id
 union all
 select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
-  from hold_checkpoint c left join hold h on h.id = c.hold_id and h.state = 1
+  from hold_checkpoint c left join open_hold h on h.id = c.hold_id
   where h.id is null
 limit ${breachesMax}`;
 
@@ -155,9 +161,9 @@ with audited as (
     select account_id, amount from audited_account
     union all select account_id, amount from ledger_entry where seq > $1 and account = 1
   ) e where account_id > $2 and ($3::uuid is null or account_id <= $3) group by account_id
-), open_hold as (
-  select account_id, sum(amount) as total from hold
-    where state = 1 and account_id > $2 and ($3::uuid is null or account_id <= $3) group by account_id
+), open as (
+  select account_id, sum(amount) as total from open_hold
+    where account_id > $2 and ($3::uuid is null or account_id <= $3) group by account_id
 ), had as (
   select account_id, available, held from balance
     where account_id > $2 and ($3::uuid is null or account_id <= $3)
@@ -169,7 +175,7 @@ select 'I2' as rule, format('account %s has %s but its entries say %s',
 union all
 select 'I3', format('account %s has %s held but its open holds say %s',
     account_id, coalesce(b.held, 0), coalesce(o.total, 0))
-  from had b full join open_hold o using (account_id)
+  from had b full join open o using (account_id)
   where coalesce(b.held, 0) <> coalesce(o.total, 0)
 union all
 select 'I4', format('account %s has %s available and %s held', account_id, available, held)
@@ -182,19 +188,20 @@ with audited as (
   select key_id, sum(spent) as spent from (
     select key_id, spent from audited_key
     union all
-    select h.key_id, e.amount from ledger_entry e join hold h on h.id = coalesce(e.call_id, e.txn_id)
+    select h.key_id, e.amount from ledger_entry e
+      join ledger_charge h on h.account_id = e.account_id and h.id = coalesce(e.call_id, e.txn_id)
       where e.seq > $1 and e.account = 2 and e.kind in (2, 6) and h.key_id is not null
   ) s where key_id > $2 and ($3::uuid is null or key_id <= $3) group by key_id
-), open_hold as (
-  select key_id, sum(amount) as held from hold
-    where state = 1 and key_id > $2 and ($3::uuid is null or key_id <= $3) group by key_id
+), open as (
+  select key_id, sum(amount) as held from open_hold
+    where key_id > $2 and ($3::uuid is null or key_id <= $3) group by key_id
 ), had as (
   select key_id, spent, held, carried from key_spend
     where key_id > $2 and ($3::uuid is null or key_id <= $3)
 )
 select 'I10' as rule, format('key %s has spent %s and holds %s but its entries say %s and its holds %s',
     key_id, k.spent, k.held, k.carried + coalesce(a.spent, 0), coalesce(h.held, 0)) as detail
-  from had k full join audited a using (key_id) full join open_hold h using (key_id)
+  from had k full join audited a using (key_id) full join open h using (key_id)
   where coalesce(k.spent, 0) <> coalesce(k.carried, 0) + coalesce(a.spent, 0)
     or coalesce(k.held, 0) <> coalesce(h.held, 0)
 limit ${breachesMax}`;
@@ -210,14 +217,14 @@ limit ${breachesMax}`;
 
 const hourMs = 60 * 60 * 1_000;
 
-/** Checks the new entries, and the holds and calls of a window. All statements see the caller's snapshot. */
+/** Checks the new entries, and the calls of a window. All statements see the caller's snapshot. */
 export async function auditWindow(
   client: Queryable,
   { fromSeq, toSeq, fromId, toId }: AuditWindow,
 ): Promise<AuditBreach[]> {
   return [
     ...(await breaches(client, entriesSql, [fromSeq, toSeq])),
-    ...(await breaches(client, holdsSql, [fromId, toId])),
+    ...(await breaches(client, callsSql, [fromId, toId])),
   ];
 }
 

@@ -19,7 +19,8 @@ export const breachesMax = 100;
 
 /** SQL: the charges `e` of holds that the current period of a budget `b` counts. To be followed by conditions. */
 export const budgetCharges = `
-  from ledger_entry e join hold h on h.id = coalesce(e.call_id, e.txn_id)
+  from ledger_entry e
+    join ledger_charge h on h.account_id = e.account_id and h.id = coalesce(e.call_id, e.txn_id)
     join budget b on b.account_id = h.account_id and b.owner_id in (h.account_id, h.key_id)
       and h.budget_time >= b.start_time and e.seq > b.from_seq and e.account = 2 and e.kind in (2, 6)`;
 
@@ -33,9 +34,9 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
     b.period, b.owner_id, b.spent, b.held, b.carried + coalesce(e.spent, 0), coalesce(o.held, 0)) as detail
   from budget b left join (${entries}) e using (owner_id, period) left join (
     select b.owner_id, b.period, sum(h.amount) as held
-      from hold h join budget b on b.account_id = h.account_id and b.owner_id in (h.account_id, h.key_id)
+      from open_hold h join budget b on b.account_id = h.account_id and b.owner_id in (h.account_id, h.key_id)
         and h.budget_time >= b.start_time
-      where h.state = 1 group by b.owner_id, b.period
+      group by b.owner_id, b.period
   ) o using (owner_id, period)
   where b.end_time > now()
     and (b.spent <> b.carried + coalesce(e.spent, 0) or b.held <> coalesce(o.held, 0))`;
@@ -45,36 +46,37 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
  * - I2 available + held = the customer entries of the account
  * - I3 held = the open holds of the account
  * - I4 nothing is negative
- * - I5 what a hold was settled with is what its charge and the corrections of it say, and nothing else charges
+ * - I5 a hold is open or has a charge, never both; only a charge whose hold was ended for its process is corrected, and
+ *   nothing else charges
  * - I6 no hold is open that is overdue by more than 60 s, or whose process has been silent for as long
- * - I7 a call that held money has its hold, and that hold is ended: its one terminal event
- * - I8 a call's cost is what its hold was settled with, and its vendor's cost what was booked
+ * - I7 a call that held money has its hold, and that hold is ended
+ * - I8 a call's cost is what its charge and the corrections of it say, and its vendor's cost what was booked
  * - I9 the refunds of a charge do not exceed what the customer paid for it
  * - I10 what a key has spent and holds is what its holds say
  * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
  * - I12 what an account used in an hour is what its calls say
  * - I15 what a budget has spent in its current period and holds is what the entries and open holds of that period say
  *
- * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Holds and calls that
- * retention has removed (retention_floor) are not missed; what keys spent with them must then be at least what is kept.
+ * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Calls and steps of holds
+ * that retention has removed (retention_floor) are not missed.
  */
 export const auditSql = `
 with floor as (
-  select coalesce(max(first_id::text) filter (where name = 'hold'), '${nilId}')::uuid as hold_id,
+  select coalesce(max(first_id::text) filter (where name = 'hold_step'), '${nilId}')::uuid as step_id,
       coalesce(max(first_id::text) filter (where name = 'call'), '${nilId}')::uuid as call_id
     from retention_floor
 ), txn as (
   select txn_id, sum(amount) as total from ledger_entry group by txn_id
 ), event as (
-  select coalesce(call_id, txn_id) as id,
+  select coalesce(call_id, txn_id) as id, account_id,
       sum(amount) filter (where account = 2) as charged,
       -sum(amount) filter (where account = 1) as paid,
       sum(amount) filter (where account = 8) as vendor
-    from ledger_entry where kind in (2, 6) group by coalesce(call_id, txn_id)
+    from ledger_entry where kind in (2, 6) group by coalesce(call_id, txn_id), account_id
 ), customer as (
   select account_id, sum(amount) as total from ledger_entry where account = 1 group by account_id
-), open_hold as (
-  select account_id, sum(amount) as total from hold where state = 1 group by account_id
+), open as (
+  select account_id, sum(amount) as total from open_hold group by account_id
 ), key_hold as (
   select key_id, coalesce(sum(settled) filter (where state <> 1), 0) as spent,
       coalesce(sum(amount) filter (where state = 1), 0) as held
@@ -106,7 +108,7 @@ select 'I2', format('account %s has %s but its entries say %s',
 union all
 select 'I3', format('account %s has %s held but its open holds say %s',
     account_id, coalesce(b.held, 0), coalesce(o.total, 0))
-  from balance b full join open_hold o using (account_id)
+  from balance b full join open o using (account_id)
   where coalesce(b.held, 0) <> coalesce(o.total, 0)
 union all
 select 'I4', format('account %s has %s available and %s held', account_id, available, held)
@@ -118,57 +120,58 @@ union all
 select 'I4', format('charge %s of %s was paid with %s', id, cost, paid)
   from ledger_charge where cost < 0 or paid < 0 or paid > cost
 union all
-select 'I5', format('hold %s (state %s) was settled with %s but its entries say %s',
-    h.id, h.state, h.settled, e.charged)
-  from hold h left join event e on e.id = h.id
-  where h.state <> 1 and (coalesce(h.settled, 0) <> coalesce(e.charged, 0)
-    or (h.state = 2) <> (h.settled > 0) and h.state <> 4)
+select 'I5', format('hold %s has ended and is open', h.id)
+  from open_hold h join ledger_charge c on c.account_id = h.account_id and c.id = h.id
 union all
-select 'I5', format('charge %s has no ended hold', e.id)
-  from event e cross join floor left join hold h on h.id = e.id and h.state <> 1
-  where h.id is null and e.id >= floor.hold_id
+select 'I5', format('charge %s of account %s has no ended hold', e.id, e.account_id)
+  from event e left join ledger_charge c on c.account_id = e.account_id and c.id = e.id
+  where c.id is null
+union all
+select 'I5', format('charge %s was corrected, but its hold was not ended for its process', c.id)
+  from ledger_side s join ledger_charge c on c.account_id = s.account_id and c.id = coalesce(s.call_id, s.txn_id)
+  where s.account = 2 and s.kind in (2, 6) and c.expired is not true
 union all
 select 'I6', format('hold %s of account %s expired at %s and is still open', id, account_id, expires_at)
-  from hold where state = 1 and expires_at < now() - interval '60 s'
+  from open_hold where expires_at < now() - interval '60 s'
 union all
 select 'I6', format('hold %s of account %s is open but process %s has been silent since %s',
     h.id, h.account_id, n.name, n.seen_time)
-  from hold h join node n on n.id = h.node_id
-  where h.state = 1 and n.seen_time < now() - interval '60 s'
+  from open_hold h join node n on n.id = h.node_id
+  where n.seen_time < now() - interval '60 s'
 union all
 select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
     case h.state when 1 then 'open' else 'missing' end)
-  from call c cross join floor left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.id >= floor.hold_id and c.held > 0 and (h.id is null or h.state = 1)
+  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.held > 0 and (h.id is null or h.state = 1)
 union all
 select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
-  from call c cross join floor left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.id >= floor.hold_id and c.cost <> coalesce(h.settled, 0)
+  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.cost <> coalesce(h.settled, 0)
 union all
 select 'I8', format('call %s says its vendor took %s but its entries say %s',
     c.id, c.vendor_cost, coalesce(e.vendor, 0))
-  from call c left join event e on e.id = c.id
+  from call c left join event e on e.id = c.id and e.account_id = c.account_id
   where c.vendor_cost <> coalesce(e.vendor, 0)
 union all
 select 'I9', format('refunds of charge %s are %s of %s', k.call_id, sum(k.amount), coalesce(max(e.paid), 0))
-  from booking k left join event e on e.id = k.call_id
+  from booking k left join event e on e.id = k.call_id and e.account_id = k.account_id
   where k.call_id is not null
   group by k.call_id having sum(k.amount) > coalesce(max(e.paid), 0)
 union all
 select 'I10', format('key %s has spent %s and holds %s but its holds say %s and %s',
     key_id, k.spent, k.held, k.carried + coalesce(h.spent, 0), coalesce(h.held, 0))
-  from key_spend k full join key_hold h using (key_id) cross join floor
+  from key_spend k full join key_hold h using (key_id)
   where k.spent is distinct from k.carried + coalesce(h.spent, 0)
-      and (floor.hold_id = '${nilId}' or k.spent is null or k.spent < k.carried + h.spent)
     or k.held is distinct from coalesce(h.held, 0)
 union all
 select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
-  from hold_checkpoint c left join hold h on h.id = c.hold_id and h.state = 1
+  from hold_checkpoint c left join open_hold h on h.id = c.hold_id
   where h.id is null
 union all
 select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
     coalesce(h.id, s.hold_id), h.amount, h.steps, coalesce(s.count, 0), coalesce(s.total, 0))
-  from (select id, amount, steps from hold where steps > 0) h full join step s on s.hold_id = h.id
+  from (select id, amount, steps from hold, floor where steps > 0 and id >= floor.step_id) h
+    full join step s on s.hold_id = h.id
   where h.steps is distinct from s.count or s.total > h.amount
 union all
 select 'I12', format('account %s used %s in the hour %s with key %s, model %s and vendor %s but its calls say %s',

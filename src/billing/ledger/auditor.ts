@@ -239,7 +239,6 @@ async function hasRows(client: Queryable, window: AuditWindow): Promise<boolean>
   const { fromSeq, toSeq, fromId, toId } = window;
   const { rows } = await client.query<{ found: boolean }>(
     `select exists (select from ledger_entry where seq > $1 and seq <= $2)
-       or exists (select from hold where id >= $3 and id < $4)
        or exists (select from call where id >= $3 and id < $4) as found`,
     [fromSeq, toSeq, fromId, toId],
   );
@@ -270,11 +269,10 @@ async function settledNumber(client: Queryable): Promise<string | undefined> {
   }
 }
 
-/** The id below which all holds have ended; at least `from`. The open ones are found by their own index. */
+/** The id below which all holds have ended; at least `from`. */
 async function endOfHolds(client: Queryable, from: string): Promise<string> {
   const { rows } = await client.query<{ id: string | null; now: Date }>(
-    `with open as materialized (select id from hold where state = 1)
-     select (select id from open order by id limit 1) as id, clock_timestamp() as now`,
+    "select (select id from open_hold order by id limit 1) as id, clock_timestamp() as now",
   );
   const limit = firstId(new Date((rows[0]?.now.getTime() ?? 0) - holdAgeMs));
   const open = rows[0]?.id ?? limit;
@@ -289,10 +287,7 @@ async function nextWindow(
 ): Promise<AuditWindow> {
   const toSeq = BigInt(fromSeq) + BigInt(end.numbers);
   const { rows } = await client.query<{ id: string }>(
-    `select id from (
-       (select id from hold where id >= $1 and id < $2 order by id offset $3 limit 1)
-       union all (select id from call where id >= $1 and id < $2 order by id offset $3 limit 1)
-     ) bound order by id limit 1`,
+    "select id from call where id >= $1 and id < $2 order by id offset $3 limit 1",
     [fromId, end.holdId, stepRows],
   );
   return {

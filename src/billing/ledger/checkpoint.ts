@@ -109,7 +109,8 @@ insert into audited_account as a (account_id, amount)
 const addKeysSql = `
 insert into audited_key as k (key_id, spent)
   select h.key_id, sum(e.amount)::bigint
-    from ledger_entry e join hold h on h.id = coalesce(e.call_id, e.txn_id)
+    from ledger_entry e
+      join ledger_charge h on h.account_id = e.account_id and h.id = coalesce(e.call_id, e.txn_id)
     where e.seq > $1 and e.seq <= $2 and e.account = 2 and e.kind in (2, 6) and h.key_id is not null
     group by h.key_id
   on conflict (key_id) do update set spent = k.spent + excluded.spent`;

@@ -304,7 +304,7 @@ async function knownHolds(
   try {
     await client.connect();
     const text =
-      "select id from hold where id = any($1::uuid[]) " +
+      "select id from open_hold where id = any($1::uuid[]) " +
       "union select txn_id from ledger_side where txn_id = any($1::uuid[]) " +
       "union select id from ledger_charge where account_id = any($2::uuid[]) and id = any($1::uuid[]) " +
       "union select id from call where id = any($1::uuid[])";

@@ -27,10 +27,13 @@ declare
 begin
   made := 0;
   for i in 1..cardinality(p_ids) loop
-    select case when h.account_id <> p_account or h.state <> 1 then 'c'
-        when p_now is null then 'd' else 'b' end into v_word
-      from hold h where h.id = p_ids[i];
-    if not found then
+    select case when h.account_id <> p_account then 'c' when p_now is null then 'd' else 'b' end into v_word
+      from open_hold h where h.id = p_ids[i];
+    if found then
+      null;
+    elsif exists (select from ledger_charge c where c.account_id = p_account and c.id = p_ids[i]) then
+      v_word := 'c';
+    else
       -- A call for nothing is not refused, also where a cost has gone over the limit.
       v_remaining := case when p_limits[i] is not null then greatest(p_limits[i] - coalesce(
         (select k.spent + k.held from key_spend k where k.key_id = p_keys[i]), 0), 0) end;
@@ -43,7 +46,7 @@ begin
       elsif v_short is not null then
         v_word := format('%s|%s', p_available - made, v_short);
       else
-        insert into hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
+        insert into open_hold (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
             budget_time)
           values (p_ids[i], p_account, p_amounts[i], p_node, p_keys[i], p_limits[i],
             clock_timestamp() + p_ttl_ms * interval '1 ms', p_requests[i], p_now)
@@ -52,7 +55,7 @@ begin
         v_word := case when v_count = 0 then 'c' when p_now is null then 'a' else 'b' end;
         made := made + v_count * p_amounts[i];
         if v_count = 1 and p_now is not null then
-          perform ledger_budget_count(array[p_ids[i]]);
+          perform ledger_budget_count(p_account, array[p_keys[i]], array[p_now], null, array[p_amounts[i]], 1);
         end if;
         if v_count = 1 and p_keys[i] is not null then
           insert into key_spend as k (key_id, account_id, held)

@@ -18,15 +18,15 @@
 --                         once: its row is then written with its first holds, so that every hold
 --                         belongs to a process that can be found dead.
 --   p_settle_ids, p_settle_costs, p_vendor_costs
---                         The holds to end, what each call costs, and what it costs us (null: unknown).
---   p_kinds               What several call records have in common: rows of call as JSON. Null: the
---                         batch has no records.
+--                         The holds to end, what each call costs, and what it costs us (null: unknown or
+--                         nothing). Cheapest in the order of the ids.
+--   p_kinds               What call records have in common: rows of call as a JSON array, or as an object
+--                         where all have it. Null: the batch has no records.
 --   p_kind                For each settlement which of p_kinds its record is, from 1; 0: no record.
 --                         Null: all are the first.
 --   p_sums                What the records of each kind add up to: see ledger_usage.
---   p_request_id to p_start_ms
---                         What each record has of its own, as one array per column; its start in
---                         milliseconds since 1970. A null array of numbers means 0 throughout. Arrays are read in a third of the time of JSON:
+--   p_request_id to p_start_time
+--                         What each record has of its own, as one array per column. A null array of numbers means 0 throughout. Arrays are read in a third of the time of JSON:
 --                         with 120 operations a batch, a call took 51 us with its record as JSON,
 --                         55 us as jsonb, 49 us as an array of rows, and 32 us without a record.
 --   p_extend_ids, p_extend_amounts, p_checkpoints
@@ -38,6 +38,7 @@
 --   p_fresh               The batch is sent for the first time: neither its holds nor its records
 --                         exist. Where one does, a unique constraint fails and the batch is sent again
 --                         without p_fresh. `on conflict` would take a lock and a WAL record per row.
+--   p_expired             True: the holds are ended for their process. Null: they are not.
 --
 -- Results. Null where everything went the ordinary way, else one verdict per operation, comma separated.
 --   settle_verdicts       s settled; a already settled before; u unknown
@@ -55,10 +56,9 @@
 -- late, never made) go to ledger_settle_odd.
 --
 -- Plans. The settings keep a plan that was made on an empty table from being a sequential scan for
--- ever; where no other plan exists, the prohibitive cost would start the JIT compiler (300 ms). Open
--- holds known by id are found by `state + 0 = 1`: with `state = 1` the planner takes the partial index
--- of open holds, which on a busy account is full of entries that ended since the last vacuum (16,000
--- of them: 1 ms per batch, and growing).
+-- ever; where no other plan exists, the prohibitive cost would start the JIT compiler (300 ms). Open holds are found
+-- in the order of their ids, which is that of the settlements where the caller sorts them: then nothing is
+-- joined.
 create or replace function ledger_apply(
   p_account uuid, p_node uuid = null, p_node_name text = null,
   p_settle_ids uuid[] = null, p_settle_costs bigint[] = null, p_vendor_costs bigint[] = null,
@@ -67,11 +67,11 @@ create or replace function ledger_apply(
   p_input_tokens integer[] = null, p_cached_input_tokens integer[] = null,
   p_cache_write_tokens integer[] = null, p_output_tokens integer[] = null,
   p_reasoning_tokens integer[] = null, p_held bigint[] = null, p_duration_ms integer[] = null,
-  p_first_byte_ms integer[] = null, p_start_ms bigint[] = null,
+  p_first_byte_ms integer[] = null, p_start_time timestamptz[] = null,
   p_extend_ids uuid[] = null, p_extend_amounts bigint[] = null, p_checkpoints json = null,
   p_hold_ids uuid[] = null, p_hold_amounts bigint[] = null, p_hold_keys uuid[] = null,
   p_hold_limits bigint[] = null, p_ttl_ms integer = null, p_hold_requests text[] = null,
-  p_fresh boolean = false,
+  p_fresh boolean = false, p_expired boolean = null,
   out settle_verdicts text, out extend_verdicts text, out hold_verdicts text,
   out low_balance bigint, out platform_loss bigint
 )
@@ -80,6 +80,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 declare
@@ -87,97 +88,131 @@ declare
   v_held bigint;
   v_low bigint;
   v_before bigint;
+  v_balance bigint;
+  v_balances bigint[];
   v_count integer;
   v_sum bigint;
   v_paid bigint;
   v_cost bigint;
-  v_asked bigint;
   v_ids uuid[];
   v_costs bigint[];
   v_released bigint[];
   v_paids bigint[];
   v_vendors bigint[];
   v_keys uuid[];
+  v_steps integer[];
+  v_times timestamptz[];
+  v_kind call;
   v_kinds call[];
+  v_zeros integer[];
   v_key_spent bigint;
   v_key_released bigint;
   v_checkpointed boolean;
+  v_is_watched boolean;
+  v_is_rare boolean;
+  v_is_newer boolean;
+  v_is_whole boolean;
+  v_is_one_key boolean;
+  v_made bigint;
+  v_size integer;
   v_now timestamptz;
+  v_expiry timestamptz;
+  v_newest uuid;
   v_seq bigint;
-  v_key uuid := case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end;
+  v_key uuid;
 begin
+  -- PL/pgSQL prepares each expression again for each batch (5,000 instructions): the statements compute what they can.
   loop
-    -- With what all settlements cost and all holds ask for: a statement for each sum would cost more
-    -- than both.
-    select b.available, b.held, b.low_below, b.budget_time,
-        (select ledger_sum(cost) from unnest(p_settle_costs) as cost),
-        (select ledger_sum(amount) from unnest(p_hold_amounts) as amount)
-      into v_available, v_held, v_low, v_now, v_cost, v_asked
+    select b.available, b.held, b.available + b.held, b.low_below, b.budget_time, cardinality(p_hold_ids),
+        case when cardinality(p_hold_keys) = 1 then p_hold_keys[1] end,
+        case when p_hold_ids[cardinality(p_hold_ids)] >= all(p_hold_ids)
+          then greatest(b.newest_hold, p_hold_ids[cardinality(p_hold_ids)]) else b.newest_hold end,
+        coalesce(b.newest_hold < all(p_hold_ids), true)
+          and p_hold_ids[cardinality(p_hold_ids)] >= all(p_hold_ids),
+        -- Checked here, not by constraints of the tables: each would be parsed again by every batch.
+        b.budget_time is not null or p_node_name is not null
+          or 0 > any(p_settle_costs) or 0 > any(p_hold_amounts),
+        exists (select from call_watch w where w.expire_time > clock_timestamp())
+      into v_available, v_held, v_before, v_low, v_now, v_size, v_key, v_newest, v_is_newer, v_is_rare,
+        v_is_watched
       from balance b where b.account_id = p_account for update;
     exit when found;
     insert into balance (account_id) values (p_account) on conflict do nothing;
   end loop;
-  -- Here, not as constraints of the tables: each would be parsed again by every batch.
-  if 0 > any(p_settle_costs) or 0 > any(p_hold_amounts) then
-    raise exception 'a cost or a hold is negative' using errcode = 'check_violation';
+  if v_is_rare then
+    if 0 > any(p_settle_costs) or 0 > any(p_hold_amounts) then
+      raise exception 'a cost or a hold is negative' using errcode = 'check_violation';
+    end if;
+    if p_node_name is not null then
+      insert into node (id, name) values (p_node, p_node_name) on conflict do nothing;
+    end if;
+    if v_now is not null then v_now := ledger_budget_roll(p_account, v_now); end if;
   end if;
-  v_before := v_available + v_held;
-  if p_node_name is not null then
-    insert into node (id, name) values (p_node, p_node_name) on conflict do nothing;
-  end if;
-
-  if v_now is not null then v_now := ledger_budget_roll(p_account, v_now); end if;
 
   if cardinality(p_settle_ids) > 0 then
-    -- One number for the batch: one for each entry would take 2 us each.
-    v_seq := nextval('ledger_entry_seq');
     with ended as (
-      update hold h
-        set state = case when s.cost > 0 then 2 else 3 end, settled = s.cost, request_id = null
-        from (select unnest(p_settle_ids) as id, unnest(p_settle_costs) as cost,
-            unnest(p_vendor_costs) as vendor) s
-        where h.id = s.id and h.account_id = p_account and h.state + 0 = 1
-        returning h.id, s.cost, s.vendor, h.amount as released, h.key_id, h.checkpointed
+      delete from open_hold h where h.id = any(p_settle_ids) and h.account_id = p_account
+        returning h.id, h.amount, h.key_id, h.checkpointed, h.steps, h.budget_time
     )
-    select count(*), coalesce(ledger_sum(released), 0), coalesce(ledger_sum(cost), 0), array_agg(id),
-        array_agg(cost), array_agg(released), array_agg(key_id), bool_or(checkpointed),
-        array_agg(vendor)
-      into v_count, v_sum, v_cost, v_ids, v_costs, v_released, v_keys, v_checkpointed, v_vendors
+    -- One number for the batch: one for each entry would take 2 us each.
+    select nextval('ledger_entry_seq'), coalesce(ledger_sum(amount), 0), array_agg(id), array_agg(amount),
+        array_agg(key_id), array_agg(steps), array_agg(budget_time), coalesce(cardinality(array_agg(id)), 0),
+        coalesce(array_agg(id) = p_settle_ids, false), (array_agg(key_id))[1] = all(array_agg(key_id)),
+        bool_or(checkpointed), p_settle_costs, p_vendor_costs
+      into v_seq, v_sum, v_ids, v_released, v_keys, v_steps, v_times, v_count, v_is_whole, v_is_one_key,
+        v_checkpointed, v_costs, v_vendors
       from ended;
+    if not v_is_whole then
+      -- Others have ended too, or they come in another order: what belongs to each that has ended now.
+      select array_agg(s.cost order by e.n), array_agg(s.vendor order by e.n)
+        into v_costs, v_vendors
+        from unnest(v_ids) with ordinality as e(id, n)
+          cross join lateral (select s.cost, s.vendor
+            from unnest(p_settle_ids, p_settle_costs, p_vendor_costs) as s(id, cost, vendor)
+            where s.id = e.id limit 1) s;
+    end if;
+    -- A loop, for a query of these takes longer to start than a hundred turns.
+    v_balance := v_before;
+    v_balances := v_costs;
+    for i in 1..v_count loop
+      v_balance := v_balance - v_costs[i];
+      v_balances[i] := v_balance;
+    end loop;
+    v_cost := v_before - v_balance;
     v_paid := v_cost;
-    v_paids := v_costs;
     if v_cost > v_available then
       -- Each call is paid by its hold, then by what is left in the pool, in the order of ids.
-      select array_agg(cost - least(excess, greatest(-remaining, 0)) order by n),
-          coalesce(ledger_sum(cost - least(excess, greatest(-remaining, 0))), 0)
-        into v_paids, v_paid
+      select array_agg(paid order by n), array_agg(v_before - spent order by n), coalesce(max(spent), 0)
+        into v_paids, v_balances, v_paid
         from (
-          select n, cost, greatest(cost - released, 0) as excess,
-              v_available + ledger_sum(greatest(released - cost, 0)) over ()
-                - ledger_sum(greatest(cost - released, 0)) over (order by id) as remaining
-            from unnest(v_ids, v_costs, v_released) with ordinality as t(id, cost, released, n)
-        ) pooled;
+          select n, paid, ledger_sum(paid) over (order by n) as spent
+            from (
+              select n, cost - least(excess, greatest(-remaining, 0)) as paid
+                from (
+                  select n, cost, greatest(cost - released, 0) as excess,
+                      v_available + ledger_sum(greatest(released - cost, 0)) over ()
+                        - ledger_sum(greatest(cost - released, 0)) over (order by n) as remaining
+                    from unnest(v_costs, v_released) with ordinality as t(cost, released, n)
+                ) pooled
+            ) paid
+        ) summed;
       platform_loss := nullif(v_cost - v_paid, 0);
     end if;
-    if v_cost > 0 or p_vendor_costs is not null then
-      insert into ledger_charge
-          (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost)
-        select id, p_account, now(), v_seq, cost, paid, case when paid > 0 then balance end,
-            nullif(vendor, 0)
-          from (select id, cost, paid, vendor, v_before - ledger_sum(paid) over (order by id) as balance
-              from unnest(v_ids, v_costs, v_paids, v_vendors) as c(id, cost, paid, vendor)) t
-          where cost > 0 or vendor <> 0;
-    end if;
+    -- All columns in their order: PostgreSQL then needs no second step that puts them there.
+    insert into ledger_charge (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost, held,
+        key_id, steps, budget_time, expired)
+      select unnest(v_ids), p_account, now(), v_seq, unnest(v_costs), unnest(coalesce(v_paids, v_costs)), unnest(v_balances),
+        unnest(v_vendors), unnest(v_released), unnest(v_keys), unnest(v_steps), unnest(v_times), p_expired;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
 
     -- One key for all: its sums are written with those of the new holds, where nothing asks for them before.
-    if v_keys[1] = all(v_keys) and v_keys[1] = v_key and p_fresh and p_hold_limits is null
+    if v_is_one_key and v_keys[1] = v_key and p_fresh and p_hold_limits is null
       and p_extend_ids is null and v_now is null
     then
       v_key_spent := v_cost;
       v_key_released := v_sum;
-    elsif v_keys[1] = all(v_keys) then
+    elsif v_is_one_key then
       update key_spend k set spent = k.spent + v_cost, held = k.held - v_sum
         where k.key_id = v_keys[1];
     elsif v_count > 0 then
@@ -187,41 +222,75 @@ begin
           where key_id is not null group by key_id) s
         where k.key_id = s.key_id;
     end if;
-    if v_now is not null then perform ledger_budget_count(v_ids); end if;
+    if v_now is not null then
+      perform ledger_budget_count(p_account, v_keys, v_times, v_costs, v_released, -1);
+    end if;
     if v_checkpointed then delete from hold_checkpoint where hold_id = any(v_ids); end if;
-    if v_count = cardinality(p_settle_ids) then
-      if p_kinds is not null and p_fresh then
-        v_kinds := array(select k from json_populate_recordset(null::call, p_kinds) k);
+    if not v_is_whole and v_count < cardinality(p_settle_ids) then
+      select o.verdicts, o.available, o.newest,
+          nullif(coalesce(ledger_apply.platform_loss, 0) + coalesce(o.platform_loss, 0), 0)
+        into settle_verdicts, v_available, v_newest, platform_loss
+        from ledger_settle_odd(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+          case when p_kinds is not null then (select json_agg(r)
+            from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+              ledger_call_kinds(p_kinds), p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+              p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens, p_held,
+              p_duration_ms, p_first_byte_ms, p_start_time) r) end,
+          v_ids, v_available, v_held, v_seq, v_newest) o;
+      -- It may have ended holds that this batch is about to make.
+      v_is_newer := false;
+    elsif p_kinds is not null and p_fresh then
+      if p_kind is null and json_typeof(p_kinds) = 'object' then
+        -- As ledger_call_rows, for calls of one kind: a plan without a join starts in half the time.
+        v_kind := json_populate_record(null::call, p_kinds);
+        v_zeros := array_fill(0, array[v_count]);
+        insert into call (id, account_id, request_id, key_id, model, vendor, path, stream, status, error_code,
+            ending, usage_source, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
+            reasoning_tokens, cost, held, price_version, start_time, duration_ms, first_byte_ms,
+            upstream_request_id, dropped, vendor_cost, discount_bp, charged, images, second_micros,
+            attempts, units)
+          select unnest(p_settle_ids), p_account, unnest(p_request_id), v_kind.key_id, v_kind.model,
+            v_kind.vendor, v_kind.path, v_kind.stream, v_kind.status, v_kind.error_code, v_kind.ending,
+            v_kind.usage_source, unnest(coalesce(p_input_tokens, v_zeros)),
+            unnest(coalesce(p_cached_input_tokens, v_zeros)),
+            unnest(coalesce(p_cache_write_tokens, v_zeros)), unnest(coalesce(p_output_tokens, v_zeros)),
+            unnest(coalesce(p_reasoning_tokens, v_zeros)), unnest(p_settle_costs), unnest(p_held),
+            v_kind.price_version, unnest(p_start_time), unnest(coalesce(p_duration_ms, v_zeros)),
+            unnest(coalesce(p_first_byte_ms, v_zeros)), unnest(p_upstream_request_id), v_kind.dropped,
+            unnest(p_vendor_costs), v_kind.discount_bp, v_kind.charged, v_kind.images,
+            v_kind.second_micros, v_kind.attempts, v_kind.units;
+        update usage_hour u set calls = u.calls + p_sums[2],
+            failed_calls = u.failed_calls + case when v_kind.ending in (1, 5, 10) then 0 else p_sums[2] end,
+            input_tokens = u.input_tokens + p_sums[3],
+            cached_input_tokens = u.cached_input_tokens + p_sums[4],
+            cache_write_tokens = u.cache_write_tokens + p_sums[5],
+            output_tokens = u.output_tokens + p_sums[6],
+            reasoning_tokens = u.reasoning_tokens + p_sums[7],
+            images = u.images + coalesce(v_kind.images, 0) * p_sums[2],
+            second_micros = u.second_micros + coalesce(v_kind.second_micros, 0) * p_sums[2],
+            cost = u.cost + p_sums[8], vendor_cost = u.vendor_cost + p_sums[9]
+          where u.account_id = p_account and u.hour = to_timestamp(p_sums[1] * 3600)
+            and u.key_id = v_kind.key_id and u.model = v_kind.model and u.vendor = v_kind.vendor;
+        if not found then perform ledger_usage(p_account, array[v_kind], p_sums); end if;
+      else
+        v_kinds := ledger_call_kinds(p_kinds);
         insert into call
           select * from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
             v_kinds, p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
             p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens,
-            p_held, p_duration_ms, p_first_byte_ms, p_start_ms);
+            p_held, p_duration_ms, p_first_byte_ms, p_start_time);
         perform ledger_usage(p_account, v_kinds, p_sums);
-        if exists (select from call_watch w where w.expire_time > clock_timestamp()) then
-          perform call_notice(array_fill(p_account, array[v_count]), array(select t.id
-            from unnest(p_settle_ids, p_kind) as t(id, kind) where t.kind is distinct from 0));
-        end if;
-      elsif p_kinds is not null then
-        perform call_write((select json_agg(r)
-          from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-            array(select k from json_populate_recordset(null::call, p_kinds) k), p_kind,
-            p_request_id, p_upstream_request_id, p_input_tokens, p_cached_input_tokens,
-            p_cache_write_tokens, p_output_tokens, p_reasoning_tokens, p_held, p_duration_ms,
-            p_first_byte_ms, p_start_ms) r));
       end if;
-    else
-      select o.verdicts, o.available,
-          nullif(coalesce(ledger_apply.platform_loss, 0) + coalesce(o.platform_loss, 0), 0)
-        into settle_verdicts, v_available, platform_loss
-        from ledger_settle_odd(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-          case when p_kinds is not null then (select json_agg(r)
-            from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
-              array(select k from json_populate_recordset(null::call, p_kinds) k), p_kind,
-              p_request_id, p_upstream_request_id, p_input_tokens, p_cached_input_tokens,
-              p_cache_write_tokens, p_output_tokens, p_reasoning_tokens, p_held, p_duration_ms,
-              p_first_byte_ms, p_start_ms) r) end,
-          v_ids, v_available, v_held) o;
+      if v_is_watched then
+        perform call_notice(array_fill(p_account, array[v_count]), array(select t.id
+          from unnest(p_settle_ids, p_kind) as t(id, kind) where t.kind is distinct from 0));
+      end if;
+    elsif p_kinds is not null then
+      perform call_write((select json_agg(r)
+        from ledger_call_rows(p_account, p_settle_ids, p_settle_costs, p_vendor_costs,
+          ledger_call_kinds(p_kinds), p_kind, p_request_id, p_upstream_request_id, p_input_tokens,
+          p_cached_input_tokens, p_cache_write_tokens, p_output_tokens, p_reasoning_tokens, p_held,
+          p_duration_ms, p_first_byte_ms, p_start_time) r));
     end if;
   end if;
 
@@ -233,25 +302,31 @@ begin
     v_held := v_held + v_sum;
   end if;
 
-  if cardinality(p_hold_ids) > 0 then
-    v_sum := v_asked;
-    if v_sum <= v_available
+  if v_size > 0 then
+    v_keys := case when v_key is null then p_hold_keys else array_fill(v_key, array[v_size]) end;
+    v_made := 0;
+    foreach v_sum in array p_hold_amounts loop v_made := v_made + v_sum; end loop;
+    if v_made <= v_available
       and (p_hold_limits is null or ledger_keys_fit(p_hold_keys, p_hold_amounts, p_hold_limits))
       and (v_now is null or ledger_budget_fits(p_account, v_key, p_hold_keys, p_hold_amounts))
     then
+      v_expiry := clock_timestamp() + p_ttl_ms * interval '1 ms';
       if p_fresh then
-        insert into hold
-            (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
-              budget_time)
-          select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-              clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id, v_now
-            from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
-              as t(id, amount, key_id, key_limit, request_id);
+        -- A hold that is newer than all of its account cannot have ended yet: nothing is looked for.
+        if not v_is_newer then
+          if exists (select from ledger_charge c where c.account_id = p_account and c.id = any(p_hold_ids)) then
+            raise exception 'a hold has ended already' using errcode = 'unique_violation';
+          end if;
+        end if;
+        insert into open_hold (id, account_id, amount, expires_at, node_id, key_id, key_limit, steps,
+            checkpointed, request_id, budget_time)
+          select unnest(p_hold_ids), p_account, unnest(p_hold_amounts), v_expiry, p_node, unnest(v_keys),
+            unnest(p_hold_limits), null::integer, null::boolean, unnest(p_hold_requests), v_now;
         if v_key is not null then
-          update key_spend k set held = k.held + v_sum - coalesce(v_key_released, 0),
+          update key_spend k set held = k.held + v_made - coalesce(v_key_released, 0),
               spent = k.spent + coalesce(v_key_spent, 0) where k.key_id = v_key;
           if not found then
-            insert into key_spend (key_id, account_id, held) values (v_key, p_account, v_sum);
+            insert into key_spend (key_id, account_id, held) values (v_key, p_account, v_made);
           end if;
           v_key_spent := null;
         elsif p_hold_keys is not null then
@@ -261,16 +336,20 @@ begin
               where t.key_id is not null group by t.key_id
             on conflict (key_id) do update set held = k.held + excluded.held;
         end if;
-        v_ids := p_hold_ids;
+        if v_now is not null then
+          perform ledger_budget_count(p_account, v_keys, array_fill(v_now, array[v_size]), null,
+            p_hold_amounts, 1);
+        end if;
       else
         with made as (
-          insert into hold
+          insert into open_hold
               (id, account_id, amount, node_id, key_id, key_limit, expires_at, request_id,
               budget_time)
-            select t.id, p_account, t.amount, p_node, coalesce(t.key_id, v_key), t.key_limit,
-                clock_timestamp() + p_ttl_ms * interval '1 ms', t.request_id, v_now
-              from unnest(p_hold_ids, p_hold_amounts, p_hold_keys, p_hold_limits, p_hold_requests)
+            select t.id, p_account, t.amount, p_node, t.key_id, t.key_limit, v_expiry, t.request_id, v_now
+              from unnest(p_hold_ids, p_hold_amounts, v_keys, p_hold_limits, p_hold_requests)
                 as t(id, amount, key_id, key_limit, request_id)
+              where not exists (select from ledger_charge c
+                where c.account_id = p_account and c.id = t.id)
             on conflict (id) do nothing
             returning id, amount, key_id
         ), spent as (
@@ -279,38 +358,41 @@ begin
               where key_id is not null group by key_id
             on conflict (key_id) do update set held = k.held + excluded.held
         )
-        select count(*), coalesce(ledger_sum(amount), 0), array_agg(id)
-          into v_count, v_sum, v_ids from made;
-        if v_count < cardinality(p_hold_ids) then
+        select count(*), coalesce(ledger_sum(amount), 0), array_agg(id), array_agg(key_id), array_agg(amount)
+          into v_count, v_made, v_ids, v_keys, v_released from made;
+        if v_count < v_size then
           select string_agg(case
-                when h.account_id <> p_account or h.state <> 1 then 'c'
+                when h.id is null then 'c'
                 when v_now is not null then 'b'
                 when h.id = any(v_ids) then 'a' else 'd' end, ',' order by t.n)
             into hold_verdicts
-            from unnest(p_hold_ids) with ordinality as t(id, n) join hold h on h.id = t.id;
+            from unnest(p_hold_ids) with ordinality as t(id, n)
+              left join open_hold h on h.id = t.id and h.account_id = p_account;
+        end if;
+        if v_now is not null then
+          perform ledger_budget_count(p_account, v_keys, array_fill(v_now, array[v_count]), null,
+            v_released, 1);
         end if;
       end if;
       if v_now is not null then
-        perform ledger_budget_count(v_ids);
         hold_verdicts := coalesce(hold_verdicts,
-          array_to_string(array_fill('b'::text, array[cardinality(p_hold_ids)]), ','));
+          array_to_string(array_fill('b'::text, array[v_size]), ','));
       end if;
     else
-      select a.verdicts, a.made into hold_verdicts, v_sum
-        from ledger_admit(p_account, p_node, p_hold_ids, p_hold_amounts,
-          case when v_key is null then p_hold_keys
-            else array_fill(v_key, array[cardinality(p_hold_ids)]) end,
-          p_hold_limits, p_ttl_ms, v_available, p_hold_requests, v_now) a;
+      select a.verdicts, a.made into hold_verdicts, v_made
+        from ledger_admit(p_account, p_node, p_hold_ids, p_hold_amounts, v_keys, p_hold_limits, p_ttl_ms,
+          v_available, p_hold_requests, v_now) a;
     end if;
-    v_available := v_available - v_sum;
-    v_held := v_held + v_sum;
+    if not v_is_newer then v_newest := ledger_newest(v_newest, p_hold_ids); end if;
+    v_available := v_available - v_made;
+    v_held := v_held + v_made;
   end if;
 
   if v_key_spent is not null then
     update key_spend k set spent = k.spent + v_key_spent, held = k.held - v_key_released
       where k.key_id = v_key;
   end if;
-  update balance b set available = v_available, held = v_held, budget_time = v_now
+  update balance b set available = v_available, held = v_held, budget_time = v_now, newest_hold = v_newest
     where b.account_id = p_account;
   if v_before >= v_low and v_available + v_held < v_low then
     low_balance := v_available + v_held;

@@ -1,12 +1,17 @@
--- Counts new and settled holds in the budgets of their account and keys: what a new one holds; what a settled
--- one has cost, instead of what it held. Reports each threshold (50, 80, 95 percent) that a budget reaches
--- thereby, once per period.
+-- Counts holds in the budgets of their account and keys: new ones (p_sign 1) with what they hold, ended ones
+-- (p_sign -1) with what they have cost, instead of what they held. Reports each threshold (50, 80, 95 percent) that
+-- a budget reaches thereby, once per period.
+--
+-- p_keys, p_times, p_costs, p_amounts: of each hold its key, when it was held, its cost (null: it is new) and its
+-- amount. Null arrays: nulls throughout.
 --
 -- Called after ledger_budget_roll. A call counts in the period in which it was held. What was held in an
 -- earlier one is not counted any more: that period is over.
 --
 -- Locks: the budgets; the caller holds the account's balance row.
-create or replace function ledger_budget_count(p_ids uuid[]) returns void
+create or replace function ledger_budget_count(
+  p_account uuid, p_keys uuid[], p_times timestamptz[], p_costs bigint[], p_amounts bigint[], p_sign integer
+) returns void
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -18,11 +23,11 @@ begin
   with counted as (
     update budget b set spent = b.spent + s.cost, held = b.held + s.held,
         alerted = greatest(b.alerted, ledger_budget_reached(b.spent + s.cost, b.amount))
-      from (select b.owner_id, b.period, b.alerted, ledger_sum(coalesce(h.settled, 0)) as cost,
-          ledger_sum(case when h.state = 1 then h.amount else -h.amount end) as held
-        from hold h join budget b on b.owner_id = any(array[h.account_id, h.key_id])
-          and h.budget_time >= b.start_time
-        where h.id = any(p_ids) group by b.owner_id, b.period, b.alerted) s
+      from (select b.owner_id, b.period, b.alerted, ledger_sum(coalesce(h.cost, 0)) as cost,
+          ledger_sum(p_sign * h.amount) as held
+        from unnest(p_keys, p_times, p_costs, p_amounts) as h(key_id, time, cost, amount)
+          join budget b on b.owner_id = any(array[p_account, h.key_id]) and h.time >= b.start_time
+        group by b.owner_id, b.period, b.alerted) s
       where b.owner_id = s.owner_id and b.period = s.period
       returning b.*, s.alerted as before
   )

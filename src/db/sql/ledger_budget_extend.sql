@@ -1,7 +1,7 @@
 -- Grows a hold within the budgets of its account and its key. Returns the growth that they allow, at most
 -- p_growth, and counts it.
 --
--- p_held, p_time: the amount of the hold, and when it was counted (hold.budget_time). A hold of an
+-- p_held, p_time: the amount of the hold, and when it was counted (open_hold.budget_time). A hold of an
 -- earlier period moves into the current one with its whole amount: the budget of its own period is over
 -- and cannot be asked any more. p_now: when it is counted now.
 --

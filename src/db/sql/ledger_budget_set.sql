@@ -22,9 +22,9 @@ begin
     if cardinality(p_periods) = 0 then return; end if;
     v_time := clock_timestamp();
     -- Holds of an account without budgets do not know when they were made, but their id does.
-    update hold h set budget_time = least(v_time, to_timestamp(
+    update open_hold h set budget_time = least(v_time, to_timestamp(
         ('x' || left(replace(h.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0))
-      where h.account_id = p_account and h.state = 1;
+      where h.account_id = p_account;
   else
     v_time := ledger_budget_roll(p_account, v_time);
   end if;
@@ -34,8 +34,8 @@ begin
   insert into budget as b (owner_id, account_id, period, amount, time_zone, start_time, end_time, spent,
       carried, from_seq, held)
     select p_owner, p_account, t.period, t.amount, t.zone, p.start_time, p.end_time, c.spent, c.spent, v_seq,
-        (select coalesce(ledger_sum(h.amount), 0) from hold h
-          where h.account_id = p_account and h.state = 1 and h.budget_time >= p.start_time
+        (select coalesce(ledger_sum(h.amount), 0) from open_hold h
+          where h.account_id = p_account and h.budget_time >= p.start_time
             and (p_owner = p_account or h.key_id = p_owner))
       from unnest(p_periods, p_amounts, p_zones) as t(period, amount, zone)
         cross join lateral ledger_budget_period(v_time, t.period, t.zone) p

@@ -11,7 +11,7 @@ create or replace function ledger_call_rows(
   p_request_id text[], p_upstream_request_id text[],
   p_input_tokens integer[], p_cached_input_tokens integer[], p_cache_write_tokens integer[],
   p_output_tokens integer[], p_reasoning_tokens integer[],
-  p_held bigint[], p_duration_ms integer[], p_first_byte_ms integer[], p_start_ms bigint[]
+  p_held bigint[], p_duration_ms integer[], p_first_byte_ms integer[], p_start_time timestamptz[]
 ) returns setof call
 language sql stable
 as $$
@@ -20,7 +20,7 @@ as $$
       c.error_code, c.ending, c.usage_source, coalesce(p_input_tokens[s.n], 0),
       coalesce(p_cached_input_tokens[s.n], 0), coalesce(p_cache_write_tokens[s.n], 0),
       coalesce(p_output_tokens[s.n], 0), coalesce(p_reasoning_tokens[s.n], 0), p_costs[s.n],
-      p_held[s.n], c.price_version, timestamptz 'epoch' + p_start_ms[s.n] * interval '1 ms', coalesce(p_duration_ms[s.n], 0),
+      p_held[s.n], c.price_version, p_start_time[s.n], coalesce(p_duration_ms[s.n], 0),
       coalesce(p_first_byte_ms[s.n], 0), s.upstream_request_id, c.dropped, p_vendor_costs[s.n],
       c.discount_bp, c.charged, c.images, c.second_micros, c.attempts,
       c.units

@@ -35,7 +35,7 @@ begin
   for v_row in
     select t.amount, h.id, h.amount as held, h.key_id, h.key_limit, h.budget_time
       from unnest(p_ids, p_amounts) with ordinality as t(id, amount, n)
-        left join hold h on h.id = t.id and h.account_id = p_account and h.state + 0 = 1
+        left join open_hold h on h.id = t.id and h.account_id = p_account
       order by t.n
   loop
     if v_row.id is null then
@@ -67,7 +67,7 @@ begin
 
   if grown > 0 then
     with steps as (
-      update hold h set amount = h.amount + g.growth, steps = h.steps + 1,
+      update open_hold h set amount = h.amount + g.growth, steps = coalesce(h.steps, 0) + 1,
           budget_time = coalesce(p_now, h.budget_time)
         from unnest(v_ids, v_growths) as g(id, growth) where h.id = g.id
         returning h.id, h.steps, g.growth, h.key_id, h.key_limit
@@ -84,11 +84,11 @@ begin
       insert into hold_checkpoint (hold_id, cost, record)
         select c.id, c.cost, c.record
           from json_to_recordset(p_checkpoints) as c(id uuid, cost bigint, record json)
-            join hold h on h.id = c.id and h.account_id = p_account and h.state + 0 = 1
+            join open_hold h on h.id = c.id and h.account_id = p_account
         on conflict (hold_id) do update set cost = excluded.cost,
           record = coalesce(excluded.record, hold_checkpoint.record)
         returning hold_id
-    ) update hold h set checkpointed = true from told
-        where h.id = told.hold_id and not h.checkpointed;
+    ) update open_hold h set checkpointed = true from told
+        where h.id = told.hold_id and h.checkpointed is not true;
   end if;
 end $$;

@@ -26,7 +26,7 @@ as $$
       else c.record::jsonb end
       || jsonb_build_object('id', h.id, 'account_id', h.account_id, 'ending', 9,
         'held', h.amount::text, 'cost', coalesce(c.cost, 0)::text))
-    from hold h left join hold_checkpoint c on c.hold_id = h.id
+    from open_hold h left join hold_checkpoint c on c.hold_id = h.id
       cross join lateral (select to_timestamp(
         ('x' || left(replace(h.id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) as start_time) t
     where h.id = any(p_ids)

@@ -28,8 +28,8 @@ declare
 begin
   perform from balance b where b.account_id = p_account for update;
   select array_agg(s.id order by s.id) into v_ids from (
-    select h.id from hold h
-      where h.id = any(p_ids) and h.account_id = p_account and h.state + 0 = 1
+    select h.id from open_hold h
+      where h.id = any(p_ids) and h.account_id = p_account
         and (h.expires_at < clock_timestamp()
           or exists (select from node n where n.id = h.node_id and n.ended is not null))
       order by h.id for update of h skip locked) s;
@@ -43,14 +43,13 @@ begin
       from unnest(v_ids) with ordinality as t(id, n) left join hold_checkpoint c on c.hold_id = t.id;
     select a.low_balance, a.platform_loss into low_balance, platform_loss
       from ledger_apply(p_account, p_settle_ids => v_ids, p_settle_costs => v_costs,
-        p_vendor_costs => v_vendor_costs) a;
+        p_vendor_costs => v_vendor_costs, p_expired => true) a;
     perform call_write(v_calls);
   exception when data_exception or integrity_constraint_violation then
     -- The record of a checkpoint cannot be read: the calls are recorded without their checkpoints.
     v_calls := ledger_lost_calls(v_ids, true);
     select a.low_balance, a.platform_loss into low_balance, platform_loss
-      from ledger_apply(p_account, p_settle_ids => v_ids, p_settle_costs => v_costs) a;
+      from ledger_apply(p_account, p_settle_ids => v_ids, p_settle_costs => v_costs, p_expired => true) a;
     perform call_write(v_calls);
   end;
-  update hold set state = 4 where id = any(v_ids);
 end $$;

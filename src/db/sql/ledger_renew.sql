@@ -12,9 +12,9 @@ set enable_mergejoin = off
 set jit = off
 as $$
   with live as (
-    select id from hold where id = any(p_ids) and state + 0 = 1 order by id for update skip locked
+    select id from open_hold where id = any(p_ids) order by id for update skip locked
   ), renewed as (
-    update hold h set expires_at = clock_timestamp() + p_ttl_ms * interval '1 ms'
+    update open_hold h set expires_at = clock_timestamp() + p_ttl_ms * interval '1 ms'
       from live where h.id = live.id returning h.id
   ) select count(*)::integer from renewed
 $$;

@@ -1,4 +1,4 @@
--- Settles one call whose hold was ended for a process that was taken for dead (state 4). Returns what is
+-- Settles one call whose hold was ended for a process that was taken for dead (ledger_charge.expired). Returns what is
 -- available then, and what the account cannot pay of the correction; below 0: it pays more of the charge
 -- than before. Nothing is held for the call any more.
 --
@@ -28,7 +28,8 @@ declare
   v_pays bigint;
   v_txn uuid := p_id;
 begin
-  select coalesce(settled, 0), key_id, budget_time into v_cost, v_key, v_time from hold where id = p_id;
+  select cost, key_id, budget_time into v_cost, v_key, v_time
+    from ledger_charge where account_id = p_account and id = p_id;
   select coalesce(-sum(amount) filter (where account = 1), 0),
       coalesce(sum(amount) filter (where account = 8), 0), count(*) > 0
     into v_paid, v_vendor, v_is_charged from ledger_entry
@@ -43,12 +44,12 @@ begin
       from (values (1, v_paid - v_pays), (2, p_cost - v_cost), (6, v_pays - v_paid - p_cost + v_cost),
         (7, v_vendor - coalesce(p_vendor, v_vendor)), (8, coalesce(p_vendor, v_vendor) - v_vendor)
       ) as e(account, amount)
-      where e.amount <> 0;
-  update hold set state = case when p_cost > 0 then 2 else 3 end, settled = p_cost where id = p_id;
+      -- The revenue also where nothing changes: it says that the call has settled.
+      where e.amount <> 0 or e.account = 2;
   update key_spend k set spent = k.spent + p_cost - v_cost where k.key_id = v_key;
   update budget b set spent = greatest(b.spent + p_cost - v_cost, 0)
     where b.owner_id = any(array[p_account, v_key]) and b.start_time <= v_time;
-  update call set cost = p_cost where id = p_id;
+  update call set cost = p_cost where id = p_id and account_id = p_account;
   available := p_available + v_paid - v_pays;
   platform_loss := p_cost - v_cost - v_pays + v_paid;
 end $$;

@@ -1,19 +1,20 @@
 -- The settlements of a batch whose hold is not open. Called by ledger_apply.
 --
 -- - Late: the hold was ended for a process that was taken for dead: see ledger_settle_late.
--- - Never made: charges nothing. The record is written with cost 0, and a closed hold of 0 is left
---   behind, so that neither a repetition nor a late hold can do harm.
--- - Settled before: nothing. So are those whose hold was removed with its month (retention_floor).
+-- - Never made: charges nothing. The record is written with cost 0, and a charge of 0 is left behind, so
+--   that neither a repetition nor a late hold can do harm.
+-- - Settled before: nothing.
 --
--- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch.
--- Returns one verdict for each settlement (see ledger_apply), what is available then, and what the account
--- cannot pay of the late ones, where that is more than 0.
+-- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch. p_seq: the
+-- number of the batch. p_newest: see balance.newest_hold. Returns one verdict for each settlement (see
+-- ledger_apply), what is available then, the newest hold, and what the account cannot pay of the late
+-- ones, where that is more than 0.
 --
 -- Locks, in this order: the caller holds the account's balance row; holds; keys (key_spend); calls.
 create or replace function ledger_settle_odd(
   p_account uuid, p_ids uuid[], p_costs bigint[], p_vendor_costs bigint[], p_calls json,
-  p_done uuid[], p_available bigint, p_held bigint,
-  out verdicts text, out available bigint, out platform_loss bigint
+  p_done uuid[], p_available bigint, p_held bigint, p_seq bigint, p_newest uuid,
+  out verdicts text, out available bigint, out newest uuid, out platform_loss bigint
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -26,13 +27,13 @@ declare
   v_row record;
   v_late uuid[];
   v_unknown uuid[];
-  v_floor uuid := (select f.first_id from retention_floor f where f.name = 'hold');
 begin
   available := p_available;
   for v_row in
     select distinct on (s.id) s.id, s.cost, s.vendor
-      from unnest(p_ids, p_costs, p_vendor_costs) as s(id, cost, vendor) join hold h on h.id = s.id
-      where h.account_id = p_account and h.state = 4 order by s.id
+      from unnest(p_ids, p_costs, p_vendor_costs) as s(id, cost, vendor)
+        join hold h on h.id = s.id and h.account_id = p_account
+      where h.state = 4 order by s.id
   loop
     select l.available, coalesce(ledger_settle_odd.platform_loss, 0) + l.platform_loss
       into available, platform_loss
@@ -43,13 +44,13 @@ begin
   if platform_loss <= 0 then platform_loss := null; end if;
 
   with tombs as (
-    insert into hold (id, account_id, amount, settled, expires_at, state)
-      select distinct s.id, p_account, 0, 0, now(), 3 from unnest(p_ids) as s(id)
-        where not exists (select from hold h where h.id = s.id)
-          and (v_floor is null or s.id >= v_floor)
-      on conflict (id) do nothing
+    insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, held)
+      select distinct s.id, p_account, p_seq, 0, 0, available + p_held, 0 from unnest(p_ids) as s(id)
+        where not exists (select from open_hold h where h.id = s.id)
+      on conflict (account_id, id) do nothing
       returning id
   ) select array_agg(id) into v_unknown from tombs;
+  newest := case when v_unknown is null then p_newest else ledger_newest(p_newest, v_unknown) end;
 
   if p_calls is not null then
     delete from call c using json_populate_recordset(null::call, p_calls) r
@@ -57,11 +58,13 @@ begin
     perform call_write((select json_agg(r) from json_populate_recordset(null::call, p_calls) r
       where r.id = any(p_done) or r.id = any(v_late) or r.id = any(v_unknown)));
   end if;
-  update call set cost = 0, held = 0, vendor_cost = null where id = any(v_unknown);
+  update call set cost = 0, held = 0, vendor_cost = null
+    where id = any(v_unknown) and account_id = p_account;
 
   select string_agg(case
         when s.id = any(p_done) or s.id = any(v_late) then 's' when s.id = any(v_unknown) then 'u'
-        when h.account_id = p_account or s.id < v_floor then 'a' else 'u' end, ',' order by s.n)
+        when c.id is not null then 'a' else 'u' end, ',' order by s.n)
     into verdicts
-    from unnest(p_ids) with ordinality as s(id, n) left join hold h on h.id = s.id;
+    from unnest(p_ids) with ordinality as s(id, n)
+      left join ledger_charge c on c.account_id = p_account and c.id = s.id;
 end $$;

@@ -12,24 +12,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
-declare
-  v_kind call := p_kinds[1];
 begin
-  if cardinality(p_kinds) = 1 then
-    update usage_hour u set calls = u.calls + p_sums[2],
-        failed_calls = u.failed_calls + case when v_kind.ending in (1, 5, 10) then 0 else p_sums[2] end,
-        input_tokens = u.input_tokens + p_sums[3],
-        cached_input_tokens = u.cached_input_tokens + p_sums[4],
-        cache_write_tokens = u.cache_write_tokens + p_sums[5],
-        output_tokens = u.output_tokens + p_sums[6],
-        reasoning_tokens = u.reasoning_tokens + p_sums[7],
-        images = u.images + coalesce(v_kind.images, 0) * p_sums[2],
-        second_micros = u.second_micros + coalesce(v_kind.second_micros, 0) * p_sums[2],
-        cost = u.cost + p_sums[8], vendor_cost = u.vendor_cost + p_sums[9]
-      where u.account_id = p_account and u.hour = to_timestamp(p_sums[1] * 3600)
-        and u.key_id = v_kind.key_id and u.model = v_kind.model and u.vendor = v_kind.vendor;
-    if found then return; end if;
-  end if;
   perform usage_add(array(
     select row(p_account, to_timestamp(s.hour * 3600), k.key_id, k.model, k.vendor,
         ledger_sum(s.calls), ledger_sum(case when k.ending in (1, 5, 10) then 0 else s.calls end),

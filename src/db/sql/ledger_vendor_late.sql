@@ -21,9 +21,7 @@ declare
 begin
   perform from balance b where b.account_id = p_account for update;
   perform from hold h where h.id = p_call and h.account_id = p_account and h.state in (2, 3);
-  if not found and not exists (select from call c, retention_floor f
-    where c.id = p_call and c.account_id = p_account and f.name = 'hold' and c.id < f.first_id)
-  then
+  if not found then
     verdict := 'unknown';
     return;
   end if;
@@ -34,6 +32,6 @@ begin
   end if;
   insert into ledger_side (txn_id, account, account_id, kind, amount, call_id)
     values (v_txn, 7, p_account, 6, -p_cost, p_call), (v_txn, 8, p_account, 6, p_cost, p_call);
-  update call c set vendor_cost = p_cost where c.id = p_call;
+  update call c set vendor_cost = p_cost where c.id = p_call and c.account_id = p_account;
   verdict := 'booked';
 end $$;

@@ -132,7 +132,7 @@ describe("GetCall", () => {
     const known = { ...record, input_tokens: 10, output_tokens: 0, cost: "30" };
     await billing.pool.query(
       "with kept as (insert into hold_checkpoint (hold_id, cost, record) values ($1, 30, $2)) " +
-        "update hold set checkpointed = true where id = $1",
+        "update open_hold set checkpointed = true where id = $1",
       [callId, JSON.stringify(known)],
     );
     await billing.age([callId], 1);

@@ -42,7 +42,7 @@ describe("R-MON-6: the audit", () => {
     ],
     ["I2", "update ledger_charge set paid = paid - 1 where id = $1"],
     ["I4", "update ledger_charge set paid = paid + 1 where id = $1"],
-    ["I5", "update ledger_charge set cost = cost + 1 where id = $1"],
+    ["I8", "update ledger_charge set cost = cost + 1 where id = $1"],
     [
       "I2",
       "update balance set available = available + 1 where account_id = (select account_id from hold where id = $1)",
@@ -52,29 +52,54 @@ describe("R-MON-6: the audit", () => {
       "I3",
       "update balance set available = available - 1, held = held + 1 where account_id = (select account_id from hold where id = $1)",
     ],
-    ["I3", "update hold set state = 1, expires_at = now() where id = $1"],
-    ["I5", "update hold set settled = 24 where id = $1"],
-    ["I5", "update hold set state = 3 where id = $1"],
-    ["I5", "delete from ledger_charge where id = $1"],
-    ["I6", "update hold set state = 1, expires_at = now() - interval '61 s' where id = $1"],
-    ["I7", "update hold set state = 1, expires_at = now() where id = $1"],
-    ["I7", "delete from hold where id = $1"],
+    [
+      "I3",
+      "insert into open_hold (id, account_id, amount, expires_at) select id, account_id, held, now() from ledger_charge where id = $1",
+    ],
+    [
+      "I5",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind, call_id) " +
+        "select gen_random_uuid(), account_id, 0, 2, 6, id from ledger_charge where id = $1",
+    ],
+    [
+      "I5",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind) " +
+        "select gen_random_uuid(), account_id, 1, 2, 2 from ledger_charge where id = $1",
+    ],
+    [
+      "I5",
+      "update ledger_side set kind = 2 where account = 1 and account_id = (select account_id from hold where id = $1)",
+    ],
+    [
+      "I6",
+      "insert into open_hold (id, account_id, amount, expires_at) select id, account_id, held, now() - interval '61 s' from ledger_charge where id = $1",
+    ],
+    [
+      "I7",
+      "with ended as (delete from ledger_charge where id = $1 returning *) " +
+        "insert into open_hold (id, account_id, amount, expires_at) select id, account_id, held, now() from ended",
+    ],
+    ["I7", "delete from ledger_charge where id = $1"],
     ["I8", "update call set cost = 24 where id = $1"],
     ["I9", "insert into booking select account_id, 'r', 3, id, 26, id from hold where id = $1"],
-    ["I5", "update hold set state = 1, expires_at = now() where id = $1"],
+    [
+      "I5",
+      "insert into open_hold (id, account_id, amount, expires_at) select id, account_id, held, now() from ledger_charge where id = $1",
+    ],
     [
       "I6",
       "with dead as (insert into node (id, name, seen_time) select $1, 'dead', now() - interval '61 s' returning id) " +
-        "update hold h set state = 1, expires_at = now() + interval '1 h', node_id = h.id from dead where h.id = dead.id",
+        "insert into open_hold (id, account_id, amount, expires_at, node_id) " +
+        "select c.id, c.account_id, c.held, now() + interval '1 h', c.id from ledger_charge c join dead using (id)",
     ],
     ["I8", "update call set vendor_cost = 1 where id = $1"],
     [
       "I10",
       "insert into key_spend (key_id, account_id, spent) select id, account_id, 1 from hold where id = $1",
     ],
-    ["I10", "update hold set key_id = id where id = $1"],
+    ["I10", "update ledger_charge set key_id = id where id = $1"],
     ["I11", "insert into hold_checkpoint (hold_id, cost) select id, 1 from hold where id = $1"],
-    ["I11", "update hold set steps = 1 where id = $1"],
+    ["I11", "update ledger_charge set steps = 1 where id = $1"],
     [
       "I12",
       "update usage_hour u set calls = 2 from hold h where h.id = $1 and u.account_id = h.account_id",

@@ -60,10 +60,7 @@ export async function budgetRig(billing: Billing, balanceNanos: bigint): Promise
           where account_id = $1`,
         [accountId],
       );
-      await billing.pool.query(
-        "update hold set budget_time = budget_time - interval '1 day' where account_id = $1",
-        [accountId],
-      );
+      await billing.countEarlier(accountId, 1);
     },
     async hold(amountNanos, keyId) {
       const id = newId();

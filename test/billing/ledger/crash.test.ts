@@ -122,9 +122,7 @@ describe("the ledger under concurrency and crashes", () => {
     const others = nodes.map(async (node) => {
       for (let topUps = 0n; ; topUps++) {
         await node.recoverHolds();
-        const { rows } = await billing.pool.query<{ id: string }>(
-          "select id from hold where state = 1",
-        );
+        const { rows } = await billing.pool.query<{ id: string }>("select id from open_hold");
         await billing.pool.query(renewStatement.text, [rows.map((row) => row.id), 1]);
         for (const account of accounts) await topUp(billing.pool, account, 1n);
         if (!state.isRunning) return topUps + 1n;

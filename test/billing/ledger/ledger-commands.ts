@@ -90,7 +90,7 @@ const expire = (slots: readonly number[]): Command =>
       if (hold?.state === "open") hold.isExpired = true;
     }
     await rig.stage.pool.query(
-      "update hold set expires_at = now() - interval '1 s' where id = any($1) and state = 1",
+      "update open_hold set expires_at = now() - interval '1 s' where id = any($1)",
       [slots.map((slot) => rig.id(slot))],
     );
   });
@@ -106,7 +106,7 @@ async function sweepAccount(model: ModelAccount, rig: Rig): Promise<void> {
   await pool.query("update node set ended = now() where id = any($1)", [[...model.deadNodes]]);
   await pool.query(
     `select ledger_recover_holds($1, array(
-       select id from hold where id = any($2::uuid[]) and state = 1))`,
+       select id from open_hold where id = any($2::uuid[])))`,
     [rig.accountId, [...model.holds.keys()].map((slot) => rig.id(slot))],
   );
   model.sweep(rig.byId);

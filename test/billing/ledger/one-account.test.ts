@@ -102,5 +102,7 @@ test("the look-up of a key reads no row of another account", async () => {
 });
 
 test("the watch works: a statement that reads all accounts fails", async () => {
-  await expect(pool.query("select count(*) from hold")).rejects.toThrow("reads a row of account");
+  await expect(pool.query("select count(*) from open_hold")).rejects.toThrow(
+    "reads a row of account",
+  );
 });

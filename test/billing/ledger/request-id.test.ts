@@ -27,7 +27,7 @@ const odd = [
 
 /** Expires all open holds, and sweeps them. */
 async function lose(): Promise<number> {
-  await billing.pool.query("update hold set expires_at = now() - interval '1 s' where state = 1");
+  await billing.pool.query("update open_hold set expires_at = now() - interval '1 s'");
   return createBillingJobs({ pool: billing.pool }).recoverHolds();
 }
 

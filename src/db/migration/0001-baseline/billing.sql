@@ -1,55 +1,47 @@
 -- Money: balances, holds, the ledger, redeem codes, prices. Amounts are nano-USD. Only the ledger_* functions write
--- balance, hold, hold_*, key_spend, ledger_charge and ledger_side.
+-- balance, open_hold, hold_*, key_spend, ledger_charge and ledger_side.
 --
 -- PostgreSQL parses each check constraint of a table again in every statement that writes to it: with nine of them in
--- the tables of a batch, one of a single call took 14 % more. So balance and key_spend have one each, and hold and
+-- the tables of a batch, one of a single call took 14 % more. So balance and key_spend have one each, and open_hold and
 -- the ledger none: ledger_apply refuses negative amounts, and the audit looks for them.
 
 -- The hot row of every account. It changes with every batch: a low fillfactor keeps the new versions on the same page
 -- (HOT), and vacuum comes by count, because a share of a small table is never reached. No foreign key to the account:
 -- rooms share no constraints, and each would cost a lock per batch. low_below: see account.low_balance_threshold.
 -- budget_time: when a batch was last counted in budgets; null: neither the account nor one of its keys has any.
+-- newest_hold: the highest id of its holds, open or ended; null: it never had one. A higher id needs no search.
 create table balance (
   account_id uuid not null,
   available bigint not null default 0,
   held bigint not null default 0,
   low_below bigint null,
   budget_time timestamptz null,
+  newest_hold uuid null,
   constraint balance_pkey primary key (account_id),
   constraint balance_check check (available >= 0 and held >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
--- Money set aside for a call. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
--- since). node_id: the process; null where the hold was made inside another transaction. key_limit: the key's lifetime
--- limit as the hold knew it, for its growth. steps: how many rows of hold_step it has. checkpointed: there may be a row
--- of hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it
--- recorded anything; null once the hold has ended, because the record has it then. budget_time: when the hold was
--- counted in budgets: its cost counts in the periods of that time; null: there were none.
---
--- By months, so that old ones are removed as tables: src/billing/jobs.ts. A closed hold makes a settlement that
--- arrives days late harmless, is half of a receipt, and is checked by the audit; after two months nobody asks for it.
--- Every batch opens all partitions, so there are few: with this month, the last two, the next one and the default, a
--- call took 1 us more than with a single table (of 55 in full batches). Vacuum comes by count, because a share of a
--- large table is never reached.
-create table hold (
+-- Money set aside for a call that runs: the open holds, of all accounts. A hold that ends leaves this table for
+-- ledger_charge, so the table stays as small as the number of calls that run, and its only index is its key. node_id: the
+-- process; null where the hold was made inside another transaction. key_limit: the key's lifetime limit as the hold knew
+-- it, for its growth. steps: how many rows of hold_step it has; null: none. checkpointed: there may be a row of
+-- hold_checkpoint; a settlement looks for one only then. request_id: how a call is found that was lost before it recorded
+-- anything. budget_time: when the hold was counted in budgets: its cost counts in the periods of that time; null: there
+-- were none. Vacuum comes by count, because nearly all rows are dead ones.
+create table open_hold (
   id uuid not null,
   account_id uuid not null,
   amount bigint not null,
-  settled bigint null,
   expires_at timestamptz not null,
-  state smallint not null default 1,
   node_id uuid null,
   key_id uuid null,
   key_limit bigint null,
-  steps integer not null default 0,
-  checkpointed boolean not null default false,
+  steps integer null,
+  checkpointed boolean null,
   request_id text null,
   budget_time timestamptz null,
-  constraint hold_pkey primary key (id)
-) partition by range (id);
-create table hold_default partition of hold default
-  with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
-create index hold_open_index on hold (expires_at) where (state = 1);
+  constraint open_hold_pkey primary key (id)
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
 -- What an open hold is settled with if its process dies. Rewritten every few seconds, deleted with the settlement.
 create table hold_checkpoint (
@@ -124,13 +116,16 @@ create table node (
   constraint node_pkey primary key (id)
 ) with (fillfactor = 50);
 
--- Charges: one row for each call that cost something, the customer or us, when its hold was settled; what comes later is
--- in ledger_side. cost: what the call cost, the revenue. paid: what the customer paid of it; the rest is the platform's
--- loss. vendor_cost: what the vendor charges us; null: nothing, or it is not known. balance_after: the customer's balance
--- after it; null where nothing was paid. One row instead of an entry for each side took an eighth of the instructions of a
--- call, and it balances by its form. The primary key makes a double charge impossible, and lists an account's charges. seq:
--- drawn by each writer while it holds its account's lock; entries of one batch may share a number. So the audit finds what
--- is new whatever the clocks say, by an index that costs a writer next to nothing.
+-- Charges: one row for each hold that has ended, whether its call cost something or not. cost: what the call cost, the
+-- revenue. paid: what the customer paid of it; the rest is the platform's loss. vendor_cost: what the vendor charges us;
+-- null: nothing, or it is not known. balance_after: the customer's balance after it. One row
+-- instead of an entry for each side took an eighth of the instructions of a call, and it balances by its form. The primary
+-- key makes a double charge impossible, and lists an account's charges. seq: drawn by each writer while it holds its
+-- account's lock; entries of one batch may share a number. So the audit finds what is new whatever the clocks say, by an
+-- index that costs a writer next to nothing.
+--
+-- held, key_id, steps, budget_time: those of the hold. expired: it was ended for its process (null: it was not); the call
+-- may settle later, which ledger_side has.
 create sequence ledger_entry_seq;
 create table ledger_charge (
   id uuid not null,
@@ -139,8 +134,13 @@ create table ledger_charge (
   seq bigint not null,
   cost bigint not null,
   paid bigint not null,
-  balance_after bigint null,
+  balance_after bigint not null,
   vendor_cost bigint null,
+  held bigint not null,
+  key_id uuid null,
+  steps integer null,
+  budget_time timestamptz null,
+  expired boolean null,
   constraint ledger_charge_pkey primary key (account_id, id)
 ) partition by range (id);
 create table ledger_charge_default partition of ledger_charge default;
@@ -183,9 +183,27 @@ create view ledger_entry as
     where e.amount <> 0
   union all
   select txn_id, account_id, amount, create_time, account, kind, reference, balance_after, call_id, seq
-    from ledger_side;
+    from ledger_side where amount <> 0;
 
--- The chain of audits. Everything up to seq, and every hold and call below hold_id, has been audited. contents: JSON
+-- Every hold, open and ended. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
+-- since). settled: what its call cost, with the correction of a late settlement. Look for one by account and id: an ended
+-- hold is found by its account only.
+create view hold as
+  select id, account_id, amount, null::bigint as settled, 1::smallint as state, expires_at, node_id, key_id,
+      coalesce(steps, 0) as steps, request_id, budget_time
+    from open_hold
+  union all
+  select c.id, c.account_id, c.held, c.cost + coalesce(l.cost, 0),
+      (case when c.expired and l.cost is null then 4 when c.cost + coalesce(l.cost, 0) > 0 then 2 else 3 end)::smallint,
+      null, null, c.key_id, coalesce(c.steps, 0), null, c.budget_time
+    from ledger_charge c left join lateral (
+      select sum(s.amount)::bigint as cost from (
+        select amount from ledger_side where txn_id = c.id and account = 2 and kind = 2 and call_id is null
+        union all select amount from ledger_side where call_id = c.id and account = 2 and kind = 6
+      ) s where c.expired
+    ) l on true;
+
+-- The chain of audits. Everything up to seq, and every call below hold_id, has been audited. contents: JSON
 -- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256
 -- of contents. The newest one is also kept outside this database: src/billing/ledger/anchor.ts.
 create table ledger_checkpoint (
@@ -228,7 +246,7 @@ create table audited_budget (
   constraint audited_budget_pkey primary key (owner_id, period)
 );
 
--- What retention has removed: ids of hold or call below first_id.
+-- What retention has removed: ids of hold_step or call below first_id.
 create table retention_floor (
   name text not null,
   first_id uuid not null,
