@@ -100,7 +100,8 @@ export class HoldMonitor {
 
   /**
    * Has the event that waits read once the hold covers its text: it grows, or the reply ends without the event. Resolves
-   * when that is decided, which is when the ledger has answered.
+   * when that is decided, which is when the ledger has answered. An event that is not long waits for {@link extendWaitMs}
+   * at most, as {@link onRead} does: in an outage, streams go on.
    */
   async coverEvent(): Promise<void> {
     const { reply } = this.#options;
@@ -113,8 +114,14 @@ export class HoldMonitor {
         isAsked = true;
         this.#extend(this.#growth.requestExtension(costNanos));
       }
-      this.#answered ??= Promise.withResolvers<void>();
-      await this.#answered.promise;
+      if (reply.unreadEventBytes > longEventBytes) {
+        this.#answered ??= Promise.withResolvers<void>();
+        await this.#answered.promise;
+      } else {
+        this.#wait ??= newWait();
+        if (this.#wait.isOver) return reply.allowEvent();
+        await this.#wait.over;
+      }
     }
     reply.allowEvent();
   }
@@ -242,6 +249,9 @@ export class HoldMonitor {
     this.#wake();
   }
 }
+
+/** From how much text on an event is not delivered without the ledger's answer, in bytes: about 1,000 tokens. */
+const longEventBytes = 4_096;
 
 /** Begins a wait of at most {@link extendWaitMs}. */
 function newWait() {

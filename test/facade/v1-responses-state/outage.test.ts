@@ -50,7 +50,7 @@ it("a stream gets its end although it cannot be kept", async () => {
   expect(types.at(-1)).toBe("response.completed");
   expect(performance.now() - hungMs).toBeLessThan(15_000);
   await expect
-    .poll(() => gateway.log.filter((line) => line.includes("could not be stored")).length)
+    .poll(() => gateway.log.filter((line) => line.includes("a reply could not be stored")).length)
     .toBe(1);
 });
 
