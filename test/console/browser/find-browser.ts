@@ -2,7 +2,14 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
-const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+/** The one without windows first: it takes two thirds of the CPU of the others. */
+const names = [
+  "chromium-headless-shell",
+  "chromium",
+  "chromium-browser",
+  "google-chrome-stable",
+  "google-chrome",
+];
 
 /** Set by `npm run test:browser`: a machine without a browser is a failure then. */
 const isRequired = process.env["UAS_TEST_BROWSER"] === "required";
