@@ -5,6 +5,7 @@
  */
 import type { Pool } from "pg";
 import { int32Max } from "../../config/scalars.ts";
+import { withTimeout } from "../../core/async.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
 import { openPool } from "../../db/open-pool.ts";
 import type { DatabaseAddress } from "../../db/servers.ts";
@@ -50,7 +51,7 @@ const answerMs = 800;
 const statement = {
   name: "limit_admit",
   text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-  query_timeout: answerMs,
+  query_timeout: 2 * answerMs,
 };
 
 interface Waiting extends LimitedRequest {
@@ -254,7 +255,10 @@ export class Limiter {
     try {
       const values = this.#values(subjects, requests, returns);
       const sentMs = performance.now();
-      const { rows } = await this.#pool.query<VerdictRow>({ ...statement, values });
+      const { rows } = await withTimeout(
+        answerMs,
+        this.#pool.query<VerdictRow>({ ...statement, values }),
+      );
       const [row] = rows;
       if (row === undefined) throw new Error("limit_admit returned no row");
       requests.forEach((request, index) => this.#answer(request, index, { row, subjects, sentMs }));

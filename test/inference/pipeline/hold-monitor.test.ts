@@ -142,8 +142,21 @@ describe("the hold of a stream (R-MON-5)", () => {
       expect(scene.reply.unreadEventBytes).toBe(0);
     });
 
-    it("fails with the reply where the ledger stays silent, before anything of it is read", async () => {
-      const refused = waits(200);
+    it("is read after a while where the ledger stays silent and it is not long, as in any outage", async () => {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      onTestFinished(() => void vi.useRealTimers());
+      const covered = waits(200);
+      vi.advanceTimersByTime(extendWaitMs - 1);
+      expect(scene.reply.unreadEventBytes).toBe(800);
+      vi.advanceTimersByTime(1);
+      await covered;
+      expect(scene.reply.unreadEventBytes).toBe(0);
+      await waits(100);
+      expect(scene).toMatchObject({ stopped: undefined, failed: undefined });
+    });
+
+    it("fails with the reply where the ledger stays silent and it is long, before anything of it is read", async () => {
+      const refused = waits(2_000);
       scene.hold.check(streamOutageMs - 1);
       expect(scene.failed).toBeUndefined();
       scene.hold.check(streamOutageMs);
