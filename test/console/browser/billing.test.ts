@@ -31,15 +31,10 @@ describe.runIf(browser !== undefined)("the billing page", () => {
     const keys = createClient(KeyService, rig.app.transport);
     apiKey = (await keys.createKey({ accountId, name: "calls" })).secret;
     expect(await rig.call(apiKey)).toBe(200);
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
+    page = await rig.signIn();
   });
+
+  afterAll(() => rig?.close());
 
   const ledger = () => page.getByRole("region", { name: "Ledger" });
   /** Waits until the ledger has entries of these types, newest first. */

@@ -27,17 +27,12 @@ describe.runIf(browser !== undefined)("the details of a call", () => {
 
   beforeAll(async () => {
     rig = await startConsole(browser ?? "", awayFirst, { vendors: away });
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
+    page = await rig.signIn();
     const keys = createClient(KeyService, rig.app.transport);
     ({ secret } = await keys.createKey({ accountId: rig.accountId, name: "programs" }));
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
   });
+
+  afterAll(() => rig?.close());
 
   const dialog = () => page.getByRole("dialog");
   const copyCurl = () => dialog().getByRole("button", { name: /^(Copy as curl|Copied)$/ });

@@ -41,8 +41,10 @@ export interface ConsoleRig {
   link(): Promise<string>;
   /** A page of a new browser session; signed in where the rig's `keep` was called before. */
   open(view?: View): Promise<Page>;
-  /** Calls the demo model with a key; resolves with the HTTP status. */
-  call(key: string): Promise<number>;
+  /** An operator's page, at the overview. Pages that are opened later are signed in too. */
+  signIn(): Promise<Page>;
+  /** Calls a model with a key; resolves with the HTTP status. Default: `demo-chat`. */
+  call(key: string, model?: string): Promise<number>;
   /** Lets a minute pass for codes: a number gets one a minute. */
   minutePasses(): Promise<void>;
   /** Keeps the session of a page for those that are opened later. */
@@ -73,7 +75,7 @@ export async function startConsole(
   const addresses: string[] = [];
   const troubles: string[] = [];
   let state: Awaited<ReturnType<BrowserContext["storageState"]>> | undefined;
-  return {
+  const rig: ConsoleRig = {
     ...gateway,
     addresses,
     troubles,
@@ -81,6 +83,13 @@ export async function startConsole(
       const users = createClient(UserService, gateway.app.transport);
       const { token } = await users.createSignInLink({ accountId: gateway.accountId });
       return `${gateway.url}/console/welcome#${token}`;
+    },
+    async signIn() {
+      const page = await rig.open();
+      await page.goto(await rig.link());
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await rig.keep(page);
+      return page;
     },
     async open(view = {}) {
       const context = await newContext(browser, view, state);
@@ -101,6 +110,7 @@ export async function startConsole(
       await gateway.close();
     },
   };
+  return rig;
 }
 
 async function newContext(
@@ -137,6 +147,7 @@ async function startGateway(sections: string, { vendors = "", env: secrets = {} 
     UAS_DATA_DIR: folder,
     UAS_LISTEN: "127.0.0.1:0",
     UAS_INTERNAL_LISTEN: "127.0.0.1:0",
+    UAS_WARM_UP: "off",
   };
   const pool = new Pool({ connectionString: database.url, max: 1 });
   // Built before anything waits for them: on a busy machine that takes longer than a page may.
@@ -161,11 +172,11 @@ async function startGateway(sections: string, { vendors = "", env: secrets = {} 
     url: publicUrl.replace(/\/$/, ""),
     accountId,
     log,
-    async call(key: string) {
+    async call(key: string, model = "demo-chat") {
       const response = await fetch(`${publicUrl.replace(/\/$/, "")}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "demo-chat", messages: [{ role: "user", content: "Hi" }] }),
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
       });
       await response.arrayBuffer();
       return response.status;

@@ -24,11 +24,9 @@ describe.runIf(browser !== undefined)("the console", () => {
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
     page = await rig.open();
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
   });
+
+  afterAll(() => rig?.close());
 
   const button = (name: string | RegExp) => page.getByRole("button", { name });
   const dialog = () => page.getByRole("dialog");

@@ -20,11 +20,9 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
     page = await rig.open();
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
   });
+
+  afterAll(() => rig?.close());
 
   test("who is not signed in is asked for once, and the form stands", async () => {
     const asked: string[] = [];

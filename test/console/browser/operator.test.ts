@@ -63,15 +63,10 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
       vendors: severalCredentials,
       env: { MAIN_KEY: "key-of-several", SPARE_KEY: "other-key-of-several" },
     });
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
+    page = await rig.signIn();
   });
+
+  afterAll(() => rig?.close());
 
   const button = (name: string | RegExp) => page.getByRole("button", { name });
   const dialog = () => page.getByRole("dialog");
@@ -125,35 +120,25 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
     await dialog().getByRole("button", { name: "Cancel" }).click();
   });
 
-  /** Calls the demo model with a key of the account; resolves with the HTTP status. */
-  async function call(key: string): Promise<number> {
-    const response = await fetch(`${rig.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "demo/instant", messages: [{ role: "user", content: "Hi" }] }),
-    });
-    await response.arrayBuffer();
-    return response.status;
-  }
-
   test("a suspended account is refused within a second, and served again once it is resumed", async () => {
     const keys = createClient(KeyService, rig.app.transport);
     const { secret } = await keys.createKey({ accountId, name: "theirs" });
-    expect(await call(secret)).toBe(200);
+    const call = () => rig.call(secret, "demo/instant");
+    expect(await call()).toBe(200);
     await button("Suspend…").click();
     await dialog().getByRole("textbox", { name: "Reason" }).fill("Chargeback");
     await dialog().getByRole("button", { name: "Suspend account" }).click();
     await page.getByText("Chargeback").waitFor();
     const start = performance.now();
-    while ((await call(secret)) !== 403) expect(performance.now() - start).toBeLessThan(1_000);
+    while ((await call()) !== 403) expect(performance.now() - start).toBeLessThan(1_000);
     await button("Resume").click();
     await button("Suspend…").waitFor();
     const again = performance.now();
-    while ((await call(secret)) !== 200) expect(performance.now() - again).toBeLessThan(1_000);
+    while ((await call()) !== 200) expect(performance.now() - again).toBeLessThan(1_000);
     await button("Disable: theirs").click();
     await button("Enable: theirs").waitFor();
     const off = performance.now();
-    while ((await call(secret)) !== 401) expect(performance.now() - off).toBeLessThan(1_000);
+    while ((await call()) !== 401) expect(performance.now() - off).toBeLessThan(1_000);
   });
 
   test("the log of all calls names the accounts, and can be narrowed to one", async () => {
@@ -306,13 +291,7 @@ describe.runIf(browser !== undefined)("the operator's pages", () => {
         name: view.theme,
       });
       for (const model of ["earning", "losing-with-a-rather-long-name-of-its-own"]) {
-        const response = await fetch(`${rig.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-          body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
-        });
-        expect(response.status).toBe(200);
-        await response.text();
+        expect(await rig.call(secret, model)).toBe(200);
       }
       const seen = await rig.open(view);
       await seen.goto(`${rig.url}/console/finance`);

@@ -31,18 +31,13 @@ describe.runIf(browser !== undefined)("the playground", () => {
 
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
+    page = await rig.signIn();
     const keys = createClient(KeyService, rig.app.transport);
     ({ secret } = await keys.createKey({ accountId: rig.accountId, name: "programs" }));
     png = await renderImage(Buffer.alloc(16, 7), { side: 64, index: 0 });
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
   });
+
+  afterAll(() => rig?.close());
 
   const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
   const dialog = () => page.getByRole("dialog");

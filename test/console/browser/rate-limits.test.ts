@@ -1,7 +1,6 @@
 /** Rate limits of a key and of an account, set in a real browser (R-CON-1, R-LIM-1). */
 import { createClient } from "@connectrpc/connect";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
@@ -13,19 +12,13 @@ const browser = findBrowser();
 
 describe.runIf(browser !== undefined)("rate limits", () => {
   let rig: ConsoleRig;
-  let page: Page;
 
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
+    await rig.signIn();
   });
+
+  afterAll(() => rig?.close());
 
   test.for([{ language: "en" }, { language: "zh" }] as const)(
     "rate limits of a new key are checked, stored and shown: $language",

@@ -17,15 +17,10 @@ describe.runIf(browser !== undefined)("an authenticator", () => {
 
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
+    page = await rig.signIn();
   });
+
+  afterAll(() => rig?.close());
 
   const qrName = /^QR code|二维码/;
 

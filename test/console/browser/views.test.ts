@@ -20,26 +20,13 @@ describe.runIf(browser !== undefined)("views of the console", () => {
   beforeAll(async () => {
     rig = await startConsole(browser ?? "");
     page = await rig.open();
-  }, 180_000);
-
-  afterAll(async () => {
-    await rig?.close();
   });
+
+  afterAll(() => rig?.close());
 
   const field = (name: string) => page.getByRole("textbox", { name, exact: true });
   const select = (name: string) => page.getByRole("combobox", { name, exact: true });
   const rows = () => page.getByRole("row").filter({ hasText: /demo-chat|no-such/ });
-
-  /** Calls a model with the key; resolves with the HTTP status. */
-  async function call(model: string): Promise<number> {
-    const response = await fetch(`${rig.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-      body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
-    });
-    await response.arrayBuffer();
-    return response.status;
-  }
 
   test("the first steps stay until a call was answered: money, a key, what went wrong", async () => {
     const { transport } = rig.app;
@@ -59,13 +46,13 @@ describe.runIf(browser !== undefined)("views of the console", () => {
     await page.getByRole("link", { name: "Create API key" }).waitFor();
 
     ({ secret } = await createClient(KeyService, transport).createKey({ accountId, name: "dev" }));
-    expect(await call("no-such")).toBe(404);
+    expect(await rig.call(secret, "no-such")).toBe(404);
     await page.reload();
     await page.getByText("Your last call failed: 404 model_not_found").waitFor();
     await page.getByText("Waiting for your first call").waitFor();
     expect(await page.getByRole("region", { name: "curl" }).count()).toBe(1);
     // Pushed, while the page is open.
-    expect(await call("demo-chat")).toBe(200);
+    expect(await rig.call(secret)).toBe(200);
     await page.getByText("Your first call has arrived").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.reload();

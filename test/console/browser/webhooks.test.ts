@@ -29,11 +29,8 @@ describe.runIf(browser !== undefined)("webhooks in the console", () => {
     rig = await startConsole(browser ?? "", sections);
     const keys = createClient(KeyService, rig.app.transport);
     apiKey = (await keys.createKey({ accountId: rig.accountId, name: "tasks" })).secret;
-    page = await rig.open();
-    await page.goto(await rig.link());
-    await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await rig.keep(page);
-  }, 180_000);
+    page = await rig.signIn();
+  });
 
   afterAll(async () => {
     await rig?.close();
