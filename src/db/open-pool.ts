@@ -11,8 +11,7 @@ export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
   readonly isPipelined?: boolean;
 }
 
-/** How long a connection may take to come about, in milliseconds. A caller is told soon that the
- * database is lost; a job has time. */
+/** How long opening a connection may take, in milliseconds. Callers learn soon that the database is lost; jobs have time. */
 export const connectLimitMs = { callers: 900, jobs: 2_000 } as const;
 
 /** How long a statement may go unanswered, in milliseconds: longer than any that the gateway runs. A server that does not

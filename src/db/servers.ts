@@ -52,12 +52,12 @@ interface Inside {
 }
 
 /**
- * How a connection is made. The driver's own limits of time count while the event loop is blocked: a process that was
- * starting took a server that had long answered for one that does not.
+ * How a connection is made. The driver's own timeouts run on while the event loop is blocked: a process that was starting
+ * then mistook a server that had answered for one that does not.
  */
 export interface ServerClientConfig
   extends Omit<ClientConfig, "connectionString" | "connectionTimeoutMillis"> {
-  /** How long a connection may take to come about, in milliseconds, as {@link setAnswerTimeout} counts. Default 2 s. */
+  /** How long opening a connection may take, in milliseconds, as {@link setAnswerTimeout} counts. Default 2 s. */
   readonly connectLimitMs?: number;
 }
 

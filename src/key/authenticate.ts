@@ -10,9 +10,9 @@ import type { Pool } from "pg";
 import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type { AccountEntity } from "../account/entity.ts";
-import { setAnswerTimeout } from "../core/async.ts";
+import { withTimeout } from "../core/async.ts";
 import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
-import { databaseUnavailable, isDatabaseLost } from "../core/database-lost.ts";
+import { databaseUnavailable, mapDatabaseLoss } from "../core/database-lost.ts";
 import { ratesOf } from "../core/rate-limits.ts";
 import type { RowOf } from "../db/row.ts";
 import type { DatabaseAddress } from "../db/servers.ts";
@@ -483,18 +483,10 @@ type KeyRow = RowOf<
  * result
  */
 export async function lookUpKey(pool: Pool, digest: string): Promise<Verdict> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
   // One timeout covers waiting for a connection, opening it, and the query; the driver's own timeouts would add up.
-  const clear = setAnswerTimeout(() => reject(databaseUnavailable()), lookUpTimeoutMs);
-  try {
-    const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };
-    const { rows } = await Promise.race([pool.query<KeyRow>(query), timeout]);
-    return judge(rows[0]);
-  } catch (error) {
-    throw isDatabaseLost(error) ? databaseUnavailable(error) : error;
-  } finally {
-    clear();
-  }
+  const query = { ...statement, values: [digestBytes(digest)], query_timeout: giveUpMs };
+  const looking = withTimeout(lookUpTimeoutMs, pool.query<KeyRow>(query));
+  return judge((await mapDatabaseLoss(looking)).rows[0]);
 }
 
 function judge(row: KeyRow | undefined): Verdict {

@@ -16,15 +16,9 @@ import type {
   LimitUse,
   Ticket,
 } from "./limited-request.ts";
-import { PermitLeases } from "./permit-leases.ts";
+import { keyOf, PermitLeases } from "./permit-leases.ts";
 
-export type {
-  LimitedRequest,
-  LimitRefusal,
-  LimitSubject,
-  LimitUse,
-  Ticket,
-} from "./limited-request.ts";
+export type * from "./limited-request.ts";
 
 /** How many requests one statement decides. */
 const batchMax = 100;
@@ -299,7 +293,7 @@ export class Limiter {
     const wanted = requests.map(() => 0);
     const last = new Map<string, number>();
     for (const [index, request] of requests.entries()) {
-      const key = request.subjects.map(({ name }) => name).join(" ");
+      const key = keyOf(request.subjects);
       wanted[last.get(key) ?? index] = 0;
       wanted[index] = this.#permits.wanted(request);
       last.set(key, index);

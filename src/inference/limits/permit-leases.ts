@@ -143,7 +143,8 @@ export class PermitLeases {
   }
 }
 
-function keyOf(subjects: readonly LimitSubject[]): string {
+/** The key of a set of subjects: requests with the same one share a lease. */
+export function keyOf(subjects: readonly LimitSubject[]): string {
   return subjects.map(({ name }) => name).join(" ");
 }
 
