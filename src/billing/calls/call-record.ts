@@ -272,8 +272,8 @@ function isSameKind(a: CallRow, b: CallRow): boolean {
   );
 }
 
-/** A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every batch has none and is
- * written once. */
+/** A single kind as an object, several as an array. JSON escapes with \\u exactly what PostgreSQL may refuse. Nearly every
+ * batch has none and is written once. */
 function kindsJson(kinds: readonly CallRow[]): string {
   const write = (rows: readonly CallRow[]): string => {
     const only = rows.map(kindOnly);

@@ -240,7 +240,7 @@ export class ChatChoicesEncoder implements ChoicesEncoder {
   }
 
   fail(error: GatewayError): string {
-    return `data: ${JSON.stringify(errorBody(error))}\n\n`;
+    return this.#encoders[0]?.fail(error) ?? "";
   }
 }
 
