@@ -149,6 +149,29 @@ export const LedgerChargeEntity = defineEntity({
   ],
 });
 
+/** The hold of a call that cost nobody anything, in nano-USD. Removed by month. */
+export const ReleasedHoldEntity = defineEntity({
+  name: "ReleasedHoldEntity",
+  tableName: "released_hold",
+  properties: {
+    accountId: p.uuid().primary(),
+    id: p.uuid().primary(),
+    createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    seq: p.bigint(),
+    held: p.bigint(),
+    keyId: p.uuid().nullable(),
+    steps: p.integer().nullable(),
+  },
+  indexes: [
+    {
+      name: "released_hold_seq_index",
+      expression:
+        "create index released_hold_seq_index on released_hold using brin (seq) " +
+        "with (pages_per_range = 32, autosummarize = on)",
+    },
+  ],
+});
+
 /**
  * One side of a transaction that is no charge. Append-only. `account`: see `src/db/migration/0001-baseline/billing.sql`;
  * `kind`: LedgerKind. The view `ledger_entry` has the sides of charges too, in the same columns.
@@ -333,6 +356,7 @@ export const billingEntities = [
   NodeEntity,
   LedgerChargeEntity,
   LedgerSideEntity,
+  ReleasedHoldEntity,
   LedgerCheckpointEntity,
   LedgerIdentityEntity,
   AuditedAccountEntity,

@@ -1,6 +1,6 @@
 /** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
 import { escapeIdentifier, type Pool, type PoolClient } from "pg";
-import { holdStepKeptDays } from "../config/limits.ts";
+import { endedHoldKeptDays } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import {
   addMonths,
@@ -62,6 +62,7 @@ export const billingPartitions: readonly PartitionedTable[] = [
   { table: "ledger_side", column: "txn_id" },
   { table: "call", column: "id" },
   { table: "hold_step", column: "hold_id" },
+  { table: "released_hold", column: "id" },
 ];
 
 /** How often missing partitions are made, in milliseconds. There are months of reserve. */
@@ -254,8 +255,8 @@ async function recoverAccount(
   return ended;
 }
 
-// Removes old months of the steps of holds, and of calls where the configuration limits them, as whole tables: a deleted
-// row would cost as much as a written one. Ledger entries are never removed.
+// Removes old months of released holds, of the steps of holds, and of calls where the configuration limits them, as whole
+// tables: a deleted row would cost as much as a written one. Ledger entries are never removed.
 
 /** See {@link removeOldMonths}. */
 interface RetentionOptions {
@@ -268,7 +269,7 @@ interface RetentionOptions {
 
 /** A table whose months may be removed. */
 interface Kept {
-  readonly table: "hold_step" | "call";
+  readonly table: "hold_step" | "released_hold" | "call";
   readonly days: number;
   /** SQL: whether a month still has to stay, asked with its table locked. $1: its first id, $2: the next one's, $3: the
    * number of the newest audited entry. Default: it has not. */
@@ -278,7 +279,12 @@ interface Kept {
 /** An audit counts the steps of each new charge. An open hold may belong to a process whose clock is wrong. */
 const neededSteps = `
 exists (select from open_hold where id >= $1 and id < $2)
-  or exists (select from ledger_charge where seq > $3 and steps > 0 and id >= $1 and id < $2)`;
+  or exists (select from ended_hold where seq > $3 and steps > 0 and id >= $1 and id < $2)`;
+
+/** An audit expects the steps of a hold to have their hold: they go first. */
+const neededHolds = `
+not exists (select from retention_floor where name = 'hold_step' and first_id >= $2)
+  or exists (select from released_hold where seq > $3 and id >= $1 and id < $2)`;
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
@@ -296,7 +302,10 @@ export async function removeOldMonths({
   callDays,
   now = new Date(),
 }: RetentionOptions): Promise<readonly string[]> {
-  const kept: Kept[] = [{ table: "hold_step", days: holdStepKeptDays, isNeeded: neededSteps }];
+  const kept: Kept[] = [
+    { table: "hold_step", days: endedHoldKeptDays, isNeeded: neededSteps },
+    { table: "released_hold", days: endedHoldKeptDays, isNeeded: neededHolds },
+  ];
   if (callDays !== undefined) kept.push({ table: "call", days: callDays });
   const removed = await auditor.exclusively(0, async (client) => {
     const names: string[] = [];

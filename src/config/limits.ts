@@ -97,8 +97,9 @@ export const holdTtlMs = 15 * minute;
 export const holdRenewMs = minute;
 /** Recovery interval of the holds of dead processes and of expired holds. */
 export const holdRecoveryMs = 5 * second;
-/** How long a month of extensions of holds is kept after its end, in days: so long receipts say how a hold grew. */
-export const holdStepKeptDays = 31;
+/** How long released holds, and the extensions of holds, are kept after the end of their month, in days: so long receipts
+ * show them. */
+export const endedHoldKeptDays = 31;
 /** How long a call waits for its hold before it gets 503. */
 export const holdWaitMs = 900;
 /** How long a submit of a task waits, all its statements together, for a database that answers nobody before it gets

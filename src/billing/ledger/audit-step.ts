@@ -61,7 +61,7 @@ select 'I8', format('call %s says it cost %s but its entries say %s', c.id, c.co
 union all
 select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
     c.id, c.held, c.steps, s.count, s.total)
-  from ledger_charge c cross join lateral (
+  from ended_hold c cross join lateral (
     select count(*) as count, coalesce(sum(amount), 0) as total from hold_step where hold_id = c.id) s
   where c.seq > $1 and c.seq <= $2 and c.steps > 0 and (c.steps <> s.count or s.total > c.held)
     and c.id >= ${floorId("hold_step")}
@@ -90,7 +90,7 @@ with charged as materialized (
           where txn_id = h.id and account = 2 and kind = 2 and call_id is null and h.expired
         union all select amount from ledger_side
           where call_id = h.id and account = 2 and kind = 6 and h.expired) s), 0) as charged
-    from call c left join ledger_charge h on h.account_id = c.account_id and h.id = c.id
+    from call c left join ended_hold h on h.account_id = c.account_id and h.id = c.id
     where c.id >= $1 and c.id < $2
 ), step as (
   select hold_id, count(*) as count, sum(amount) as total from hold_step
@@ -144,7 +144,7 @@ select 'I6', format('hold %s of account %s is open but process %s has been silen
   where n.seen_time < now() - interval '60 s'
 union all
 select 'I5', format('hold %s has ended and is open', h.id)
-  from open_hold h join ledger_charge c on c.account_id = h.account_id and c.id = h.id
+  from open_hold h join ended_hold c on c.account_id = h.account_id and c.id = h.id
 union all
 select 'I11', format('hold %s is not open but has a checkpoint', c.hold_id)
   from hold_checkpoint c left join open_hold h on h.id = c.hold_id

@@ -46,7 +46,7 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
  * - I2 available + held = the customer entries of the account
  * - I3 held = the open holds of the account
  * - I4 nothing is negative
- * - I5 a hold is open or has a charge, never both; only a charge whose hold was ended for its process is corrected, and
+ * - I5 a hold is open or has ended, never both; only a charge whose hold was ended for its process is corrected, and
  *   nothing else charges
  * - I6 no hold is open that is overdue by more than 60 s, or whose process has been silent for as long
  * - I7 a call that held money has its hold, and that hold is ended
@@ -63,6 +63,7 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
 export const auditSql = `
 with floor as (
   select coalesce(max(first_id::text) filter (where name = 'hold_step'), '${nilId}')::uuid as step_id,
+      coalesce(max(first_id::text) filter (where name = 'released_hold'), '${nilId}')::uuid as released_id,
       coalesce(max(first_id::text) filter (where name = 'call'), '${nilId}')::uuid as call_id
     from retention_floor
 ), txn as (
@@ -121,7 +122,7 @@ select 'I4', format('charge %s of %s was paid with %s', id, cost, paid)
   from ledger_charge where cost < 0 or paid < 0 or paid > cost
 union all
 select 'I5', format('hold %s has ended and is open', h.id)
-  from open_hold h join ledger_charge c on c.account_id = h.account_id and c.id = h.id
+  from open_hold h join ended_hold c on c.account_id = h.account_id and c.id = h.id
 union all
 select 'I5', format('charge %s of account %s has no ended hold', e.id, e.account_id)
   from event e left join ledger_charge c on c.account_id = e.account_id and c.id = e.id
@@ -141,8 +142,8 @@ select 'I6', format('hold %s of account %s is open but process %s has been silen
 union all
 select 'I7', format('call %s held %s but its hold is %s', c.id, c.held,
     case h.state when 1 then 'open' else 'missing' end)
-  from call c left join hold h on h.id = c.id and h.account_id = c.account_id
-  where c.held > 0 and (h.id is null or h.state = 1)
+  from call c cross join floor left join hold h on h.id = c.id and h.account_id = c.account_id
+  where c.held > 0 and (h.state = 1 or h.id is null and (c.cost > 0 or c.id >= floor.released_id))
 union all
 select 'I8', format('call %s says it cost %s but its hold was settled with %s', c.id, c.cost, h.settled)
   from call c left join hold h on h.id = c.id and h.account_id = c.account_id

@@ -239,6 +239,7 @@ async function hasRows(client: Queryable, window: AuditWindow): Promise<boolean>
   const { fromSeq, toSeq, fromId, toId } = window;
   const { rows } = await client.query<{ found: boolean }>(
     `select exists (select from ledger_entry where seq > $1 and seq <= $2)
+       or exists (select from released_hold where seq > $1 and seq <= $2)
        or exists (select from call where id >= $3 and id < $4) as found`,
     [fromSeq, toSeq, fromId, toId],
   );

@@ -306,7 +306,7 @@ async function knownHolds(
     const text =
       "select id from open_hold where id = any($1::uuid[]) " +
       "union select txn_id from ledger_side where txn_id = any($1::uuid[]) " +
-      "union select id from ledger_charge where account_id = any($2::uuid[]) and id = any($1::uuid[]) " +
+      "union select id from ended_hold where account_id = any($2::uuid[]) and id = any($1::uuid[]) " +
       "union select id from call where id = any($1::uuid[])";
     const { rows } = await client.query<{ id: string }>(text, [
       entries.map(({ id }) => id),

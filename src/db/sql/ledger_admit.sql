@@ -31,7 +31,7 @@ begin
       from open_hold h where h.id = p_ids[i];
     if found then
       null;
-    elsif exists (select from ledger_charge c where c.account_id = p_account and c.id = p_ids[i]) then
+    elsif exists (select from ended_hold e where e.account_id = p_account and e.id = p_ids[i]) then
       v_word := 'c';
     else
       -- A call for nothing is not refused, also where a cost has gone over the limit.

@@ -52,8 +52,8 @@
 --
 -- A settlement takes its own hold first. What exceeds the hold comes, in the order of ids, from what
 -- is available and what the batch gives back. What is still short is platform_loss (account 6). The
--- vendor's cost is booked beside it (accounts 7 and 8). Settlements whose hold is not open (repeated,
--- late, never made) go to ledger_settle_odd.
+-- vendor's cost is booked beside it (accounts 7 and 8). A hold whose call cost nothing leaves no charge, but a
+-- row of released_hold. Settlements whose hold is not open (repeated, late, never made) go to ledger_settle_odd.
 --
 -- Plans. The settings keep a plan that was made on an empty table from being a sequential scan for
 -- ever; where no other plan exists, the prohibitive cost would start the JIT compiler (300 ms). Open holds are found
@@ -110,6 +110,7 @@ declare
   v_checkpointed boolean;
   v_is_watched boolean;
   v_is_rare boolean;
+  v_has_free boolean;
   v_is_newer boolean;
   v_is_whole boolean;
   v_is_one_key boolean;
@@ -132,9 +133,10 @@ begin
         -- Checked here, not by constraints of the tables: each would be parsed again by every batch.
         b.budget_time is not null or p_node_name is not null
           or 0 > any(p_settle_costs) or 0 > any(p_hold_amounts),
+        0 = any(p_settle_costs) and p_expired is null,
         exists (select from call_watch w where w.expire_time > clock_timestamp())
       into v_available, v_held, v_before, v_low, v_now, v_size, v_key, v_newest, v_is_newer, v_is_rare,
-        v_is_watched
+        v_has_free, v_is_watched
       from balance b where b.account_id = p_account for update;
     exit when found;
     insert into balance (account_id) values (p_account) on conflict do nothing;
@@ -198,11 +200,27 @@ begin
         ) summed;
       platform_loss := nullif(v_cost - v_paid, 0);
     end if;
-    -- All columns in their order: PostgreSQL then needs no second step that puts them there.
-    insert into ledger_charge (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost, held,
-        key_id, steps, budget_time, expired)
-      select unnest(v_ids), p_account, now(), v_seq, unnest(v_costs), unnest(coalesce(v_paids, v_costs)), unnest(v_balances),
-        unnest(v_vendors), unnest(v_released), unnest(v_keys), unnest(v_steps), unnest(v_times), p_expired;
+    if v_has_free then
+      insert into released_hold (id, account_id, seq, held, key_id, steps)
+        select id, p_account, v_seq, held, key_id, steps
+          from unnest(v_ids, v_costs, v_vendors, v_released, v_keys, v_steps)
+            as t(id, cost, vendor_cost, held, key_id, steps)
+          where cost = 0 and coalesce(vendor_cost, 0) = 0;
+      insert into ledger_charge (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost, held,
+          key_id, steps, budget_time)
+        select id, p_account, now(), v_seq, cost, paid, balance_after, vendor_cost, held, key_id, steps, budget_time
+          from unnest(v_ids, v_costs, coalesce(v_paids, v_costs), v_balances, v_vendors, v_released, v_keys,
+              v_steps, v_times)
+            as t(id, cost, paid, balance_after, vendor_cost, held, key_id, steps, budget_time)
+          where cost > 0 or vendor_cost > 0;
+    else
+      -- All columns in their order: PostgreSQL then needs no second step that puts them there.
+      insert into ledger_charge (id, account_id, create_time, seq, cost, paid, balance_after, vendor_cost, held,
+          key_id, steps, budget_time, expired)
+        select unnest(v_ids), p_account, now(), v_seq, unnest(v_costs), unnest(coalesce(v_paids, v_costs)),
+          unnest(v_balances), unnest(v_vendors), unnest(v_released), unnest(v_keys), unnest(v_steps),
+          unnest(v_times), p_expired;
+    end if;
     v_available := v_available + v_sum - v_paid;
     v_held := v_held - v_sum;
 
@@ -314,7 +332,7 @@ begin
       if p_fresh then
         -- A hold that is newer than all of its account cannot have ended yet: nothing is looked for.
         if not v_is_newer then
-          if exists (select from ledger_charge c where c.account_id = p_account and c.id = any(p_hold_ids)) then
+          if exists (select from ended_hold e where e.account_id = p_account and e.id = any(p_hold_ids)) then
             raise exception 'a hold has ended already' using errcode = 'unique_violation';
           end if;
         end if;
@@ -348,8 +366,8 @@ begin
             select t.id, p_account, t.amount, p_node, t.key_id, t.key_limit, v_expiry, t.request_id, v_now
               from unnest(p_hold_ids, p_hold_amounts, v_keys, p_hold_limits, p_hold_requests)
                 as t(id, amount, key_id, key_limit, request_id)
-              where not exists (select from ledger_charge c
-                where c.account_id = p_account and c.id = t.id)
+              where not exists (select from ended_hold e
+                where e.account_id = p_account and e.id = t.id)
             on conflict (id) do nothing
             returning id, amount, key_id
         ), spent as (

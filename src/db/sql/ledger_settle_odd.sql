@@ -1,8 +1,8 @@
 -- The settlements of a batch whose hold is not open. Called by ledger_apply.
 --
 -- - Late: the hold was ended for a process that was taken for dead: see ledger_settle_late.
--- - Never made: charges nothing. The record is written with cost 0, and a charge of 0 is left behind, so
---   that neither a repetition nor a late hold can do harm.
+-- - Never made: charges nothing. The record is written with cost 0, and a released hold of 0 is left behind,
+--   so that neither a repetition nor a late hold can do harm.
 -- - Settled before: nothing.
 --
 -- p_done: the holds that the batch has settled. p_calls: the records of all settlements of the batch. p_seq: the
@@ -44,10 +44,10 @@ begin
   if platform_loss <= 0 then platform_loss := null; end if;
 
   with tombs as (
-    insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, held)
-      select distinct s.id, p_account, p_seq, 0, 0, available + p_held, 0 from unnest(p_ids) as s(id)
+    insert into released_hold (id, account_id, seq, held)
+      select distinct s.id, p_account, p_seq, 0 from unnest(p_ids) as s(id)
         where not exists (select from open_hold h where h.id = s.id)
-      on conflict (account_id, id) do nothing
+          and not exists (select from ended_hold e where e.account_id = p_account and e.id = s.id)
       returning id
   ) select array_agg(id) into v_unknown from tombs;
   newest := case when v_unknown is null then p_newest else ledger_newest(p_newest, v_unknown) end;
@@ -63,8 +63,8 @@ begin
 
   select string_agg(case
         when s.id = any(p_done) or s.id = any(v_late) then 's' when s.id = any(v_unknown) then 'u'
-        when c.id is not null then 'a' else 'u' end, ',' order by s.n)
+        when e.id is not null then 'a' else 'u' end, ',' order by s.n)
     into verdicts
     from unnest(p_ids) with ordinality as s(id, n)
-      left join ledger_charge c on c.account_id = p_account and c.id = s.id;
+      left join ended_hold e on e.account_id = p_account and e.id = s.id;
 end $$;

@@ -20,6 +20,20 @@ declare
   v_txn uuid := ledger_uuid();
 begin
   perform from balance b where b.account_id = p_account for update;
+  -- The call cost the customer nothing. It costs us something now: that is a charge, and stays in the ledger.
+  with released as (
+    delete from released_hold r where r.account_id = p_account and r.id = p_call and p_cost > 0
+      returning r.id, r.held, r.key_id, r.steps
+  )
+  insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, vendor_cost, held, key_id, steps)
+    select r.id, p_account, nextval('ledger_entry_seq'), 0, 0, b.available + b.held, p_cost, r.held, r.key_id,
+        r.steps
+      from released r, balance b where b.account_id = p_account;
+  if found then
+    update call c set vendor_cost = p_cost where c.id = p_call and c.account_id = p_account;
+    verdict := 'booked';
+    return;
+  end if;
   perform from hold h where h.id = p_call and h.account_id = p_account and h.state in (2, 3);
   if not found then
     verdict := 'unknown';

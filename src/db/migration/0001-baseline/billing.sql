@@ -185,6 +185,28 @@ create view ledger_entry as
   select txn_id, account_id, amount, create_time, account, kind, reference, balance_after, call_id, seq
     from ledger_side where amount <> 0;
 
+-- The holds of calls that cost nobody anything: failed, refused, free. No entry names them, so they are removed by month.
+-- seq: as in ledger_charge.
+create table released_hold (
+  id uuid not null,
+  account_id uuid not null,
+  create_time timestamptz not null default now(),
+  seq bigint not null,
+  held bigint not null,
+  key_id uuid null,
+  steps integer null,
+  constraint released_hold_pkey primary key (account_id, id)
+) partition by range (id);
+create table released_hold_default partition of released_hold default;
+create index released_hold_seq_index on released_hold using brin (seq)
+  with (pages_per_range = 32, autosummarize = on);
+
+-- Every hold that has ended: each can end once only. Look for one by account and id.
+create view ended_hold as
+  select id, account_id, seq, cost, held, key_id, steps, expired from ledger_charge
+  union all
+  select id, account_id, seq, 0::bigint, held, key_id, steps, null from released_hold;
+
 -- Every hold, open and ended. state: 1 open, 2 settled, 3 released, 4 expired (ended for its process and not settled
 -- since). settled: what its call cost, with the correction of a late settlement. Look for one by account and id: an ended
 -- hold is found by its account only.
@@ -201,7 +223,9 @@ create view hold as
         select amount from ledger_side where txn_id = c.id and account = 2 and kind = 2 and call_id is null
         union all select amount from ledger_side where call_id = c.id and account = 2 and kind = 6
       ) s where c.expired
-    ) l on true;
+    ) l on true
+  union all
+  select id, account_id, held, 0, 3, null, null, key_id, coalesce(steps, 0), null, null from released_hold;
 
 -- The chain of audits. Everything up to seq, and every call below hold_id, has been audited. contents: JSON
 -- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256
@@ -246,7 +270,7 @@ create table audited_budget (
   constraint audited_budget_pkey primary key (owner_id, period)
 );
 
--- What retention has removed: ids of hold_step or call below first_id.
+-- What retention has removed: ids of hold_step, released_hold or call below first_id.
 create table retention_floor (
   name text not null,
   first_id uuid not null,
