@@ -1,6 +1,9 @@
-/** The task room's background jobs: old tasks are deleted, and open ones are counted for the operator. */
+/**
+ * The task room's background jobs: old tasks are deleted, open ones are counted for the operator, and what waits for a
+ * time follows the database's clock where that is set back.
+ */
 import type { Pool } from "pg";
-import { taskKeptMs } from "../config/limits.ts";
+import { taskKeptMs, taskLeaseMs, webhookLeaseMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
@@ -23,6 +26,8 @@ export interface TaskJobs extends PeriodicJobs {
   expire(): Promise<number>;
   /** Counts now. */
   count(): Promise<TaskCounts>;
+  /** Looks now whether the database's clock was set back, and moves what waits. Returns by how much, in milliseconds. */
+  followClock(): Promise<number>;
 }
 
 /** How often old tasks are deleted, in milliseconds. */
@@ -30,6 +35,12 @@ const expireEveryMs = 10 * 60 * 1_000;
 
 /** How often open tasks are counted, in milliseconds. */
 const countEveryMs = 15_000;
+
+/** How often the database's clock is looked at, in milliseconds. */
+const followEveryMs = 10_000;
+
+/** By how much clocks are corrected all the time, in milliseconds. */
+const toleratedMs = 10_000;
 
 /** How many tasks one statement deletes: a long one would hold up others. */
 const batch = 1_000;
@@ -56,13 +67,31 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
     return counts;
   };
   const expire = (): Promise<number> => deleteOldTasks(pool);
+  const followClock = async (): Promise<number> => {
+    const { rows } = await pool.query<{ ms: string | null }>(
+      "select set_back_ms as ms from clock_follow($1, $2, $3)",
+      [taskLeaseMs, webhookLeaseMs, toleratedMs],
+    );
+    const setBackMs = Number(rows[0]?.ms ?? 0);
+    if (setBackMs > 0) {
+      warn("the database's clock was set back: tasks and webhooks were moved with it", {
+        setBackMs,
+      });
+    }
+    return setBackMs;
+  };
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again`, { err: error });
   const jobs = periodic([
     { run: count, everyMs: countEveryMs, onError: failed("counting tasks") },
     { run: expire, everyMs: expireEveryMs, onError: failed("deleting old tasks") },
+    {
+      run: followClock,
+      everyMs: followEveryMs,
+      onError: failed("looking at the database's clock"),
+    },
   ]);
-  return { ...jobs, count, expire };
+  return { ...jobs, count, expire, followClock };
 }
 
 async function deleteOldTasks(pool: Pool): Promise<number> {

@@ -94,9 +94,16 @@ begin
     v_requests := v_requests || v_row.requests;
     v_tokens := v_tokens || v_row.tokens;
   end loop;
-  -- After the locks: what others have counted is of no later slice.
+  -- After the locks: what others have counted is of no later slice, unless the clock was set back. Then it counts as if
+  -- it were of now, for the window must not stand still until the clock is there again.
   v_now := extract(epoch from clock_timestamp());
   slice := floor(v_now / 5)::bigint;
+  for v_s in 1..v_n loop
+    if v_last[v_s] > slice + 1 then
+      v_last[v_s] := slice;
+      v_leased_until[v_s] := least(v_leased_until[v_s], v_now + v_given_back);
+    end if;
+  end loop;
   for v_s in 1..v_n loop slice := greatest(slice, v_last[v_s]); end loop;
   for v_s in 1..v_n loop
     v_shift := least(slice - v_last[v_s], v_slices);

@@ -77,6 +77,21 @@ it("a minute later there is room again, by the database's clock", async () => {
   expect((await admit((await process()).limiter)).isAdmitted).toBe(true);
 });
 
+it("a database clock that is set back by a day refuses what has been used for a minute, not for a day", async () => {
+  const limited = subject({ rpm: 2 });
+  const admit = async () => (await process()).limiter.admit({ subjects: [limited], tokens: 0 });
+  await admit();
+  await admit();
+  const ahead =
+    "update limit_use set slice = slice + 17280, leased_until = leased_until + 86400 where subject = $1";
+  await pool.query(ahead, [limited.name]);
+  const { isAdmitted, retryMs } = (await admit()) as LimitRefusal;
+  expect(isAdmitted).toBe(false);
+  expect(retryMs).toBeLessThanOrEqual(65_000);
+  await pool.query("update limit_use set slice = slice - 13 where subject = $1", [limited.name]);
+  expect((await admit()).isAdmitted).toBe(true);
+});
+
 it("tokens are reserved at most and returned when the call ends: the limit is used to the last one", async () => {
   const limited = subject({ tpm: 1_000 });
   const [{ limiter }, other] = [await process(), await process()];

@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { newId } from "../../src/core/uuid.ts";
+import { createTaskJobs } from "../../src/task/jobs.ts";
+import { openTasks, type Tasks } from "./worker-harness.ts";
+
+let tasks: Tasks;
+beforeEach(async () => void (tasks = await openTasks()));
+afterEach(() => tasks.close());
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** A task whose times are so many seconds from now. */
+interface Times {
+  readonly state: string;
+  readonly begun: number;
+  readonly next: number;
+  readonly deadline: number;
+  readonly lease?: number;
+}
+
+async function insert({ state, begun, next, deadline, lease }: Times): Promise<string> {
+  const id = newId();
+  await tasks.pool.query(
+    `insert into task (id, account_id, key_id, model, type, params, fingerprint, request_id, hold, price_version,
+        discount_bp, state, create_time, start_time, next_time, deadline, lease_until)
+      values ($1, $1, $1, 'm', 2, '{}', '', 'r', 0, 'v', 0, $2, now() + $3 * interval '1 s',
+        case when $2 <> 'queued' then now() + $3 * interval '1 s' end, now() + $4 * interval '1 s',
+        now() + $5 * interval '1 s', now() + $6 * interval '1 s')`,
+    [id, state, begun, next, deadline, lease ?? null],
+  );
+  return id;
+}
+
+/** The times of a task, in whole minutes from now; null: it has no lease. */
+async function minutes(id: string): Promise<Record<string, number | null>> {
+  const { rows } = await tasks.pool.query<Record<string, number | null>>(
+    `select round(extract(epoch from next_time - now()) / 60)::int as next,
+        round(extract(epoch from deadline - now()) / 60)::int as deadline,
+        round(extract(epoch from lease_until - now()) / 60)::int as lease
+      from task where id = $1`,
+    [id],
+  );
+  return rows[0] ?? {};
+}
+
+/** Sets the database's clock back by a day: what was written before has times of tomorrow. */
+const setBack = () => tasks.pool.query("update clock_mark set time = now() + interval '1 day'");
+
+const daySeconds = dayMs / 1_000;
+
+test("a database clock that is set back by a day delays no task, and takes none from a process that lives", async () => {
+  const jobs = createTaskJobs({ pool: tasks.pool });
+  expect(await jobs.followClock()).toBe(0);
+  const before = { begun: daySeconds - 600, deadline: daySeconds + 1_200 };
+  const queued = await insert({ ...before, state: "queued", next: daySeconds });
+  const polled = await insert({ ...before, state: "running", next: daySeconds + 300 });
+  const lost = { ...before, state: "submitting", next: daySeconds + 25, lease: daySeconds + 25 };
+  const dead = await insert(lost);
+  const after = { begun: -60, state: "running", next: 20, deadline: 1_800, lease: 20 };
+  const alive = await insert(after);
+  await setBack();
+  expect(await jobs.followClock()).toBeGreaterThan(dayMs - 60_000);
+  expect(await minutes(queued)).toEqual({ next: 0, deadline: 20, lease: null });
+  expect(await minutes(polled)).toEqual({ next: 5, deadline: 20, lease: null });
+  expect(await minutes(dead)).toEqual({ next: 0, deadline: 20, lease: 0 });
+  expect(await minutes(alive)).toEqual({ next: 0, deadline: 30, lease: 0 });
+  expect(await jobs.followClock()).toBe(0);
+});
+
+test("a database clock that is set back by a day delays no webhook and no alert", async () => {
+  const { pool } = tasks;
+  const jobs = createTaskJobs({ pool });
+  await jobs.followClock();
+  const [waiting, sending] = [newId(), newId()];
+  const delivery = `insert into webhook_delivery (id, account_id, endpoint_id, task_id, kind, state, due, lease_until)
+    values ($1, $1, $1, $1, 2, $2, now() + interval '1 day', now() + $3::interval)`;
+  await pool.query(delivery, [waiting, 1, null]);
+  await pool.query(delivery, [sending, 2, "1 day"]);
+  await pool.query(
+    `insert into webhook_endpoint (id, account_id, origin, failures, failing_since, open_until)
+      values ($1, $1, 'https://a.example', 9, now() + interval '1 day', now() + interval '1 day')`,
+    [newId()],
+  );
+  await pool.query(
+    `insert into alert (id, account_id, kind, facts, email_to, email_due)
+      values ($1, $1, 1, '{}', '{a@a.example}', now() + interval '1 day')`,
+    [newId()],
+  );
+  await setBack();
+  await jobs.followClock();
+  const { rows } = await pool.query<{ is_soon: boolean }>(
+    `select bool_and(time < now() + interval '1 min') as is_soon from (
+      select due as time from webhook_delivery where state = 1
+      union all select lease_until from webhook_delivery where state = 2
+      union all select open_until from webhook_endpoint
+      union all select failing_since from webhook_endpoint
+      union all select email_due from alert) times`,
+  );
+  expect(rows).toEqual([{ is_soon: true }]);
+});
