@@ -74,6 +74,8 @@ async function startElsewhere(lease?: LeaseTimings): Promise<Elsewhere> {
 
 async function query(url: string, sql: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url });
+  // Its server may be killed while the connection ends: what is asked here fails by itself.
+  client.on("error", () => {});
   await client.connect();
   try {
     const { rows } = await client.query<{ value: unknown }>(sql);
