@@ -228,7 +228,7 @@ export interface TokenPrices {
   readonly audioOutput?: bigint | undefined;
 }
 
-/** Prices in nano-USD: per 1,000,000 tokens, or per single unit. `undefined`: not charged. */
+/** Prices in nano-USD: per 1,000,000 tokens or token-hours, or per single unit. `undefined`: not charged. */
 export interface PriceConfig extends TokenPrices {
   readonly image: bigint | undefined;
   readonly second: bigint | undefined;
@@ -240,6 +240,8 @@ export interface PriceConfig extends TokenPrices {
   readonly webFetch?: bigint | undefined;
   readonly codeExecution?: bigint | undefined;
   readonly fileSearch?: bigint | undefined;
+  /** 1,000,000 tokens in a prompt cache of the vendor for an hour. Absent: such caches are refused. */
+  readonly cacheStorage?: bigint | undefined;
   /** Prices of long calls, by `above`. Absent: one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
   /** Prices of images by size and quality; `image` is then the highest of them. Absent: one price for every image. */

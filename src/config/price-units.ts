@@ -22,10 +22,14 @@ export type RareUsage = keyof Pick<
   | "webFetches"
   | "codeExecutions"
   | "fileSearches"
+  | "storedTokenHours"
 >;
 
 /** Quantities of units that few calls use. Absent: none. */
 export type RareQuantities = { readonly [Member in RareUsage]?: number | undefined };
+
+/** The quantities of tokens that prices are for. */
+type TokenQuantity = "1M tokens" | "1M token-hours";
 
 /** A unit of a price. */
 export interface PriceUnit<Key extends UnitKey = UnitKey> {
@@ -35,7 +39,7 @@ export interface PriceUnit<Key extends UnitKey = UnitKey> {
   /** Its name in the contract. */
   readonly word: UnitWord;
   /** What its price is for. */
-  readonly per: "1M tokens" | "image" | "second" | "character" | "search" | "request" | "call";
+  readonly per: TokenQuantity | "image" | "second" | "character" | "search" | "request" | "call";
   /** The unit whose price counts where this one has none. `undefined`: it is not charged then. */
   readonly whole?: "input" | "output";
   /** The model types that can have it. Default: all. */
@@ -108,6 +112,17 @@ export const priceUnits: readonly PriceUnit[] = [
     counts: "input tokens of audio that were not read from the cache",
     held: "as `input`, in requests with audio or video",
     reported: "`prompt_tokens_details.audio_tokens`, `promptTokensDetails` of `AUDIO`",
+  },
+  {
+    key: "cacheStorage",
+    name: "cache_storage",
+    word: UnitWord.CACHE_STORAGE,
+    per: "1M token-hours",
+    types: text,
+    usage: "storedTokenHours",
+    counts: "tokens in a [prompt cache](native.md#prompt-caches) × the hours paid for, rounded up",
+    held: "all input tokens, for the time asked for",
+    reported: "`totalTokenCount`, `expireTime`",
   },
   {
     key: "output",
@@ -253,6 +268,11 @@ export const rareUnits: readonly (PriceUnit & { readonly usage: RareUsage })[] =
 /** Whether a unit is tokens. */
 export function isTokenUnit(key: UnitKey): key is keyof TokenPrices {
   return tokenUnits.some((unit) => unit.key === key);
+}
+
+/** Whether the price of a unit is for a million: of tokens, or of tokens stored for an hour. */
+export function isPerMillion(key: UnitKey): boolean {
+  return isTokenUnit(key) || key === "cacheStorage";
 }
 
 /** The units that a model of a type can be charged by. */

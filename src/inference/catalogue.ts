@@ -102,6 +102,7 @@ const pricedFeatures = [
   ["web_fetch", "webFetch"],
   ["code_execution", "codeExecution"],
   ["file_search", "fileSearch"],
+  ["cache_storage", "cacheStorage"],
 ] as const;
 
 function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): string[] {

@@ -17,7 +17,7 @@ import {
   ReceiptSchema,
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
-import { isTokenUnit, priceUnits } from "../../config/price-units.ts";
+import { isPerMillion, priceUnits } from "../../config/price-units.ts";
 import { isOperator } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
@@ -125,12 +125,12 @@ function usageOf(call: StoredCallRow): CallUsage {
 }
 
 function lineMessage({ unit, quantity, priceNanos, amountMillionths }: PriceLine): ReceiptLine {
-  const isTokens = isTokenUnit(unit);
+  const isMillion = isPerMillion(unit);
   return create(ReceiptLineSchema, {
     unit: unitOf.get(unit)?.word ?? UnitWord.UNSPECIFIED,
-    quantity: isTokens ? quantity.toString() : formatDecimal(quantity, 6),
+    quantity: isMillion ? quantity.toString() : formatDecimal(quantity, 6),
     price: formatUsd(priceNanos),
-    per: isTokens ? Number(quantityPerPrice) : 1,
+    per: isMillion ? Number(quantityPerPrice) : 1,
     amount: formatDecimal(amountMillionths, linePlaces),
   });
 }

@@ -196,7 +196,7 @@ interface HoldEstimate extends UnitUsage {
 /** One line of a receipt: quantity × price = amount, exactly. */
 export interface PriceLine {
   readonly unit: UnitKey;
-  /** A number of tokens; of the other units, a number of millionths. */
+  /** A number of tokens or token-hours; of the other units, a number of millionths. */
   readonly quantity: bigint;
   /** Nano-USD per million of `quantity`. */
   readonly priceNanos: bigint;
@@ -204,7 +204,7 @@ export interface PriceLine {
   readonly amountMillionths: bigint;
 }
 
-/** The quantity that a price is for: a million tokens, or the millionths of one image, second, call of a tool … */
+/** The quantity that a price is for: a million tokens or token-hours, or the millionths of one image, second, call of a tool … */
 export const quantityPerPrice = 1_000_000n;
 
 /** A discount of 100 %, in hundredths of a percent. */
@@ -352,6 +352,8 @@ function forEachCharge(
   some("webFetch", units.webFetches, price.webFetch);
   some("codeExecution", units.codeExecutions, price.codeExecution);
   some("fileSearch", units.fileSearches, price.fileSearch);
+  if (units.storedTokenHours !== undefined)
+    each("cacheStorage", count(units.storedTokenHours), price.cacheStorage);
   each("request", quantityPerPrice, price.request);
 }
 

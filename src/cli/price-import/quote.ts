@@ -212,6 +212,7 @@ const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>
   webSearch: { "genai-prices": { web_searches_kcount: 1_000n }, "models.dev": {} },
   webFetch: none,
   codeExecution: none,
+  cacheStorage: none,
   fileSearch: { "genai-prices": { storage_searches_kcount: 1_000n }, "models.dev": {} },
   request: { "genai-prices": { requests_kcount: 1_000n }, "models.dev": {} },
 };

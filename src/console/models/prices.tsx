@@ -80,6 +80,7 @@ const fields: readonly (readonly [PriceField, PriceUnit, PerText])[] = [
   ["cacheWrite", PriceUnit.CACHE_WRITE, "perMillion"],
   ["cacheWrite1h", PriceUnit.CACHE_WRITE_1H, "perMillion"],
   ["audioInput", PriceUnit.AUDIO_INPUT, "perMillion"],
+  ["cacheStorage", PriceUnit.CACHE_STORAGE, "perMillionHours"],
   ["output", PriceUnit.OUTPUT, "perMillion"],
   ["reasoning", PriceUnit.REASONING, "perMillion"],
   ["audioOutput", PriceUnit.AUDIO_OUTPUT, "perMillion"],

@@ -30,6 +30,7 @@ export const prices = fc
     webFetch: nanos,
     codeExecution: nanos,
     fileSearch: nanos,
+    cacheStorage: nanos,
     request: nanos,
     tiers,
   })
@@ -55,6 +56,7 @@ export const calls = fc
       webFetches: fc.nat(20),
       codeExecutions: fc.nat(20),
       fileSearches: fc.nat(20),
+      storedTokenHours: tokens,
     }),
     images: fc.nat(20),
     seconds: fc.nat(10_000_000).map((micros) => micros / 1_000_000),

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEingMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2UiOgoKSW1hZ2VQcmljZRIMCgRzaXplGAEgASgJEg8KB3F1YWxpdHkYAiABKAkSDQoFcHJpY2UYAyABKAkiugEKCVByaWNlVGllchINCgVhYm92ZRgBIAEoBRINCgVpbnB1dBgCIAEoCRIUCgxjYWNoZWRfaW5wdXQYAyABKAkSEwoLY2FjaGVfd3JpdGUYBCABKAkSDgoGb3V0cHV0GAUgASgJEhEKCXJlYXNvbmluZxgGIAEoCRIWCg5jYWNoZV93cml0ZV8xaBgHIAEoCRITCgthdWRpb19pbnB1dBgIIAEoCRIUCgxhdWRpb19vdXRwdXQYCSABKAliBnByb3RvMw");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEitQMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCSI6CgpJbWFnZVByaWNlEgwKBHNpemUYASABKAkSDwoHcXVhbGl0eRgCIAEoCRINCgVwcmljZRgDIAEoCSK6AQoJUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJEhYKDmNhY2hlX3dyaXRlXzFoGAcgASgJEhMKC2F1ZGlvX2lucHV0GAggASgJEhQKDGF1ZGlvX291dHB1dBgJIAEoCWIGcHJvdG8z");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -151,6 +151,13 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: repeated uas.type.v1.ImagePrice images = 19;
    */
   images: ImagePrice[];
+
+  /**
+   * Per 1,000,000 tokens that the vendor stores in a prompt cache for an hour. Empty: requests for that are refused.
+   *
+   * @generated from field: string cache_storage = 20;
+   */
+  cacheStorage: string;
 };
 
 /**

@@ -148,6 +148,7 @@ export const calls = {
     "Web pages",
     "Code runs",
     "File searches",
+    "Cache storage",
   ] as readonly string[],
   per: (price: string, per: number) => (per === 1 ? `${price} each` : `${price} / 1M`),
   subtotal: "Subtotal",

@@ -11,6 +11,7 @@ export const models = {
   cached: "Cached input",
   output: "Output",
   perMillion: "per 1M tokens",
+  perMillionHours: "per 1M tokens and hour",
   perImage: "per image",
   perSecond: "per second",
   perRequest: "per request",

@@ -142,6 +142,7 @@ export const calls: Texts["calls"] = {
     "网页抓取",
     "代码执行",
     "文件搜索",
+    "缓存存储",
   ],
   per: (price, per) => (per === 1 ? `单价 ${price}` : `${price} / 百万`),
   subtotal: "小计",

@@ -12,6 +12,7 @@ export const models: Texts["models"] = {
   cached: "缓存输入",
   output: "输出",
   perMillion: "/百万 Token",
+  perMillionHours: "/百万 Token·小时",
   perImage: "/张",
   perSecond: "/秒",
   perRequest: "/次",
