@@ -323,6 +323,10 @@ export const nativeRefreshMs = second;
 export const nativeKeptBytesMax = mib;
 /** How long the owner of a vendor's object is remembered: longer than any served vendor keeps one. */
 export const nativeObjectTtlMs = 60 * day;
+/** The longest life of a prompt cache at a vendor: its token-hours then fit into 32 bits. */
+export const cacheLifeMsMax = 30 * day;
+/** How much later than asked a vendor's clock may let a prompt cache expire. The hold of a change covers it. */
+export const cacheSlackMs = minute;
 /** How long a URL works that needs no key: as long as the vendor keeps its target. */
 export const nativeLinkMs = hour;
 /** Maximum state of a job in its webhook (R-HOOK-7). */

@@ -10,7 +10,12 @@ import type { Edit } from "./json/splice.ts";
 import { isRecord, type JsonRecord } from "./json/value.ts";
 
 /** The price unit that a feature needs, as `price` in the configuration spells it. */
-export type FeatureUnit = "cache_write_1h" | "audio_input" | "audio_output" | ToolUnit;
+export type FeatureUnit =
+  | "cache_write_1h"
+  | "cache_storage"
+  | "audio_input"
+  | "audio_output"
+  | ToolUnit;
 
 /** The price unit of a tool that the vendor runs. */
 export type ToolUnit = keyof typeof toolMembers;

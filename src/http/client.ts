@@ -14,7 +14,7 @@ import { SecretMask } from "./secret-mask.ts";
 
 /** A request to an origin. */
 interface HttpRequest {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** The path and query, with a leading slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -44,6 +44,7 @@ import {
 import { type NativeExchange, outwardAddresses } from "./mount.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
+import { checkObjects } from "./refusal.ts";
 import { checkReferences, claimObjects } from "./store.ts";
 
 /** A native call for the pipeline. Reads the request as its vendor's route declares it. */
@@ -90,7 +91,7 @@ interface Found {
 class NativeRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
   override readonly isRepeatable: boolean;
-  readonly text: RequestSummary;
+  text: RequestSummary;
   readonly #exchange: NativeExchange<NativeCallRoute>;
   readonly #context: NativeContext;
   readonly #model: Found;
@@ -136,11 +137,10 @@ class NativeRequest extends ReadRequest<Buffer> {
   /** Checks that referenced objects are the caller's; nothing is inserted in their place. */
   override recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> | undefined {
     if (this.#exchange.mount.api.references === undefined) return undefined;
-    return checkReferences(this.#exchange, this.#context).then((named) => {
-      // Objects at the vendor belong to one credential.
-      const { credentials = [] } = this.#exchange.mount.config;
-      const credential = named === undefined ? undefined : named || credentials[0]?.name;
-      return { request: this, routes: routes.map((route) => ({ ...route, credential })) };
+    return checkReferences(this.#exchange, this.#context).then((owned) => {
+      if (owned === undefined) return { request: this, routes };
+      this.text = { ...this.text, storedTokens: owned.tokens };
+      return { request: this, routes: boundTo(this.#exchange.mount, routes, owned.credential) };
     });
   }
 
@@ -162,7 +162,7 @@ class NativeRequest extends ReadRequest<Buffer> {
       const { native } = vendor;
       if (native === undefined) throw new TypeError(`${vendor.name} has no form of its own`);
       this.#credential = credentialOf(this.#exchange.mount, vendor);
-      const begun = native.send({ ...sent, signal });
+      const begun = native.send({ ...sent, signal }).then((reply) => this.#checkObjects(reply));
       const looked = begun.then((reply) => unwrapFirstEventError(vendor, reply));
       return this.#exchange.route.isJob ? asJob(looked) : looked;
     };
@@ -246,6 +246,11 @@ class NativeRequest extends ReadRequest<Buffer> {
     return route.meter?.({ request, model: this.#found.model, headers });
   }
 
+  /** Reports a referenced object that the vendor no longer has, as one that never existed. @throws GatewayError NOT_FOUND */
+  #checkObjects(reply: VendorReply): Promise<VendorReply> | VendorReply {
+    return this.text.storedTokens ? checkObjects(this.#exchange.mount, reply) : reply;
+  }
+
   #onObject(json: JsonObject | undefined): void {
     for (const name of (json && this.#exchange.route.creates?.(json)) ?? []) this.#made.add(name);
   }
@@ -285,7 +290,18 @@ function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {
   return alone?.textBytes ?? 0;
 }
 
-function credentialOf({ byCredential }: NativeExchange["mount"], vendor: Vendor): string {
+/** Routes to the one credential to which objects at the vendor belong. @param credential empty: the first */
+export function boundTo(
+  { config: { credentials = [] } }: NativeExchange["mount"],
+  routes: readonly PlannedRoute[],
+  credential: string,
+): readonly PlannedRoute[] {
+  const name = credential || credentials[0]?.name;
+  return routes.map((route) => ({ ...route, credential: name }));
+}
+
+/** The name of a client's credential; empty: the vendor's only one. */
+export function credentialOf({ byCredential }: NativeExchange["mount"], vendor: Vendor): string {
   for (const each of byCredential.values()) if (each.vendor === vendor) return each.credential;
   return "";
 }

@@ -2,7 +2,9 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /** Whose an object of a vendor is: all customers share the operator's account there. `name`: with its collection,
- * such as `files/abc`. `credential`: the name of the vendor's credential that made it; empty: its only or first one. */
+ * such as `files/abc`. `credential`: the name of the vendor's credential that made it; empty: its only or first one. The other
+ * members are those of prompt caches: their model here, what they store, when they end, until when their storage was
+ * charged, and the vendor's last description. */
 export const NativeObjectEntity = defineEntity({
   name: "NativeObjectEntity",
   tableName: "native_object",
@@ -12,8 +14,25 @@ export const NativeObjectEntity = defineEntity({
     accountId: p.uuid(),
     credential: p.text().default(""),
     createTime: p.datetime().columnType("timestamptz").defaultRaw("now()"),
+    model: p.text().nullable(),
+    tokens: p.integer().nullable(),
+    expireTime: p.datetime().columnType("timestamptz").nullable(),
+    paidTime: p.datetime().columnType("timestamptz").nullable(),
+    body: p.blob().nullable().lazy(),
   },
-  indexes: [{ name: "native_object_create_time_index", properties: ["createTime"] }],
+  indexes: [
+    { name: "native_object_create_time_index", properties: ["createTime"] },
+    {
+      name: "native_object_expire_time_index",
+      properties: ["expireTime"],
+      where: "expire_time is not null",
+    },
+    {
+      name: "native_object_cache_index",
+      properties: ["accountId", "vendor", "name"],
+      where: "expire_time is not null",
+    },
+  ],
 });
 
 /** A job that was submitted in a vendor's own form: what its task does not know. `vendorId`: null until the vendor

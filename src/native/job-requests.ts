@@ -29,7 +29,8 @@ export async function poll(
   const job = await ownJob(exchange, context, id);
   if (job === undefined) {
     const name = `${route.task.collection}/${id}`;
-    const own = withCredential(mount, await checkOwned(exchange, context, [name]));
+    const { credential } = await checkOwned(exchange, context, [name]);
+    const own = withCredential(mount, credential);
     const passing = jobPass(exchange, undefined, undefined);
     await pass({ ...exchange, mount: own, route: passing }, context);
   } else if (route.livePath === undefined) {
@@ -91,7 +92,7 @@ export async function cancel(
   const id = route.id(request);
   const job = await ownJob(exchange, context, id);
   const name = `${route.task.collection}/${id}`;
-  const credential = job?.credential ?? (await checkOwned(exchange, context, [name]));
+  const credential = job?.credential ?? (await checkOwned(exchange, context, [name])).credential;
   const onWhole = async (body: Buffer): Promise<void> => {
     if (job !== undefined) await context.jobTracker.recordAnswer(job, route.task, body);
   };
@@ -165,7 +166,8 @@ async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
   }
 }
 
-async function answer(
+/** Answers with JSON of the gateway's own. */
+export async function answer(
   { mount, caller, sink }: NativeExchange,
   context: NativeContext,
   { body, status = 200 }: { readonly body: Buffer; readonly status?: number | undefined },

@@ -18,8 +18,14 @@ const batch = 1_000;
 const statements: readonly (readonly [text: string, ttlMs: number])[] = [
   [
     `delete from native_object where ctid in (select ctid from native_object
-      where create_time < now() - $1 * interval '1 ms' limit ${batch} for update skip locked)`,
+      where create_time < now() - $1 * interval '1 ms' and expire_time is null
+      limit ${batch} for update skip locked)`,
     nativeObjectTtlMs,
+  ],
+  [
+    `delete from native_object where ctid in (select ctid from native_object
+      where expire_time < now() - $1 * interval '1 ms' limit ${batch} for update skip locked)`,
+    0,
   ],
   // A day longer than their tasks, which are deleted by their end.
   [

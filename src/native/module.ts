@@ -20,6 +20,7 @@ import type { TaskRow } from "../task/task-row.ts";
 import type { TransitionOptions } from "../task/transition.ts";
 import type { WorkerVendor } from "../task/worker-options.ts";
 import { vendorKinds } from "../vendor/index.ts";
+import type { NativeRoute } from "../vendor/native.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { headerList, type NativeContext } from "./context.ts";
 import { type NativeMount } from "./mount.ts";
@@ -96,9 +97,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
       isRecorded: (method, path) =>
         api.routes.some(
           (route) =>
-            (route.kind === "call" || route.kind === "submit") &&
-            route.method === method &&
-            route.path.test(path),
+            recordedKinds.has(route.kind) && route.method === method && route.path.test(path),
         ),
     })),
     natives: new Map(
@@ -124,6 +123,9 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
     },
   };
 }
+
+/** The kinds of routes whose requests are in the call log. */
+const recordedKinds: ReadonlySet<NativeRoute["kind"]> = new Set(["call", "submit", "cache"]);
 
 /** The vendors with a configured prefix whose kind has a native API. */
 function mountsOf({

@@ -15,7 +15,7 @@ import { checkedModel } from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, isJson, vendorRequest, type ModelChange } from "./send.ts";
-import { checkOwned, checkReferences, referencesOf, claimObjects } from "./store.ts";
+import { checkOwned, checkReferences, referencesOf, claimObjects, removeObject } from "./store.ts";
 
 /** Called with a complete JSON body before it is passed on. */
 type OnWhole = (body: Buffer) => Promise<void>;
@@ -28,15 +28,19 @@ export async function pass(
 ): Promise<void> {
   const { route, request } = given;
   const change = modelChange(given, context);
-  let credential = change && (await checkReferences(given, context));
-  if (route.ownedName !== undefined) {
-    credential = await checkOwned(given, context, [route.ownedName(request)]);
-  }
+  let owned = change && (await checkReferences(given, context));
+  const ownName = route.ownedName?.(request);
+  if (ownName !== undefined) owned = await checkOwned(given, context, [ownName]);
+  const credential = owned?.credential;
   // What a vendor stores belongs to one credential.
   const mount = credential === undefined ? given.mount : withCredential(given.mount, credential);
   const exchange = { ...given, mount };
   const reply = await send(exchange, context, change);
   try {
+    if (route.isRemoval === true && ownName !== undefined && isSuccess(reply)) {
+      const owner = { vendor: mount.config.name, accountId: given.caller.accountId };
+      await removeObject(context.pool, owner, ownName);
+    }
     const claims = onWhole ?? claimReplyObjects(exchange, context, reply);
     const isModels = route.model !== undefined && referencesOf(exchange).length === 0;
     const { isJobFailure } = route;
@@ -50,6 +54,10 @@ export async function pass(
   } finally {
     reply.body.cancel();
   }
+}
+
+function isSuccess({ status }: VendorReply): boolean {
+  return status >= 200 && status < 300;
 }
 
 function modelChange(
@@ -135,7 +143,7 @@ export async function relay(
   const { status, headers } = reply;
   const publicUrl = context.publicUrl();
   const addresses = outwardAddresses(exchange, publicUrl);
-  if (status < 200 || status > 299) {
+  if (!isSuccess(reply)) {
     const { refusal, body } = await classifyRefusal(reply, exchange.mount, {
       ...context,
       isJobFailure,

@@ -2,9 +2,10 @@
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { readRefusal, type Refusal, retryAfterSeconds } from "../inference/upstream-refusal.ts";
 import { refusalBytesMax } from "../config/limits.ts";
-import type { VendorReply } from "../vendor/reply.ts";
+import { bufferedBody, type VendorReply } from "../vendor/reply.ts";
 import type { NativeContext } from "./context.ts";
 import type { NativeMount } from "./mount.ts";
+import { noSuchObject } from "./store.ts";
 
 /** A reply external of 2xx, read whole. */
 export interface ClassifiedRefusal {
@@ -34,11 +35,12 @@ export interface ClassifyOptions extends Pick<NativeContext, "metrics" | "log"> 
 /** Reads and classifies a refusal. Alarms the operator where it concerns the operator's own account (R-ERR-3). */
 export async function classifyRefusal(
   reply: VendorReply,
-  { vendor, config }: NativeMount,
+  { vendor, config, api }: NativeMount,
   { metrics, log, isJobFailure = false, isModels = false }: ClassifyOptions,
 ): Promise<ClassifiedRefusal> {
   const { status, headers } = reply;
   const body = await reply.body.whole(refusalBytesMax);
+  if (api.isMissingObject?.(status, body) === true) return { refusal: missing(), body };
   const fault = vendor.faultOf?.(status, body);
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   const isModel = isModels && status === 404;
@@ -53,6 +55,23 @@ export async function classifyRefusal(
     log.error(fields, "a vendor refuses the gateway itself: act on its account or route");
   }
   return { refusal, body };
+}
+
+/**
+ * Passes a reply on, unless it says that an object no longer exists: a vendor may say so as it refuses a credential.
+ *
+ * @throws GatewayError NOT_FOUND
+ */
+export async function checkObjects({ api }: NativeMount, reply: VendorReply): Promise<VendorReply> {
+  const { status } = reply;
+  if (api.isMissingObject === undefined || (status >= 200 && status < 300)) return reply;
+  const body = await reply.body.whole(refusalBytesMax);
+  if (api.isMissingObject(status, body)) throw noSuchObject();
+  return { ...reply, body: bufferedBody(body) };
+}
+
+function missing(): Refusal {
+  return { isRelayed: false, error: noSuchObject(), canRetry: false, alarm: undefined };
 }
 
 function passed(status: number): Refusal {

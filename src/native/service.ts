@@ -17,6 +17,7 @@ import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
+import { changeCache, listCaches } from "./caches.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
 import { type NativeExchange, type NativeSink } from "./mount.ts";
 import { cancel, list, listModels, poll } from "./job-requests.ts";
@@ -92,6 +93,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
     const adapter = new NativeAdapter({ ...exchange, route }, context);
     return context.handlers.runAdapter(adapter, { caller, requestId, signal }, sink);
   }
+  if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
   requireActive(exchange.caller);
   await counted(context, () => answerFree(exchange, context));
   return {};
@@ -113,7 +115,10 @@ function answerFree(exchange: NativeExchange, context: NativeContext): Promise<v
       return listModels({ ...exchange, route }, context);
     case "pass":
       return pass({ ...exchange, route }, context);
+    case "cacheList":
+      return listCaches({ ...exchange, route }, context);
     case "call":
+    case "cache":
       break;
   }
   throw new TypeError("a call runs by itself");

@@ -55,7 +55,9 @@ const from = "from native_job job left join task on task.id = job.task_id";
 const sql = {
   claim: `insert into native_object (vendor, name, account_id, credential)
     select $1, unnest($2::text[]), $3, $4 on conflict (vendor, name) do nothing`,
-  owned: `select name, credential from native_object where vendor = $1 and name = any($2) and account_id = $3`,
+  owned: `select name, credential, coalesce(tokens, 0) as tokens from native_object
+    where vendor = $1 and name = any($2) and account_id = $3 and (expire_time is null or expire_time > now())`,
+  remove: `delete from native_object where vendor = $1 and name = $2 and account_id = $3`,
   insert: `insert into native_job (task_id, account_id, vendor, word, callback_id, wants_progress)
     values ($1, $2, $3, $4, $5, $6)`,
   name: `update native_job set vendor_id = $2, status = $3, body = $4, refresh_time = clock_timestamp()
@@ -70,7 +72,7 @@ const sql = {
 } as const;
 
 /** Whose an object is. */
-interface ObjectOwner {
+export interface ObjectOwner {
   readonly vendor: string;
   readonly accountId: string;
   /** The name of the vendor's credential that made it; empty: its only or first one. */
@@ -86,18 +88,37 @@ export async function claimObjects(
   if (names.length > 0) await database.query(sql.claim, [vendor, names, accountId, credential]);
 }
 
-/** The credential of objects, if the account owns all of them; `undefined`: it does not. */
-async function credentialOf(
+/** Forgets the owner of an object that no longer exists. */
+export async function removeObject(
+  database: Database,
+  { vendor, accountId }: Omit<ObjectOwner, "credential">,
+  name: string,
+): Promise<void> {
+  await mapDatabaseLoss(database.query(sql.remove, [vendor, name, accountId]));
+}
+
+/** Objects that one account owns. */
+interface OwnedObjects {
+  /** The name of their credential; empty: the vendor's only or first one. */
+  readonly credential: string;
+  /** The tokens that those of them store which are prompt caches. */
+  readonly tokens: number;
+}
+
+/** Finds objects, if the account owns all of them; `undefined`: it does not. */
+async function findOwned(
   database: Database,
   { vendor, accountId }: Omit<ObjectOwner, "credential">,
   names: readonly string[],
-): Promise<string | undefined> {
+): Promise<OwnedObjects | undefined> {
   const asked = [...new Set(names)];
-  if (asked.length === 0) return "";
+  if (asked.length === 0) return { credential: "", tokens: 0 };
   const { rows } = await mapDatabaseLoss(
-    database.query<{ credential: string }>(sql.owned, [vendor, asked, accountId]),
+    database.query<OwnedObjects>(sql.owned, [vendor, asked, accountId]),
   );
-  return rows.length === asked.length ? (rows[0]?.credential ?? "") : undefined;
+  if (rows.length !== asked.length) return undefined;
+  const tokens = rows.reduce((sum, row) => sum + row.tokens, 0);
+  return { credential: rows[0]?.credential ?? "", tokens };
 }
 
 /** Inserts a job that is about to be submitted. */
@@ -175,18 +196,16 @@ export function noSuchObject(): GatewayError {
   );
 }
 
-/** Checks that the caller owns objects, before the vendor is called (R-VND-3).
- * @returns the name of their credential; empty: the vendor's only or first one
- * @throws GatewayError NOT_FOUND */
+/** Checks that the caller owns objects, before the vendor is called (R-VND-3). @throws GatewayError NOT_FOUND */
 export async function checkOwned(
   { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: { readonly pool: Pool },
   names: readonly string[],
-): Promise<string> {
+): Promise<OwnedObjects> {
   const owner = { vendor: mount.config.name, accountId: caller.accountId };
-  const credential = await credentialOf(pool, owner, names);
-  if (credential === undefined) throw noSuchObject();
-  return credential;
+  const owned = await findOwned(pool, owner, names);
+  if (owned === undefined) throw noSuchObject();
+  return owned;
 }
 
 /** The names of the objects that a request refers to. */
@@ -197,13 +216,12 @@ export function referencesOf({
   return mount.api.references?.(request, mount.config) ?? [];
 }
 
-/** Checks that the caller owns all objects that a request refers to.
- * @returns the name of their credential, as {@link checkOwned}; `undefined`: it refers to none
+/** Checks that the caller owns all objects that a request refers to; `undefined`: it refers to none.
  * @throws GatewayError NOT_FOUND */
 export async function checkReferences(
   exchange: NativeExchange,
   context: { readonly pool: Pool },
-): Promise<string | undefined> {
+): Promise<OwnedObjects | undefined> {
   const names = referencesOf(exchange);
   return names.length === 0 ? undefined : await checkOwned(exchange, context, names);
 }

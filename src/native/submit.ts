@@ -100,7 +100,8 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
         wants_progress: callback.wantsProgress,
       }),
     );
-    const credential = stored ?? (await context.routing.chooseCredential(found.route, none)) ?? "";
+    const credential =
+      stored?.credential ?? (await context.routing.chooseCredential(found.route, none)) ?? "";
     return { task, found, credential };
   } catch (error) {
     const told = error instanceof GatewayError ? error : internalError(error);

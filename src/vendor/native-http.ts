@@ -97,7 +97,7 @@ interface NativeBase {
 export interface NativeSend {
   /** The name of the address. */
   readonly base: string;
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path and query, with a leading slash. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -45,6 +45,11 @@ export interface NativeApi {
    * @throws GatewayError INVALID_REQUEST for objects that nobody may refer to
    */
   references?(request: NativeRequest, vendor: VendorConfig): readonly string[];
+  /** Its prompt caches. Absent: it has none that requests create. */
+  readonly caches?: NativeCaches;
+  /** Whether a refusal says that an object no longer exists, in words that otherwise mean the operator's credential.
+   * Default: none does. */
+  isMissingObject?(status: number, body: Buffer): boolean;
   /** An error in the vendor's own form, including the platform's code. */
   errorBody(error: GatewayError, requestId: string): JsonObject;
   /** The routes. The first match counts; without a match the answer is 404. */
@@ -106,10 +111,12 @@ export type NativeRoute =
   | NativeCancelRoute
   | NativeListRoute
   | NativeModelsRoute
+  | NativeCacheRoute
+  | NativeCacheListRoute
   | NativePassRoute;
 
 interface RouteBase {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Pattern for the whole path below the prefix, as sent. */
   readonly path: RegExp;
   /** A further condition: a header or member that distinguishes two routes on one path. Absent: none. */
@@ -361,6 +368,71 @@ export interface NativeListedModel {
   readonly model: ModelConfig;
 }
 
+/**
+ * Prompt caches at the vendor, which bills their tokens when they are created, and their storage by tokens and time.
+ */
+export interface NativeCaches {
+  /** The model types that have them. */
+  readonly types: readonly ModelType[];
+  /**
+   * What a request creates, beyond text. `undefined`: nothing.
+   *
+   * @throws GatewayError INVALID_REQUEST for what the vendor bills later, in calls that use the cache
+   */
+  featuresOf(request: NativeRequest, model: ModelConfig): BilledFeatures | undefined;
+  /**
+   * When the cache is to expire.
+   *
+   * @param isNew whether the request creates it, so that the vendor's default applies
+   * @throws GatewayError INVALID_REQUEST
+   */
+  lifeOf(request: NativeRequest, isNew: boolean): NativeCacheLife;
+  /** The name of a cache that the vendor describes; `undefined`: it describes none. */
+  nameOf(json: JsonObject): string | undefined;
+  /** The figures of a description; `undefined` where it lacks one. */
+  figuresOf(json: JsonObject): NativeCacheFigures | undefined;
+  /** The path of a cache, to delete it. */
+  path(name: string): string;
+}
+
+/** When a cache is to expire: after a time, or at a moment. In milliseconds; the moment since 1970. */
+export type NativeCacheLife = { readonly ttlMs: number } | { readonly expireMs: number };
+
+/** A cache as the vendor describes it. Times are in milliseconds since 1970, by the vendor's clock. */
+export interface NativeCacheFigures {
+  readonly tokens: number;
+  readonly createMs: number;
+  readonly expireMs: number;
+}
+
+/** Creates a prompt cache, or changes when it expires. Charged for its tokens, and for the storage that is added. */
+export interface NativeCacheRoute extends RouteBase {
+  readonly kind: "cache";
+  /** The place of the model's name in a request that creates a cache. Absent: the cache exists. */
+  readonly model?: NativeModelAt;
+  /** The name of the cache that exists, which the caller must own. Absent: the request creates it. */
+  ownedName?(request: NativeRequest): string;
+}
+
+/** Lists the caller's own prompt caches. Never the vendor's list, which contains all customers' caches. */
+export interface NativeCacheListRoute extends RouteBase {
+  readonly kind: "cacheList";
+  /**
+   * Reads the page.
+   *
+   * @returns `after`: the name of the last cache of the page before; `undefined`: the first page
+   * @throws GatewayError INVALID_REQUEST
+   */
+  page(request: NativeRequest): { readonly limit: number; readonly after: string | undefined };
+  /**
+   * A page as JSON text.
+   *
+   * @param caches the vendor's last description of each cache, as JSON texts
+   * @param last the name of the last cache; `undefined` on the last page
+   */
+  body(caches: readonly string[], last: string | undefined): string;
+}
+
 /** A free route, relayed unchanged. */
 export interface NativePassRoute extends RouteBase {
   readonly kind: "pass";
@@ -373,6 +445,8 @@ export interface NativePassRoute extends RouteBase {
   readonly model?: NativeModelAt;
   /** The name of the requested object, which the caller must own. Absent: none. */
   ownedName?(request: NativeRequest): string;
+  /** Whether success deletes the requested object, so that its owner is forgotten. Default false. */
+  readonly isRemoval?: boolean;
   /** The names of objects that a reply reports as created, in its JSON or a header. Absent: none. */
   creates?(this: void, reply: NativePassReply): readonly string[];
   /**

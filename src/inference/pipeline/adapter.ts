@@ -31,6 +31,9 @@ export interface RequestSummary {
   readonly bytes: number;
   /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
   readonly storedBytes?: number;
+  /** Input tokens that the vendor has stored in a prompt cache: its model reads them, but the body does not carry them.
+   * Default 0. */
+  readonly storedTokens?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
   /** The form of the requested images. Default: the vendor chooses. */

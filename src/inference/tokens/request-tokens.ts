@@ -94,12 +94,14 @@ export class RequestTokens {
   /** The typical figure, for a charge without a count. */
   get typical(): number {
     const { mediaBytes, mediaTokens: media } = this.#measured();
-    return media + estimateTokens(Math.max(0, this.#options.text.bytes - mediaBytes));
+    const { bytes, storedTokens = 0 } = this.#options.text;
+    return media + storedTokens + estimateTokens(Math.max(0, bytes - mediaBytes));
   }
 
   /** The figure for a vendor that was stopped before it could count: nearly every text takes at most as many. */
   get cautious(): number {
-    return Math.max(this.typical, cautiousTokens(this.#measured()));
+    const { storedTokens = 0 } = this.#options.text;
+    return Math.max(this.typical, cautiousTokens(this.#measured()) + storedTokens);
   }
 
   /** As {@link bound}, but with the text counted; `undefined` where the routes do not share one public tokenizer, or the
@@ -221,9 +223,9 @@ function contextBound(routes: readonly PlannedRoute[]): number {
   return bound === 0 ? Infinity : bound;
 }
 
-/** The bound of a stored conversation: JSON of unknown text, at most a token for two bytes. */
-function storedBound({ storedBytes = 0 }: RequestSummary): number {
-  return Math.ceil(storedBytes / 2);
+/** The bound of what the vendor has stored. A conversation is JSON of unknown text: at most a token for two bytes. */
+function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestSummary): number {
+  return Math.ceil(storedBytes / 2) + storedTokens;
 }
 
 /** An upper bound of tokens. */

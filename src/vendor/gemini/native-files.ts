@@ -1,6 +1,7 @@
 /** Only Gemini: its own interface has files, which are uploaded in two steps, read, and used as input. */
 import { invalid } from "../../core/validation.ts";
 import type { VendorConfig } from "../../config/config.ts";
+import type { FeatureUse } from "../../dialect/billed-features.ts";
 import { checkBucket, isGoogleHost, isInBucket } from "../../dialect/gemini/guard.ts";
 import { decodeUri } from "../../dialect/json/escapes.ts";
 import type { NativePassReply, NativeRequest, NativeRoute } from "../native.ts";
@@ -91,6 +92,7 @@ const params: ReadonlySet<string> = new Set([
   "prettyPrint",
   "$prettyPrint",
   "quotaUser",
+  "updateMask",
   "key",
   "api-key",
 ]);
@@ -106,8 +108,8 @@ function checkQuery({ query }: NativeRequest): void {
 }
 
 /**
- * The names of Google-hosted objects in a request: files, earlier interactions, and objects that cannot be created
- * here.
+ * The names of Google-hosted objects in a request: files, prompt caches, earlier interactions, and objects that cannot
+ * be created here.
  */
 export function geminiReferences(
   request: NativeRequest,
@@ -134,4 +136,17 @@ export function geminiReferences(
   );
   const before = request.mentions("previous_interaction_id", "previousInteractionId");
   return [...files, ...kept, ...before.map((id) => `interactions/${id}`)];
+}
+
+/** Checks whether a part of the request is audio, or a video with a track of audio. */
+export function checkAudio(request: NativeRequest, use: FeatureUse): void {
+  const types = request.mentions("mimeType", "mime_type");
+  if (types.some((type) => /^\s*(?:audio|video)\//i.test(type))) {
+    use.use("audio_input", "contents", "audio");
+    return;
+  }
+  // Google reads the type of a file that names none from the file itself.
+  const hasUntyped = request.mentions("fileUri", "file_uri").length > types.length;
+  if (hasUntyped)
+    use.use("audio_input", "contents", 'a file without "mimeType", which may be audio');
 }

@@ -4,6 +4,7 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { invalid } from "../../core/validation.ts";
 import { FeatureUse } from "../../dialect/billed-features.ts";
 import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
@@ -181,6 +182,9 @@ function interactionUnits(
 
 /** Refuses what Google bills beyond tokens. */
 function checkInteraction(request: NativeRequest): void {
+  if (request.mentions("cachedContent", "cached_content").length > 0) {
+    throw invalid("cached_content", '"cached_content" is for generateContent: leave it out');
+  }
   checkInteractionTools(request.member("tools"));
   const use = new FeatureUse({});
   checkGeminiConfig({ response_modalities: request.member("response_modalities") }, use);

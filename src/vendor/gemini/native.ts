@@ -8,7 +8,8 @@ import { checkGeminiConfig, checkGeminiTools } from "../../dialect/gemini/guard.
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { GeminiMeter } from "./meter.ts";
-import { geminiFiles, geminiReferences } from "./native-files.ts";
+import { geminiCacheRoutes, geminiCaches, isMissingCache } from "./native-caches.ts";
+import { checkAudio, geminiFiles, geminiReferences } from "./native-files.ts";
 import { geminiJobs, modelPath, maxOf, objectOf } from "./native-jobs.ts";
 import type {
   NativeApi,
@@ -70,8 +71,14 @@ const models: readonly NativeRoute[] = [
   { kind: "pass", method: "GET", path: new RegExp(`^${modelPath}$`), model: inModel },
 ];
 
-/** The tables of what goes on after its answer, of files, and of models. */
-const allRoutes: readonly NativeRoute[] = [...routes, ...geminiJobs, ...geminiFiles, ...models];
+/** The tables of what goes on after its answer, of files, of caches, and of models. */
+const allRoutes: readonly NativeRoute[] = [
+  ...routes,
+  ...geminiJobs,
+  ...geminiFiles,
+  ...geminiCacheRoutes,
+  ...models,
+];
 
 /** All models in one page, as Google describes them. */
 function modelList(listed: readonly NativeListedModel[]): string {
@@ -106,19 +113,6 @@ function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimit
   if (model.type !== ModelType.IMAGE) return { maxOutputTokens: most, choices, features };
   const maxOutputTokens = most ?? (model.maxOutputTokens || imageTokensMax);
   return { maxOutputTokens, choices, images: 1, features };
-}
-
-/** Checks whether a part of the request is audio, or a video with a track of audio. */
-function checkAudio(request: NativeRequest, use: FeatureUse): void {
-  const types = request.mentions("mimeType", "mime_type");
-  if (types.some((type) => /^\s*(?:audio|video)\//i.test(type))) {
-    use.use("audio_input", "contents", "audio");
-    return;
-  }
-  // Google reads the type of a file that names none from the file itself.
-  const hasUntyped = request.mentions("fileUri", "file_uri").length > types.length;
-  if (hasUntyped)
-    use.use("audio_input", "contents", 'a file without "mimeType", which may be audio');
 }
 
 /** Each request of a batch names its model again: it must be the one that is priced. */
@@ -194,6 +188,8 @@ export const geminiNative: NativeApi = {
   urlMembers: ["uri", "fileUri", "downloadUri"],
   callback: { members: ["webhook_config", "webhookConfig"], params: [], read: readCallback },
   references: geminiReferences,
+  caches: geminiCaches,
+  isMissingObject: isMissingCache,
   errorBody,
   routes: allRoutes,
 };

@@ -1,16 +1,25 @@
 -- Vendors' own interfaces: whose an object at a vendor is, and jobs that were submitted in a vendor's own form.
 
 -- name: the vendor's name of it, with its collection, such as `files/abc`. Its account never changes. credential: the
--- name of the vendor's credential that made it; empty: its only or first one.
+-- name of the vendor's credential that made it; empty: its only or first one. Of a prompt cache: model is its model here,
+-- tokens what it stores, expire_time when it ends, paid_time until when its storage was charged, body the vendor's last
+-- description. All are null of other objects.
 create table native_object (
   vendor text not null,
   name text not null,
   account_id uuid not null,
   credential text not null default '',
   create_time timestamptz not null default now(),
+  model text null,
+  tokens int null,
+  expire_time timestamptz null,
+  paid_time timestamptz null,
+  body bytea null,
   constraint native_object_pkey primary key (vendor, name)
 );
 create index native_object_create_time_index on native_object (create_time);
+create index native_object_expire_time_index on native_object (expire_time) where expire_time is not null;
+create index native_object_cache_index on native_object (account_id, vendor, name) where expire_time is not null;
 
 -- task_id: the task that it is. word: its collection at the vendor. vendor_id: the vendor's id of it; null until the
 -- vendor has answered. body, status, refresh_time: the vendor's last answer, and its time; body is null where that is
