@@ -192,7 +192,8 @@ test("a model that is configured with its version is read by its owner and name"
   for (const path of paths) {
     const response = await ask(path);
     expect([path, response.status]).toEqual([path, 200]);
-    expect(gateway.vendor.requests.at(-1)?.url).toBe(path);
+    // Jobs of earlier tests may still be polled.
+    expect(gateway.vendor.requests.map(({ url }) => url)).toContain(path);
   }
   // The version decides what a job costs: without it, there is no such model.
   const job = await ask("/v1/models/labs/pinned/predictions", {
