@@ -2,6 +2,7 @@
  * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also as a text
  * generation, places no other, and its end settles this one (R-TSK-6).
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { holdRefused } from "../billing/hold-refused.ts";
 import { batchValues } from "../billing/ledger/apply-in.ts";
@@ -11,7 +12,7 @@ import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { imagePriceOf, imageWordOf } from "../config/price.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { queuedTasksMax, submitWaitMs, taskQueueMs } from "../config/limits.ts";
-import { databaseUnavailable, mapDatabaseLoss } from "../core/database-lost.ts";
+import { databaseUnavailable, isDatabaseLost, mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { refuseImageForm } from "../inference/pipeline/quote.ts";
 import { openPool } from "../db/open-pool.ts";
@@ -36,8 +37,8 @@ export interface SubmitOptions {
   readonly pricing: TaskPricing;
   /** Called after a task was committed. Default: nothing. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
-  /** Called with a task that the database accepted after its client was refused, and that no repetition can find: it is to
-   * be cancelled. Default: nothing. */
+  /** Called with a task that the database accepted although its client was refused, and that no repetition can find: it is
+   * to be cancelled. Default: nothing. */
   readonly onUnknown?: ((task: TaskSummary) => void) | undefined;
   /** Called at points where tests kill the process. Default: nothing. */
   readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
@@ -134,14 +135,17 @@ export function openSubmitPool(url: DatabaseAddress): Pool {
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, onAccepted, onUnknown } = options;
   return async (read, submitter, own = {}) => {
-    const begin = (isRefused: () => boolean): Promise<Submitted> =>
-      submitOnce(options, { read, submitter, own, isRefused });
-    const submitted = await whileAnswering(pool, submitWaitMs, begin, ({ task, replayed }) => {
+    const late = ({ task, replayed }: Submitted): void => {
       if (replayed) return;
       // A client that repeats it finds it by its callback id, and may have done so already.
       if (read.callbackId === null) onUnknown?.(task);
       else onAccepted?.(task);
-    });
+    };
+    const onLost = (id: string): void =>
+      void watch(pool, id, (task) => late({ task, replayed: false }));
+    const begin = (isRefused: () => boolean): Promise<Submitted> =>
+      submitOnce(options, { read, submitter, own, isRefused, onLost });
+    const submitted = await whileAnswering(pool, submitWaitMs, begin, late);
     if (!submitted.replayed) onAccepted?.(submitted.task);
     return submitted;
   };
@@ -153,15 +157,22 @@ interface Asked {
   readonly own: SubmitOverrides;
   /** Whether the client was refused meanwhile. */
   readonly isRefused: () => boolean;
+  /** Told of a task whose acceptance got no answer: its client is refused, and it may come into being all the same. */
+  readonly onLost: (id: string) => void;
 }
 
 async function submitOnce(
   { pool, pricing, failpoint = ignore }: SubmitOptions,
-  { read, submitter, own: { id = newId(), callPath, writeAlongside }, isRefused }: Asked,
+  { read, submitter, own: { id = newId(), callPath, writeAlongside }, isRefused, onLost }: Asked,
 ): Promise<Submitted> {
   const { caller } = submitter;
   const made = newTask(read, { ...submitter, id, callPath }, pricing);
-  const asked = { made, caller, failpoint };
+  let isSent = false;
+  const onSent = (): void => {
+    isSent = true;
+    failpoint("submit.sent");
+  };
+  const asked = { made, caller, onSent };
   const work = async (transaction: PoolClient): Promise<TaskSummary> => {
     refuseLate(isRefused);
     const task = await accept(transaction, asked);
@@ -178,6 +189,13 @@ async function submitOnce(
         : inTransaction(pool, work, { isPipelined: true });
     task = await mapDatabaseLoss(accepting);
   } catch (error) {
+    if (isSent && isDatabaseLost(error)) {
+      // The connection broke. Mostly the database has answered: the answer was lost.
+      const accepted = await findById(pool, id).catch(() => {});
+      if (accepted !== undefined) return { task: accepted, replayed: false };
+      onLost(id);
+      throw error;
+    }
     const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
     if (earlier !== undefined) return earlier;
     throw error instanceof NotAccepted ? queueFull() : error;
@@ -224,20 +242,21 @@ function isRefusal(error: unknown): boolean {
 interface Accepting {
   readonly made: NewTask;
   readonly caller: KeyCaller;
-  readonly failpoint: NonNullable<SubmitOptions["failpoint"]>;
+  /** Called when the statement has been sent. */
+  readonly onSent: () => void;
 }
 
 /** @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
 async function accept(
   database: Pick<Pool, "query">,
-  { made, caller, failpoint }: Accepting,
+  { made, caller, onSent }: Accepting,
 ): Promise<TaskSummary> {
   const [, ...money] = batchValues(taskHold(caller, made.id, made.holdNanos));
   const accepting = database.query<TaskSummary & { readonly hold_verdicts: string | null }>({
     ...acceptStatement,
     values: [...made.values, ...money],
   });
-  failpoint("submit.sent");
+  onSent();
   const [task] = (await accepting).rows;
   if (task === undefined) throw new NotAccepted("no room");
   const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
@@ -303,6 +322,38 @@ async function findEarlier(
   if (task === undefined) return undefined;
   if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
   return { task, replayed: true };
+}
+
+const findByIdSql = `select ${summaryColumns} from task where id = $1`;
+
+async function findById(pool: Pool, id: string): Promise<TaskSummary | undefined> {
+  return (await pool.query<TaskSummary>(findByIdSql, [id])).rows[0];
+}
+
+/** How often a task is looked for whose acceptance got no answer, in milliseconds. */
+const watchEveryMs = 1_000;
+
+/** How often the database says that there is no such task until that is believed: a statement whose connection broke may
+ * run until its time is up. */
+const absentMax = 30;
+
+/** How long such a task is looked for, where the database does not come back, in milliseconds. */
+const watchMs = 60 * 60 * 1_000;
+
+/** Looks for a task whose acceptance got no answer, until the database has it or will not have it. */
+async function watch(pool: Pool, id: string, onFound: (task: TaskSummary) => void): Promise<void> {
+  const endMs = performance.now() + watchMs;
+  for (let absent = 0; absent < absentMax && performance.now() < endMs; ) {
+    await sleep(watchEveryMs, undefined, { ref: false });
+    if (pool.ending) return;
+    try {
+      const task = await findById(pool, id);
+      if (task !== undefined) return onFound(task);
+      absent++;
+    } catch {
+      // The database is still away.
+    }
+  }
 }
 
 function ignore(): void {}

@@ -102,6 +102,54 @@ test("R-MON-7: a submit that was refused while the database was frozen is not ac
   await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
 });
 
+test("R-TSK-7: a submit whose connection breaks around its commit is answered with the task that it made", async () => {
+  const { proxy } = await openOwn();
+  let isCut = false;
+  const failpoint = (point: string): void => {
+    if (point === "submit.sent" && !isCut) proxy.cutAtNextAnswer();
+    isCut = true;
+  };
+  const { submit, close } = openSubmit(proxy.url, { failpoint });
+  onTestFinished(close);
+  const accountId = await tasks.account(500n);
+  await submit(accountId, "connected");
+  isCut = false;
+  const { task, replayed } = await submit(accountId, null);
+  expect(replayed).toBe(false);
+  const { rows } = await tasks.pool.query("select id from task where account_id = $1 order by id", [
+    accountId,
+  ]);
+  expect(rows).toHaveLength(2);
+  expect(rows[1]).toEqual({ id: task.id });
+  tasks.work(one({ v: vendor() }));
+  await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
+});
+
+test("R-TSK-7: a task that was accepted in an outage that its client was told of is cancelled", async () => {
+  const { proxy } = await openOwn();
+  const [onAccepted, onUnknown] = [vi.fn(), vi.fn()];
+  let isOut = false;
+  const failpoint = (point: string): void => {
+    if (point !== "submit.sent" || !isOut) return;
+    proxy.cutAtNextAnswer();
+    proxy.refuse(true);
+  };
+  const { submit, close } = openSubmit(proxy.url, { failpoint, onAccepted, onUnknown });
+  onTestFinished(close);
+  const accountId = await tasks.account(500n);
+  const { task: before } = await submit(accountId, null);
+  isOut = true;
+  const refused = { code: ErrorCode.SERVICE_UNAVAILABLE };
+  await expect(submit(accountId, null)).rejects.toMatchObject(refused);
+  expect(onUnknown).not.toHaveBeenCalled();
+  proxy.refuse(false);
+  await vi.waitFor(() => expect(onUnknown).toHaveBeenCalledTimes(1));
+  expect(onAccepted.mock.calls).toMatchObject([[{ id: before.id }]]);
+  expect(onUnknown).not.toHaveBeenCalledWith(expect.objectContaining({ id: before.id }));
+  tasks.work(one({ v: vendor() }));
+  await until(async () => (await tasks.balance(accountId)).held === 0n || undefined);
+});
+
 test("R-MON-7: a task that is accepted after its client was refused is cancelled, unless a repetition can find it", async () => {
   const [onAccepted, onUnknown] = [vi.fn(), vi.fn()];
   // Nothing is known of its server but what these submits see: that it does not answer.
