@@ -36,11 +36,16 @@ export const holdWaitMs = 60_000;
 /** See {@link openBilling}. */
 export type Billing = Awaited<ReturnType<typeof openBilling>>;
 
-/** Opens a fresh database. Close it. */
-export async function openBilling() {
+/**
+ * Opens a fresh database. Close it.
+ *
+ * @param options.hasMonths whether it has the partitions of this and the coming months. Default: it has
+ */
+export async function openBilling({ hasMonths = true } = {}) {
   const database = await createTestDatabase();
   const pool = new Pool({ connectionString: database.url, max: 4 });
   pool.on("error", () => {});
+  if (!hasMonths) await dropMonths(pool);
   return {
     url: database.url,
     pool,
@@ -110,6 +115,15 @@ export async function openBilling() {
       await database.close();
     },
   };
+}
+
+/** Leaves the default partitions only. */
+async function dropMonths(pool: Pool): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `select inhrelid::regclass::text as name
+     from pg_inherits join pg_partitioned_table on partrelid = inhparent where inhrelid <> partdefid`,
+  );
+  for (const { name } of rows) await pool.query(`drop table ${name}`);
 }
 
 /** A batch of one account in short words. */

@@ -24,30 +24,30 @@ test("R-MON-7: the recovery job frees expired holds only", async () => {
 });
 
 test("the jobs make the partitions, keep their rows guarded, and survive a database that is away", async () => {
-  const account = await billing.account(100n);
+  const own = await openBilling({ hasMonths: false });
+  const account = await own.account(100n);
   const id = newId();
-  await billing.apply({ accountId: account, holds: [{ id, amountNanos: 10n }] });
-  const jobs = createBillingJobs({ pool: billing.pool });
+  await own.apply({ accountId: account, holds: [{ id, amountNanos: 10n }] });
+  const jobs = createBillingJobs({ pool: own.pool });
   jobs.start();
   await jobs.stop();
-  const { rows } = await billing.pool.query<{ name: string }>(
+  const { rows } = await own.pool.query<{ name: string }>(
     "select inhrelid::regclass::text as name from pg_inherits where inhparent in ('ledger_charge'::regclass, 'ledger_side'::regclass)",
   );
   expect(rows.length).toBeGreaterThanOrEqual(10);
   for (const { name } of rows) {
-    await expect(billing.pool.query(`truncate ${name}`)).rejects.toThrow("append-only");
+    await expect(own.pool.query(`truncate ${name}`)).rejects.toThrow("append-only");
   }
   const record = callRow(id, account, { held: "10" });
-  await billing.apply({ accountId: account, settles: [{ id, costNanos: 10n, record }] });
-  expect(await billing.count("call", `id = '${id}' and tableoid <> 'call_default'::regclass`)).toBe(
-    1,
-  );
+  await own.apply({ accountId: account, settles: [{ id, costNanos: 10n, record }] });
+  expect(await own.count("call", `id = '${id}' and tableoid <> 'call_default'::regclass`)).toBe(1);
   const month = `id = '${id}' and tableoid <> 'ledger_charge_default'::regclass`;
-  expect(await billing.count("ledger_charge", month)).toBe(1);
+  expect(await own.count("ledger_charge", month)).toBe(1);
   await expect(
-    billing.pool.query("update ledger_charge set cost = 1 where id = $1", [id]),
+    own.pool.query("update ledger_charge set cost = 1 where id = $1", [id]),
   ).rejects.toThrow("append-only");
-  await billing.expectClean();
+  await own.expectClean();
+  await own.close();
 });
 
 test("R-MON-6: an audit with findings is logged as an error and counted, and one process audits at a time", async () => {

@@ -11,8 +11,10 @@ import {
 import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { billingPartitions } from "../../src/billing/jobs.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
+import { ensurePartitions } from "../../src/db/partition.ts";
 import { createDatabase, dropDatabase, type TestServer, withDatabase } from "./test-server.ts";
 
 declare module "vitest" {
@@ -40,6 +42,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   try {
     const template = await createDatabase(adminUrl, "template1");
     const database = await openDatabase(withDatabase(adminUrl, template));
+    // Else every gateway makes them when it starts, which takes PostgreSQL longer than the rest of the start.
+    await ensurePartitions(database.pool, billingPartitions);
+    await database.pool.query("select ledger_guard_partitions()");
     // A template must have no connections while it is copied.
     await database.close();
     project.provide("server", { adminUrl, template });

@@ -207,25 +207,41 @@ describe("ledger_apply", () => {
     expect(await billing.balance(account)).toEqual({ available: 0n, held: 90n });
   });
 
-  test("R-MON-6: entries can be neither changed nor removed, in no partition", async () => {
-    const account = await billing.account(100n);
-    const id = await held(account, 100n);
-    await billing.apply({ accountId: account, settles: [{ id, costNanos: 10n }] });
-    const attempts = [
-      "update ledger_side set amount = amount * 2 where account_id = $1",
-      "update ledger_charge set cost = cost * 2 where account_id = $1",
-      ...["ledger_side", "ledger_charge"].flatMap((table) => [
-        `delete from ${table} where account_id = $1`,
-        `delete from ${table}_default where account_id = $1`,
-        `truncate ${table}`,
-        `truncate ${table}_default`,
-      ]),
-    ];
-    for (const text of attempts) {
-      const values = text.includes("$1") ? [account] : [];
-      await expect(billing.pool.query(text, values)).rejects.toThrow("append-only");
-    }
-  });
+  test.each([
+    { partition: "a month's", hasMonths: true },
+    { partition: "the default", hasMonths: false },
+  ])(
+    "R-MON-6: entries can be neither changed nor removed, in $partition partition",
+    async ({ hasMonths }) => {
+      const opened = await openBilling({ hasMonths });
+      const account = await opened.account(100n);
+      const id = newId();
+      await opened.apply({ accountId: account, holds: [{ id, amountNanos: 100n }] });
+      await opened.apply({ accountId: account, settles: [{ id, costNanos: 10n }] });
+      const attempts = [
+        "update ledger_side set amount = amount * 2 where account_id = $1",
+        "update ledger_charge set cost = cost * 2 where account_id = $1",
+      ];
+      for (const table of ["ledger_side", "ledger_charge"]) {
+        const found = await opened.pool.query<{ name: string }>(
+          `select distinct tableoid::regclass::text as name from ${table}`,
+        );
+        const names = found.rows.map(({ name }) => name);
+        expect(names).toEqual([
+          hasMonths ? expect.stringMatching(/_\d{4}_\d\d$/) : `${table}_default`,
+        ]);
+        for (const name of [table, ...names]) {
+          attempts.push(`delete from ${name} where account_id = $1`, `truncate ${name}`);
+        }
+      }
+      for (const text of attempts) {
+        const values = text.includes("$1") ? [account] : [];
+        await expect(opened.pool.query(text, values)).rejects.toThrow("append-only");
+      }
+      await opened.expectClean();
+      await opened.close();
+    },
+  );
 
   test("applyIn belongs to the caller's transaction, of the driver and of the ORM", async () => {
     const account = await billing.account(100n);
