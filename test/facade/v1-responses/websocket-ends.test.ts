@@ -109,6 +109,9 @@ describe("a check", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const client = await connect(gateway.url, key);
     await gateway.keys.disableKey({ keyId });
+    const headers = { authorization: `Bearer ${key}` };
+    const status = async () => (await fetch(`${gateway.url}/v1/models`, { headers })).status;
+    await vi.waitUntil(async () => (await status()) === 401);
     await vi.advanceTimersByTimeAsync(webSocketCheckMs);
     expect(await client.closed).toMatchObject({ code: 1008 });
   });
