@@ -172,7 +172,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ) {
       const found = (await callLog.listCalls({ filter: { requestId }, pageSize: 1_000 })).calls;
       if (found.length >= count) return found.map(recordedCall);
-      if (Date.now() > end) throw new Error(`${found.length} of ${count} calls by ${requestId}`);
+      if (Date.now() > end) {
+        const warnings = log.filter((line) => /"level":[4-6]0/.test(line)).join("");
+        throw new Error(`${found.length} of ${count} calls by ${requestId}; ${warnings}`);
+      }
     }
   };
   return {
