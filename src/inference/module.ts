@@ -22,8 +22,8 @@ import { createHandlers } from "./handlers.ts";
 import { AdmissionQueues } from "./limits/admission-queue.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { createMediaHandler } from "./media/handler.ts";
-import { takesImages } from "./media/image-params.ts";
-import type { ImageTasks } from "./media/image-tasks.ts";
+import { takesImages, takesText } from "./media/media-params.ts";
+import type { MediaTasks } from "./media/media-tasks.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
 import { createRefusedKeys } from "./refused-keys.ts";
@@ -54,14 +54,14 @@ interface InferenceRoomOptions {
   readonly database: Pick<Database, "pool" | "url">;
   /** `dataDir`: temporary files are in a folder of it. */
   readonly settings: Pick<Settings, "dataDir">;
-  /** Runs background responses, and requests for images, as tasks. */
-  readonly tasks: { readonly background: BackgroundTasks; readonly images: ImageTasks };
+  /** Runs background responses, and requests for images and speech, as tasks. */
+  readonly tasks: { readonly background: BackgroundTasks; readonly media: MediaTasks };
 }
 
 /** Creates the services, and the parts that other rooms use. */
 export function createInference(options: InferenceRoomOptions) {
   const { config, calls, state, freeCounter, upstream } = options;
-  const { background: tasks, images } = options.tasks;
+  const { background: tasks, media } = options.tasks;
   const catalogue = createCatalogue(config.models);
   const { pool, url } = options.database;
   const { metrics, log } = options;
@@ -82,14 +82,14 @@ export function createInference(options: InferenceRoomOptions) {
     background: createBackground(backgroundOptions),
     media: createMediaHandler({
       ...callDeps,
-      tasks: images,
+      tasks: media,
       uploadFolder: join(options.settings.dataDir, "uploads"),
     }),
   });
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
-    endpointsOf: createEndpointsOf(upstream, images),
+    endpointsOf: createEndpointsOf(upstream, media),
     offeredSince: (model) => options.pricing.offeredSince(model),
   });
   const { responses: store, vendorState } = state;
@@ -138,10 +138,11 @@ const paths: ReadonlyMap<
 ]);
 
 /** Creates the lookup. */
-function createEndpointsOf(upstream: Pick<Upstream, "plan">, images: ImageTasks): EndpointsOf {
+function createEndpointsOf(upstream: Pick<Upstream, "plan">, media: MediaTasks): EndpointsOf {
   const offers = (model: ModelConfig, operation: OperationName): boolean =>
     upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0 ||
-    (operation === "editImages" && takesImages(images.find(model)));
+    (operation === "editImages" && takesImages(media.find(model))) ||
+    (operation === "speak" && takesText(media.find(model)));
   return (model) => {
     const isText = model.type === ModelType.TEXT;
     if (isText && upstream.plan(model, undefined).every(({ dialect }) => dialect === undefined)) {

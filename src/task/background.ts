@@ -3,7 +3,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { withTimeout } from "../core/async.ts";
 import { ErrorCode, errorCodeOf, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { BackgroundStatus, BackgroundTasks } from "../inference/background/tasks.ts";
-import type { ImageTaskEnd, ImageTasks, TaskImage } from "../inference/media/image-tasks.ts";
+import type { MediaTaskEnd, MediaTasks, TaskFile } from "../inference/media/media-tasks.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { Cancel } from "./cancel.ts";
@@ -106,10 +106,10 @@ function statusOf({ state, error_code: code, error: message }: TaskSummary): Bac
   return code === null ? { status } : { status, error: { code, message: message ?? "" } };
 }
 
-// Runs requests for images as IMAGE tasks, for the inference room.
+// Runs requests for images and speech as IMAGE and AUDIO tasks, for the inference room.
 
-/** Options of {@link createImageTasks}. */
-interface ImageTasksOptions {
+/** Options of {@link createMediaTasks}. */
+interface MediaTasksOptions {
   /** How a vendor runs tasks; `undefined`: it does not. */
   readonly tasksOf: (vendor: string) => VendorTasks | undefined;
   readonly schemas: TaskSchemas;
@@ -120,20 +120,23 @@ interface ImageTasksOptions {
   readonly results: Pick<ResultFiles, "find">;
 }
 
+/** The types of models whose requests can become tasks. */
+const mediaTypes: ReadonlySet<ModelType> = new Set([ModelType.IMAGE, ModelType.AUDIO]);
+
 /** How often a task is read without a notice of its change, in milliseconds. Of a new try nothing is noticed. */
 const recheckMs = 1_000;
 
 /** How long a cancel may take, in milliseconds. */
 const cancelMs = 5_000;
 
-/** Creates the image tasks. */
-export function createImageTasks(options: ImageTasksOptions): ImageTasks {
+/** Creates the tasks of images and speech. */
+export function createMediaTasks(options: MediaTasksOptions): MediaTasks {
   const { tasksOf, schemas, submit, cancel, store, feed } = options;
   return {
     find(model) {
       const { type, routes } = model;
       const isRun = routes.some(({ vendor }) => tasksOf(vendor)?.types.has(type));
-      if (type !== ModelType.IMAGE || !isRun) return undefined;
+      if (!mediaTypes.has(type) || !isRun) return undefined;
       return schemas.of(model);
     },
 
@@ -187,12 +190,12 @@ function noCapacity(): GatewayError {
   );
 }
 
-function endOf(task: TaskSummary, { results }: Pick<ImageTasksOptions, "results">): ImageTaskEnd {
+function endOf(task: TaskSummary, { results }: Pick<MediaTasksOptions, "results">): MediaTaskEnd {
   if (task.state !== "completed") return { error: failureOf(task) };
   const { files = [] } = task.result ?? {};
   return {
     finishTime: task.finish_time ?? task.create_time,
-    images: files.map((file) => imageOf(file, results)),
+    files: files.map((file) => fileOf(file, results)),
     inputTokens: task.usage?.inputTokens ?? 0,
     outputTokens: task.usage?.outputTokens ?? 0,
     costNanos: BigInt(task.cost ?? 0),
@@ -204,13 +207,13 @@ function failureOf({ state, error_code: word, error: message }: TaskSummary): Ga
     return new GatewayError(ErrorCode.UPSTREAM_ERROR, "The task was cancelled before its end");
   }
   const code = errorCodeOf(word ?? "") as SentErrorCode;
-  return new GatewayError(code, message ?? "The images could not be generated; try again");
+  return new GatewayError(code, message ?? "The result could not be generated; try again");
 }
 
-function imageOf(
+function fileOf(
   { url, contentType, sizeBytes }: StoredFileJson,
   { find }: Pick<ResultFiles, "find">,
-): TaskImage {
+): TaskFile {
   return {
     url,
     contentType,
@@ -233,6 +236,6 @@ function tokenOf(url: string): string {
 function gone(): GatewayError {
   return new GatewayError(
     ErrorCode.RESULT_UNAVAILABLE,
-    "The images have expired: send the request again without its idempotency key",
+    "The result has expired: send the request again without its idempotency key",
   );
 }

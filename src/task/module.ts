@@ -17,13 +17,13 @@ import { createBackgroundRunner } from "../inference/background/runner.ts";
 import type { BackgroundTasks } from "../inference/background/tasks.ts";
 import { createCatalogue } from "../inference/catalogue.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
-import type { ImageTasks } from "../inference/media/image-tasks.ts";
+import type { MediaTasks } from "../inference/media/media-tasks.ts";
 import type { InferenceState } from "../inference/state/state.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
-import { createBackgroundTasks, createImageTasks } from "./background.ts";
+import { createBackgroundTasks, createMediaTasks } from "./background.ts";
 import { vendorKey } from "./claim.ts";
 import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
 import { createCancel } from "./cancel.ts";
@@ -69,7 +69,7 @@ export interface TaskRoom {
   /** Runs responses in the background. */
   readonly background: BackgroundTasks;
   /** Runs requests for images as tasks. */
-  readonly images: ImageTasks;
+  readonly media: MediaTasks;
   start(): Promise<void>;
   /** Answers waiting polls, and closes the room's connections. */
   stop(): Promise<void>;
@@ -138,7 +138,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
     background: createBackgroundTasks({ submit, cancel, store, feed, waitSlots }),
-    images: createImageTasks({ tasksOf, schemas, submit, cancel, store, feed, results }),
+    media: createMediaTasks({ tasksOf, schemas, submit, cancel, store, feed, results }),
     start: () => feed.start(),
     async stop() {
       await Promise.all([feed.close(), submits.end()]);

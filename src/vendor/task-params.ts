@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { bytesPerToken } from "../config/limits.ts";
+import { codePoints } from "../dialect/audio.ts";
 import type { TaskTokens, TaskUnits, VendorTasks } from "./task.ts";
 
 /** Schemas of a parameter object's members, by canonical name. */
@@ -17,13 +18,15 @@ interface ParamsRules {
   readonly required?: readonly string[];
   /** Members of which exactly one is required. */
   readonly oneOf?: readonly string[];
+  /** Members that need others beside them. */
+  readonly dependentRequired?: Readonly<Record<string, string[]>>;
   /** Valid parameters, shown as an example. */
   readonly example?: JsonObject;
 }
 
 /** A closed object with these members. */
 export function paramsObject(title: string, members: Params, rules: ParamsRules): JsonObject {
-  const { required = [], oneOf = [], example } = rules;
+  const { required = [], oneOf = [], dependentRequired, example } = rules;
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title,
@@ -32,6 +35,7 @@ export function paramsObject(title: string, members: Params, rules: ParamsRules)
     additionalProperties: false,
     ...(required.length > 0 && { required: [...required] }),
     ...(oneOf.length > 0 && { oneOf: oneOf.map(requires) }),
+    ...(dependentRequired && { dependentRequired }),
     ...(example && { examples: [example] }),
   };
 }
@@ -181,7 +185,7 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-type Tasks = Pick<VendorTasks, "units" | "assumedSeconds">;
+type Tasks = Pick<VendorTasks, "units" | "assumedSeconds" | "secondsMax">;
 
 /** The units charged where the produced units are not stated. */
 export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
@@ -191,7 +195,9 @@ export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelCon
 /** The units that the hold covers. A model may ignore the requested length, so its assumed length is included. */
 export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
   const { assumedSeconds = 0 } = tasks;
-  return atLeast(spokenUnits(tasks, params, model), model.minSeconds ?? assumedSeconds);
+  const secondsMax = tasks.secondsMax?.(params, model) ?? 0;
+  const least = Math.max(model.minSeconds ?? assumedSeconds, secondsMax);
+  return atLeast(spokenUnits(tasks, params, model), least);
 }
 
 function spokenUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
@@ -207,7 +213,7 @@ export function withCharacters(
 ): TaskUnits {
   if (type !== ModelType.AUDIO) return units;
   let characters = 0;
-  for (const text of texts()) for (const _ of text) characters++;
+  for (const text of texts()) characters += codePoints(text);
   return { ...units, characters };
 }
 
@@ -228,3 +234,33 @@ export function atLeast(units: TaskUnits, least: number): TaskUnits {
  * may state any length.
  */
 export const minChargedSeconds = 1;
+
+/** The longest that a text takes to speak, in seconds: digits and abbreviations, at two characters a second. */
+export function speechSecondsMax(characters: number, speed: number): number {
+  return 2 + Math.ceil(characters / 2 / speed);
+}
+
+/** The time that a text usually takes to speak, in seconds: about 12 characters a second. */
+export function speechSecondsTypical(characters: number, speed: number): number {
+  return Math.max(1, Math.ceil(characters / 12 / speed));
+}
+
+/** How long a text of so many characters takes to speak at a speed, in seconds. */
+type SpeechSeconds = (characters: number, speed: number) => number;
+
+/** The seconds of a video or audio: as requested; else, of a text to speak, what it takes. 0: not known. */
+export function requestedSeconds(
+  params: JsonObject,
+  type: ModelType,
+  speechSeconds: SpeechSeconds = speechSecondsTypical,
+): number {
+  const seconds = numberParam(params, "duration", 0);
+  if (seconds > 0 || type !== ModelType.AUDIO) return seconds;
+  const characters = codePoints(stringParam(params, "text") ?? "");
+  return characters === 0 ? 0 : speechSeconds(characters, numberParam(params, "speed", 1));
+}
+
+/** Implements {@link VendorTasks.secondsMax}. */
+export function requestedSecondsMax(params: JsonObject, { type }: ModelConfig): number {
+  return requestedSeconds(params, type, speechSecondsMax);
+}

@@ -67,6 +67,9 @@ export interface VendorTasks {
    * this. Default: no model ignores it.
    */
   readonly assumedSeconds?: number;
+  /** The longest result of parameters that do not say its length, in seconds: held, but charged only as far as it is made.
+   * Default: {@link units}. Pure. */
+  secondsMax?(params: JsonObject, model: ModelConfig): number;
 }
 
 /**

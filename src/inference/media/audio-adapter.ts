@@ -17,7 +17,7 @@ import {
   TranscriptTextRelay,
 } from "../../dialect/audio.ts";
 import { type AudioFormat, audioSeconds, recordingSeconds } from "../../vendor/media-length.ts";
-import { speechSecondsMax, speechSecondsTypical } from "../../vendor/openai/params.ts";
+import { speechSecondsMax, speechSecondsTypical } from "../../vendor/task-params.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { type Delivered, type Metered, nothingMetered } from "../metering.ts";
 import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";

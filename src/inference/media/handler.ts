@@ -1,17 +1,21 @@
 /** Handles requests for images and audio: by a vendor that speaks their form, else as a task of the model. */
 import { Dialect, MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
+import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import { newId } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
 import { namedModel } from "../../dialect/body-members.ts";
+import type { MediaOperationName } from "../../vendor/vendor.ts";
 import type { CallContext } from "../pipeline/context.ts";
 import { runCall } from "../pipeline/pipeline.ts";
 import { measureRecording, SpeechRequest, TranscriptionRequest } from "./audio-adapter.ts";
-import type { ImageTaskModel } from "./image-tasks.ts";
+import type { MediaTaskModel } from "./media-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
-import { takesImages } from "./image-params.ts";
-import { createImagesByTask, type ImagesByTaskOptions } from "./images-by-task.ts";
+import { createImagesByTask } from "./images-by-task.ts";
+import type { MediaByTaskOptions, ServeByTask } from "./media-by-task.ts";
+import { takesImages, takesText } from "./media-params.ts";
+import { createSpeechByTask } from "./speech-by-task.ts";
 import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
 import { readUpload } from "./upload.ts";
 
@@ -29,20 +33,22 @@ export type MediaHandler = (
 ) => Promise<SentReply>;
 
 /** Options of {@link createMediaHandler}. */
-export interface MediaOptions extends ImagesByTaskOptions {
+export interface MediaOptions extends MediaByTaskOptions {
   /** The folder of temporary files. */
   readonly uploadFolder: string;
 }
 
 /** Creates the handler. */
 export function createMediaHandler(options: MediaOptions): MediaHandler {
-  const imagesByTask = createImagesByTask(options);
+  const images = createImagesByTask(options);
+  const forms: TaskForms = { images, speech: createSpeechByTask(options) };
   return async (request, context, sink, pieces = once(request.body)) => {
     const { contentType } = request;
     const call = { context, sink };
     const answer = (input: MediaInput): Promise<SentReply> => {
-      const model = taskModelOf(input, options);
-      return model === undefined ? run(input, call, options) : imagesByTask(input, call, model);
+      const found = taskModelOf(input, options);
+      if (found === undefined) return run(input, call, options);
+      return forms[found.form](input, call, found.model);
     };
     if (contentType === "") return answer({ request });
     const upload = await readUpload({ pieces, contentType, folder: options.uploadFolder });
@@ -108,23 +114,46 @@ async function* once(body: Uint8Array): AsyncIterable<Uint8Array> {
   yield body;
 }
 
+/** How requests run as tasks. */
+interface TaskForms {
+  readonly images: ServeByTask;
+  readonly speech: ServeByTask;
+}
+
 /** The model's tasks; `undefined`: a vendor of its speaks OpenAI's form, or the pipeline refuses the request. */
 function taskModelOf(
   { request, upload }: MediaInput,
   { catalogue, upstream, tasks }: MediaOptions,
-): ImageTaskModel | undefined {
-  const operation = taskOperations.get(request.operation);
-  if (operation === undefined) return undefined;
+): { readonly model: MediaTaskModel; readonly form: keyof TaskForms } | undefined {
+  const rule = taskRules.get(request.operation);
+  if (rule === undefined) return undefined;
   const named = upload ? upload.field("model")?.trim() : namedModel(request.body, ["model"]);
   const model = catalogue.find(named ?? "");
-  if (model === undefined) return undefined;
-  if (upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0) return undefined;
+  if (model === undefined || model.type !== rule.type) return undefined;
+  if (upstream.plan(model, Dialect.CHAT_COMPLETIONS, rule.operation).length > 0) return undefined;
   const found = tasks.find(model);
-  return operation === "editImages" && !takesImages(found) ? undefined : found;
+  return found && rule.isServed(found) ? { model: found, form: rule.form } : undefined;
 }
 
-/** The operations that tasks of a model can serve. */
-const taskOperations: ReadonlyMap<MediaOperation, "generateImages" | "editImages"> = new Map([
-  [MediaOperation.GENERATE_IMAGES, "generateImages"],
-  [MediaOperation.EDIT_IMAGES, "editImages"],
+/** An operation that tasks of a model can serve. */
+interface TaskRule {
+  readonly operation: MediaOperationName;
+  readonly type: ModelType;
+  readonly form: keyof TaskForms;
+  /** Whether tasks of a model serve it. */
+  readonly isServed: (model: MediaTaskModel) => boolean;
+}
+
+const ofImages = { type: ModelType.IMAGE, form: "images" } as const;
+
+const taskRules: ReadonlyMap<MediaOperation, TaskRule> = new Map<MediaOperation, TaskRule>([
+  [
+    MediaOperation.GENERATE_IMAGES,
+    { ...ofImages, operation: "generateImages", isServed: () => true },
+  ],
+  [MediaOperation.EDIT_IMAGES, { ...ofImages, operation: "editImages", isServed: takesImages }],
+  [
+    MediaOperation.SPEAK,
+    { type: ModelType.AUDIO, form: "speech", operation: "speak", isServed: takesText },
+  ],
 ]);

@@ -212,7 +212,7 @@ function refusal(error: ErrorObject | undefined, field: string): GatewayError {
   if (error === undefined) return invalidParam(field, "does not match the model's schema");
   const { keyword, instancePath, params } = error;
   const at = `${field}${pathOf(instancePath)}`;
-  if (keyword === "required") {
+  if (keyword === "required" || keyword === "dependentRequired") {
     return invalidParam(`${at}.${String(params["missingProperty"])}`, "is missing");
   }
   if (keyword === "additionalProperties") {

@@ -17,6 +17,7 @@ import {
   sizeParam,
   stringParam,
   stringsParam,
+  requestedSeconds,
   integerParam,
   enumParam,
 } from "../task-params.ts";
@@ -171,7 +172,10 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/** The length is required where a second has a price, since the models' defaults are unknown here. */
+/**
+ * The length is required where a second has a price, since the models' defaults are unknown here; but not of a text to
+ * speak, which decides it.
+ */
 export function falSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
   const isTimed =
@@ -180,8 +184,9 @@ export function falSchema({ type, prices }: ModelConfig): JsonObject {
     title,
     { ...members, extra: extraParam([...names.values(), ...multipliers]) },
     {
-      required: isTimed ? [...required, "duration"] : required,
+      required: isTimed && type === ModelType.VIDEO ? [...required, "duration"] : required,
       oneOf,
+      ...(isTimed && type === ModelType.AUDIO && { dependentRequired: { prompt: ["duration"] } }),
       example: exampleOf(type, isTimed),
     },
   );
@@ -189,7 +194,7 @@ export function falSchema({ type, prices }: ModelConfig): JsonObject {
 
 function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
   const said = type === ModelType.AUDIO ? { text: "Good morning." } : { prompt: "A lighthouse" };
-  return isTimed ? { ...said, duration: 5 } : said;
+  return isTimed && type === ModelType.VIDEO ? { ...said, duration: 5 } : said;
 }
 
 /** The body of a job. @param model fal's name of the model */
@@ -225,7 +230,7 @@ export const assumedSeconds = 10;
 
 /** Implements {@link VendorTasks.units}. Images of more than a megapixel are billed as several. */
 export function falParamsUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
-  if (type !== ModelType.IMAGE) return { seconds: numberParam(params, "duration", 0) };
+  if (type !== ModelType.IMAGE) return { seconds: requestedSeconds(params, type) };
   const { width, height } = sizeOf(params) ?? { width: 0, height: 0 };
   return { images: numberParam(params, "n", 1) * falMegapixels(width * height) };
 }

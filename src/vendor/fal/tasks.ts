@@ -33,7 +33,7 @@ import {
 } from "../task.ts";
 import { falDetail, falFault, isFalContent } from "./faults.ts";
 import { falBilledUnits, falText, falUsage, secondsIn, falUnits } from "./meter.ts";
-import { estimatedTokens } from "../task-params.ts";
+import { estimatedTokens, requestedSecondsMax } from "../task-params.ts";
 import { falInput, falSchema, falParamsUnits, assumedSeconds } from "./params.ts";
 
 /** Creates the adapter. @param credential the headers that carry it */
@@ -55,6 +55,7 @@ export function createFalTasks(
     paramsSchema: falSchema,
     units: falParamsUnits,
     assumedSeconds: assumedSeconds,
+    secondsMax: requestedSecondsMax,
     close: () => http.close(),
   };
 }

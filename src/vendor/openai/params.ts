@@ -104,16 +104,6 @@ export function speechSchema(isOpenai: boolean): JsonObject {
   );
 }
 
-/** The longest that a text takes to speak, in seconds: digits and abbreviations, at two characters a second. */
-export function speechSecondsMax(characters: number, speed: number): number {
-  return 2 + Math.ceil(characters / 2 / speed);
-}
-
-/** The time that a text usually takes to speak, in seconds: about 12 characters a second. */
-export function speechSecondsTypical(characters: number, speed: number): number {
-  return Math.max(1, Math.ceil(characters / 12 / speed));
-}
-
 const audioFormats = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const satisfies AudioFormat[];
 
 /** The requested file format. */

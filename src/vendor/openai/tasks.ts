@@ -16,16 +16,13 @@ import {
   submitTask,
   type TaskHttp,
 } from "../task-http.ts";
+import { imageSchema, imageBody, speechBody, speechFormat, speechSchema } from "./params.ts";
 import {
-  imageSchema,
-  imageBody,
-  speechBody,
-  speechFormat,
-  speechSchema,
+  numberParam,
   speechSecondsMax,
   speechSecondsTypical,
-} from "./params.ts";
-import { numberParam, stringParam } from "../task-params.ts";
+  stringParam,
+} from "../task-params.ts";
 import {
   type OpenTasks,
   type Submitted,

@@ -20,6 +20,7 @@ import {
   seedParam,
   stringParam,
   stringsParam,
+  requestedSeconds,
   integerParam,
   enumParam,
   type Params,
@@ -159,23 +160,32 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/** The length is required where a second has a price, since the models' defaults are unknown here. */
+/**
+ * The length is required where a second has a price, since the models' defaults are unknown here; but not of a text to
+ * speak, which decides it.
+ */
 export function replicateSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
   const isTimed =
     type !== ModelType.IMAGE && prices.some(({ price }) => price.second !== undefined);
   const closed = extraParam([...names.values(), ...multipliers]);
-  const needed = isTimed ? [...required, "duration"] : required;
+  const needed = isTimed && type === ModelType.VIDEO ? [...required, "duration"] : required;
+  const isTimedAudio = isTimed && type === ModelType.AUDIO;
   return paramsObject(
     title,
     { ...members, extra: closed },
-    { required: needed, oneOf, example: exampleOf(type, isTimed) },
+    {
+      required: needed,
+      oneOf,
+      ...(isTimedAudio && { dependentRequired: { prompt: ["duration"] } }),
+      example: exampleOf(type, isTimed),
+    },
   );
 }
 
 function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
   const said = type === ModelType.AUDIO ? { text: "Good morning." } : { prompt: "A lighthouse" };
-  return isTimed ? { ...said, duration: 5 } : said;
+  return isTimed && type === ModelType.VIDEO ? { ...said, duration: 5 } : said;
 }
 
 /** The `input` of a prediction. */
@@ -192,7 +202,8 @@ export const assumedSeconds = 10;
 export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
   if (type === ModelType.IMAGE) return { images: numberParam(params, "n", 1) };
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
-  return { seconds: numberParam(params, "duration", 0), inputTokens: Buffer.byteLength(said) };
+  const seconds = requestedSeconds(params, type);
+  return { seconds, inputTokens: Buffer.byteLength(said) };
 }
 
 /** The Replicate file that a URL refers to, and its host; `undefined` where it is none. */

@@ -26,7 +26,7 @@ import {
   readReplyError,
 } from "../task-http.ts";
 import type { NativeHeadersFor } from "../native.ts";
-import { estimatedTokens, stringParam } from "../task-params.ts";
+import { estimatedTokens, requestedSecondsMax, stringParam } from "../task-params.ts";
 import {
   VendorReplyError,
   type CancelAnswer,
@@ -79,6 +79,7 @@ export function createReplicateTasks(config: VendorConfig): OpenTasks {
     checkParams: (params, field) => refuseFiles(params, field, apiHost),
     units: replicateUnits,
     assumedSeconds: assumedSeconds,
+    secondsMax: requestedSecondsMax,
     close: () => http.close(),
   };
 }

@@ -1,7 +1,5 @@
 /** POST /v1/images/generations for models whose vendors make images as tasks: the result is awaited. */
 import { toFile } from "openai";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
@@ -13,6 +11,7 @@ import {
 } from "../../support/gateway.ts";
 import { send } from "../../support/raw-http.ts";
 import { adapters } from "../../vendor/task/adapters.ts";
+import { startFiles } from "../../vendor/task/result-files.ts";
 import type { SimulatedVendor } from "../../vendor/task/simulated.ts";
 import { json, errorOf, expectFree, newRequestId, openaiOf } from "../harness.ts";
 import { Leaver } from "../leaver.ts";
@@ -185,46 +184,6 @@ describe("the demo vendor", () => {
   });
 });
 
-/** Stands before a simulated vendor, whose results are on hosts that do not exist, and has the results itself. */
-async function startFiles(
-  vendorOrigin: string,
-  onEnd: (close: () => void) => void = onTestFinished,
-): Promise<string> {
-  const server = createServer((request, response) => {
-    void (async () => {
-      const { method = "", url = "" } = request;
-      if (url.startsWith("/result/")) {
-        response.writeHead(200, { "content-type": "image/png" }).end(png);
-        return;
-      }
-      const { host: _own, connection: _hop, ...headers } = request.headers;
-      const sent = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>));
-      const answer = await fetch(vendorOrigin + url, {
-        method,
-        headers: headers as Record<string, string>,
-        ...(sent.length > 0 && { body: sent }),
-      });
-      const text = await answer.text();
-      const here = `http://${request.headers.host ?? ""}`;
-      response.writeHead(answer.status, { "content-type": "application/json" });
-      response.end(
-        text
-          .replaceAll(vendorOrigin, here)
-          .replaceAll(
-            /https:\/\/(?:replicate\.delivery|v3\.fal\.media|dashscope-result\.oss\.test)/g,
-            `${here}/result`,
-          ),
-      );
-    })().catch(() => response.destroy());
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onEnd(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 const isImage = (each: (typeof adapters)[number]): boolean =>
   each.type === type && !each.kind.startsWith("openai");
 
@@ -248,7 +207,9 @@ describe.each(adapters.filter((each) => isImage(each) && editors.has(each.kind))
       vendor = await adapter.start();
       const { kind, secret: apiKey, basePath } = adapter;
       const model = editors.get(kind)?.model ?? adapter.model;
-      const origin = await startFiles(vendor.origin, (close) => closing.push(close));
+      const origin = await startFiles(vendor.origin, { type: "image/png", bytes: png }, (close) =>
+        closing.push(close),
+      );
       ({ gateway, customer } = await openGateway({
         vendors: { v: { kind, apiKey, baseUrl: `${origin}${basePath}` } },
         models: { draw: { type, price, routes: [{ vendor: "v", model }] } },
@@ -335,7 +296,7 @@ describe.each(adapters.filter(isImage))("$kind", (adapter) => {
     const vendor = await adapter.start();
     onTestFinished(() => vendor.close());
     const { kind, secret: apiKey, basePath, model } = adapter;
-    const origin = await startFiles(vendor.origin);
+    const origin = await startFiles(vendor.origin, { type: "image/png", bytes: png });
     const { gateway, customer } = await openGateway({
       vendors: { v: { kind, apiKey, baseUrl: `${origin}${basePath}` } },
       models: { draw: { type, price, routes: [{ vendor: "v", model }] } },

@@ -38,6 +38,8 @@ const soundInput: Readonly<Record<string, Rule>> = {
   text: "string",
   prompt: "string",
   voice: "string",
+  speed: "number",
+  emotion: ["happy", "sad"],
   duration: "string",
 };
 

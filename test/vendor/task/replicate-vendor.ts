@@ -27,7 +27,12 @@ const filmInput: Readonly<Record<string, Rule>> = {
   image: "string",
   aspect_ratio: "string",
 };
-const speechInput: Readonly<Record<string, Rule>> = { text: "string", voice: "string" };
+const speechInput: Readonly<Record<string, Rule>> = {
+  text: "string",
+  voice: "string",
+  speed: "number",
+  emotion: ["happy", "sad"],
+};
 
 /** An error in its words. */
 export function replicateError(status: number, detail: string, about: JsonObject = {}): TaskAnswer {
@@ -53,6 +58,7 @@ export function prediction(id: string, changes: JsonObject): TaskAnswer {
 /** Starts it. A prediction is done at the second look. */
 export function startReplicate(): Promise<SimulatedVendor> {
   const looks = new Map<string, number>();
+  const spoken = new Set<string>();
   const statuses = new Map<string, string>();
   let count = 0;
   const create = (json: JsonObject, rules: Readonly<Record<string, Rule>>): TaskAnswer => {
@@ -61,6 +67,7 @@ export function startReplicate(): Promise<SimulatedVendor> {
     count += 1;
     const id = `p${count}rm0czn`;
     looks.set(id, 0);
+    if (rules === speechInput) spoken.add(id);
     return { ...prediction(id, { status: "starting" }), status: 201, isWork: true };
   };
   return startVendor(({ method, url, headers, json }) => {
@@ -88,10 +95,9 @@ export function startReplicate(): Promise<SimulatedVendor> {
     if (statuses.get(id) === "canceled") return prediction(id, { status: "canceled" });
     const logs = "Using seed: 1\n 10%|█         | 1/10\r 40%|████      | 4/10 [00:01<00:02]\n";
     if (seen < 1) return prediction(id, { status: "processing", logs });
-    const output = [
-      "https://replicate.delivery/a/out-0.webp",
-      "https://replicate.delivery/out-1.mp4",
-    ];
+    const output = spoken.has(id)
+      ? "https://replicate.delivery/a/speech.wav"
+      : ["https://replicate.delivery/a/out-0.webp", "https://replicate.delivery/out-1.mp4"];
     return prediction(id, { status: "succeeded", output, logs });
   });
 }

@@ -1,11 +1,11 @@
-/** Converts a request for images in OpenAI's form to the task parameters of its model. Pure. */
+/** Converts requests for images and speech in OpenAI's form to the task parameters of their model. Pure. */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
-import type { ImageTaskModel } from "./image-tasks.ts";
+import type { MediaTaskModel } from "./media-tasks.ts";
 
 /** Task parameters from a request. */
-export interface ImageParams {
+export interface TaskParams {
   /** Checked, in canonical names. */
   readonly params: JsonObject;
   /** Members that the model has no parameter for. */
@@ -22,11 +22,11 @@ const ownMembers: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether tasks of a model start from images. */
-export function takesImages(model: ImageTaskModel | undefined): boolean {
+export function takesImages(model: MediaTaskModel | undefined): boolean {
   return "imageUrls" in knownParams(model);
 }
 
-function knownParams(model: ImageTaskModel | undefined): JsonObject {
+function knownParams(model: MediaTaskModel | undefined): JsonObject {
   return (model?.schema["properties"] ?? {}) as JsonObject;
 }
 
@@ -63,7 +63,7 @@ function addressOf(value: JsonValue | undefined, path: string): string {
 }
 
 /** A field of a form, as the model's parameter of that name has it. */
-export function formValue(name: string, value: string, model: ImageTaskModel): JsonValue {
+export function formValue(name: string, value: string, model: MediaTaskModel): JsonValue {
   const { type } = (knownParams(model)[camelCase(name)] ?? {}) as JsonObject;
   const number = Number(value);
   const isNumber = type === "integer" || type === "number" || name === "n";
@@ -78,7 +78,7 @@ export function formValue(name: string, value: string, model: ImageTaskModel): J
  *
  * @throws GatewayError INVALID_REQUEST, in the request's own words
  */
-export function imageParams(members: JsonObject, model: ImageTaskModel): ImageParams {
+export function imageParams(members: JsonObject, model: MediaTaskModel): TaskParams {
   const known = knownParams(model);
   const params: JsonObject = {};
   const dropped: string[] = [];
@@ -93,6 +93,40 @@ export function imageParams(members: JsonObject, model: ImageTaskModel): ImagePa
   }
   return { params: readParams(params, model), dropped };
 }
+
+/** Members of requests for speech that the gateway itself handles. */
+const ownSpeechMembers: ReadonlySet<string> = new Set(["model", "stream_format", "user"]);
+
+/** Whether tasks of a model speak a text. */
+export function takesText(model: MediaTaskModel | undefined): boolean {
+  return "text" in knownParams(model);
+}
+
+/**
+ * Converts the members of a request for speech. `input` is the text to speak. The model decides the format of its files,
+ * so `response_format` is dropped unless the model has a parameter for it.
+ *
+ * @throws GatewayError INVALID_REQUEST, in the request's own words
+ */
+export function speechParams(members: JsonObject, model: MediaTaskModel): TaskParams {
+  const known = knownParams(model);
+  const params: JsonObject = {};
+  const dropped: string[] = [];
+  for (const [name, value] of Object.entries(members)) {
+    if (ownSpeechMembers.has(name) || value === null) continue;
+    const canonical = speechNames.get(name) ?? camelCase(name);
+    // `text` and `prompt` would stand beside `input`.
+    if (canonical in known && name !== "text" && name !== "prompt") params[canonical] = value;
+    else dropped.push(name);
+  }
+  return { params: readParams(params, model), dropped };
+}
+
+/** The names of task parameters that requests for speech call otherwise. */
+const speechNames: ReadonlyMap<string, string> = new Map([
+  ["input", "text"],
+  ["response_format", "format"],
+]);
 
 /** A model without the parameter makes one image. */
 function requireOne(value: JsonValue): void {
@@ -119,7 +153,7 @@ function greatestDivisor(a: number, b: number): number {
 }
 
 /** Checks the parameters. Errors name the request's members. */
-function readParams(params: JsonObject, { field, read }: ImageTaskModel): JsonObject {
+function readParams(params: JsonObject, { field, read }: MediaTaskModel): JsonObject {
   try {
     return read(params);
   } catch (error) {
@@ -138,6 +172,8 @@ const ownNames: ReadonlyMap<string, string> = new Map([
   ["aspectRatio", "size"],
   ["imageUrls", "image"],
   ["maskUrl", "mask"],
+  ["text", "input"],
+  ["format", "response_format"],
 ]);
 
 function camelCase(name: string): string {

@@ -1,27 +1,27 @@
-/** The interface between requests for images and the room that runs tasks; app.ts connects them. */
+/** The interface between requests for images or speech and the room that runs tasks; app.ts connects them. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../config/config.ts";
 
-/** Runs requests for images as tasks of their models. */
-export interface ImageTasks {
-  /** The task parameters of a model; `undefined`: none of its vendors makes images as tasks. */
-  find(model: ModelConfig): ImageTaskModel | undefined;
+/** Runs requests for images or speech as tasks of their models. */
+export interface MediaTasks {
+  /** The task parameters of a model; `undefined`: none of its vendors makes images or audio as tasks. */
+  find(model: ModelConfig): MediaTaskModel | undefined;
   /**
    * Accepts a task, durably, with its hold.
    *
    * @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED
    */
-  start(start: ImageTaskStart): Promise<ImageTaskStarted>;
+  start(start: MediaTaskStart): Promise<MediaTaskStarted>;
   /** Waits for the end of a task. Resolves to `undefined` when `signal` is aborted before. */
-  wait(accountId: string, taskId: string, signal: AbortSignal): Promise<ImageTaskEnd | undefined>;
+  wait(accountId: string, taskId: string, signal: AbortSignal): Promise<MediaTaskEnd | undefined>;
   /** Requests the cancel of a task whose client has disconnected. Never rejects: a task may have to go on. */
   cancel(accountId: string, taskId: string): Promise<void>;
 }
 
-/** The task parameters of a model for images. */
-export interface ImageTaskModel {
+/** The task parameters of a model for images or audio. */
+export interface MediaTaskModel {
   readonly model: ModelConfig;
   /** The name of the parameter object in errors. */
   readonly field: string;
@@ -32,7 +32,7 @@ export interface ImageTaskModel {
 }
 
 /** A task to start. */
-export interface ImageTaskStart {
+export interface MediaTaskStart {
   /** A UUIDv7. */
   readonly id: string;
   readonly caller: KeyCaller;
@@ -47,26 +47,26 @@ export interface ImageTaskStart {
 }
 
 /** An accepted task. */
-export interface ImageTaskStarted {
+export interface MediaTaskStarted {
   readonly taskId: string;
   /** Whether an earlier request started it: nothing is charged again. */
   readonly replayed: boolean;
 }
 
-/** The end of a task: its images, or why there are none. */
-export type ImageTaskEnd =
+/** The end of a task: its files, or why there are none. */
+export type MediaTaskEnd =
   | { readonly error: GatewayError }
   | {
       readonly error?: undefined;
       readonly finishTime: Date;
-      readonly images: readonly TaskImage[];
+      readonly files: readonly TaskFile[];
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly costNanos: bigint;
     };
 
-/** An image in the gateway's store of results. */
-export interface TaskImage {
+/** A file in the gateway's store of results. */
+export interface TaskFile {
   /** Its public address, until it expires. */
   readonly url: string;
   readonly contentType: string;

@@ -1,0 +1,119 @@
+/**
+ * Serves requests for images and speech whose vendors do not speak OpenAI's form: as a task of the model, whose result is
+ * awaited. A paid job is therefore never lost, whatever happens to the client or to this process. The task holds and
+ * charges; its record is that of the call.
+ */
+import { GatewayStopping } from "../../core/caller.ts";
+import { toAbortSignal } from "../../core/cancel-signal.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { SentReply, Sink } from "../../core/sink.ts";
+import { newId } from "../../core/uuid.ts";
+import { memberList } from "../headers.ts";
+import { admit, read } from "../pipeline/admit.ts";
+import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
+import { refuse } from "../pipeline/pipeline.ts";
+import { refuseDropped } from "../translation.ts";
+import type { TaskParams } from "./media-params.ts";
+import type { MediaTaskEnd, MediaTaskModel, MediaTasks } from "./media-tasks.ts";
+import type { MediaAdapter, MediaInput, MediaRequest } from "./media-adapter.ts";
+
+/** Options of requests that run as tasks. */
+export interface MediaByTaskOptions extends PipelineDeps {
+  readonly tasks: MediaTasks;
+}
+
+/** Serves a request as a task. @throws GatewayError for failures that were not written to the sink */
+export type ServeByTask = (
+  input: MediaInput,
+  call: { readonly context: CallContext; readonly sink: Sink<Buffer> },
+  model: MediaTaskModel,
+) => Promise<SentReply>;
+
+/** One form of requests that run as tasks. */
+export interface MediaForm<Read extends MediaRequest, Asked> {
+  /** What the result is, in errors: `images`. */
+  readonly what: string;
+  adapter(input: MediaInput): MediaAdapter<Read>;
+  /** Reads the parameters of the task, and what the reply depends on. @throws GatewayError INVALID_REQUEST */
+  read(
+    input: MediaInput,
+    request: Read,
+    model: MediaTaskModel,
+  ): Promise<TaskParams & { readonly asked: Asked }>;
+  /** Sends the reply. @throws GatewayError */
+  reply(accepted: AcceptedMedia<Asked>, sink: Sink<Buffer>): Promise<void>;
+}
+
+/** The result of a task. */
+export type MediaResult = Exclude<MediaTaskEnd, { readonly error: GatewayError }>;
+
+/** An accepted request. */
+export interface AcceptedMedia<Asked> {
+  readonly asked: Asked;
+  readonly context: CallContext;
+  readonly reportCost: boolean;
+  /** Headers of the reply that tell how the request was accepted. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Waits for the result. A task whose client disconnects is cancelled, where its vendor can. @throws GatewayError */
+  result(): Promise<MediaResult>;
+}
+
+/** Creates the handler of a form. */
+export function createMediaByTask<Read extends MediaRequest, Asked>(
+  options: MediaByTaskOptions,
+  form: MediaForm<Read, Asked>,
+): ServeByTask {
+  const start = async (
+    input: MediaInput,
+    { context, id, request }: { context: CallContext; id: string; request: Read },
+    model: MediaTaskModel,
+  ): Promise<AcceptedMedia<Asked>> => {
+    const { strict, path, reportCost } = input.request;
+    const { params, dropped, asked } = await form.read(input, request, model);
+    if (strict) refuseDropped(dropped);
+    const { caller, requestId, idempotencyKey } = context;
+    const starting = { id, caller, requestId, path, model: model.model, params, idempotencyKey };
+    const { taskId, replayed } = await options.tasks.start(starting);
+    const headers = {
+      ...(dropped.length > 0 && { "x-uas-dropped": memberList(dropped) }),
+      ...(replayed && { "idempotent-replayed": "true" }),
+    };
+    const result = () => awaitResult(taskId, form.what, { context, tasks: options.tasks });
+    return { asked, context, reportCost, headers, result };
+  };
+  return async function serveByTask(input, { context, sink }, model) {
+    const admitted = admit(form.adapter(input), { callId: newId(), context, deps: options });
+    try {
+      const accept = async (): Promise<AcceptedMedia<Asked>> => {
+        const request = read(admitted).request as Read;
+        return start(input, { context, id: admitted.call.id, request }, model);
+      };
+      const accepted = await accept().catch(async (error: unknown) => {
+        throw await refuse(error, admitted);
+      });
+      await form.reply(accepted, sink);
+      return {};
+    } finally {
+      options.calls.leave();
+    }
+  };
+}
+
+async function awaitResult(
+  taskId: string,
+  what: string,
+  { context, tasks }: { readonly context: CallContext; readonly tasks: MediaTasks },
+): Promise<MediaResult> {
+  const { caller, signal, idempotencyKey } = context;
+  const { accountId } = caller;
+  const ended = await tasks.wait(accountId, taskId, toAbortSignal(signal));
+  if (ended?.error !== undefined) throw ended.error;
+  if (ended !== undefined) return ended;
+  const isStopping = signal.reason instanceof GatewayStopping;
+  // With a key, the client means to ask again.
+  if (!isStopping && idempotencyKey === undefined) await tasks.cancel(accountId, taskId);
+  throw new GatewayError(
+    ErrorCode.UPSTREAM_SUBMIT_UNKNOWN,
+    `The gateway is stopping, and the ${what} still being made: get the result from GET /api/ai/tasks/${taskId}`,
+  );
+}
