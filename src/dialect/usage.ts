@@ -62,9 +62,12 @@ function setSome(usage: Usage, member: RareMember, reported: unknown, max = Infi
   if (quantity > 0) usage[member] = quantity;
 }
 
-/** A whole number from 0 on that an int32 holds; else `undefined`. */
+/** The largest count that the contract can carry: an int32. */
+export const tokensMax = 2 ** 31 - 1;
+
+/** A whole number from 0 to {@link tokensMax}; else `undefined`. */
 export function tokenCount(value: unknown): number | undefined {
   const isCount =
-    typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 31;
+    typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= tokensMax;
   return isCount ? value : undefined;
 }

@@ -1,10 +1,7 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type ReportedUsage, reportedUsage } from "../usage.ts";
+import { type ReportedUsage, reportedUsage, tokensMax } from "../usage.ts";
 import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
-
-/** The largest count that the contract can carry. */
-const countMax = 2 ** 31 - 1;
 
 /** The vendor's figures; `undefined` where it tells neither input nor output. */
 export function readUsage(record: JsonRecord): Usage | undefined {
@@ -15,7 +12,7 @@ export function readUsage(record: JsonRecord): Usage | undefined {
   const written = countAt(record, "cache_creation_input_tokens") ?? 0;
   const details = recordAt(record, "output_tokens_details");
   return reportedUsage({
-    input: Math.min((fresh ?? 0) + cached + written, countMax),
+    input: Math.min((fresh ?? 0) + cached + written, tokensMax),
     cached,
     written,
     output: output ?? 0,

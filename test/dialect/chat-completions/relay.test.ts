@@ -146,6 +146,21 @@ describe("R-MON-8: what a stream consumed", () => {
     expect(relay.textBytes).toBe(4 + 3 + '{\\"a\\":1}'.length);
   });
 
+  it("reasoning that the vendor counts beside the completion, as its total says, is output", () => {
+    const counted = {
+      prompt_tokens: 32,
+      completion_tokens: 9,
+      total_tokens: 135,
+      completion_tokens_details: { reasoning_tokens: 94 },
+    };
+    const usageOf = (counts: object) => relayed(event({ choices: [], usage: counts })).relay.usage;
+    expect(usageOf(counted)).toMatchObject({ outputTokens: 103, reasoningTokens: 94 });
+    // Another total, or none: the reasoning is among the completion, as with OpenAI.
+    const among = { outputTokens: 9, reasoningTokens: 9 };
+    expect(usageOf({ ...counted, total_tokens: 41 })).toMatchObject(among);
+    expect(usageOf({ ...counted, total_tokens: undefined })).toMatchObject(among);
+  });
+
   it("splits cached and written input off, and distrusts impossible figures", () => {
     const counted = {
       prompt_tokens: 10,
