@@ -53,7 +53,7 @@ test("skimming and reading find the same texts and counts", () => {
 
 test("events that are alike are skimmed, up to the one that ends", () => {
   const event = (said: string, tokens: number, more = ""): string =>
-    `data: {"candidates":[{"content":{"parts":[{"text":"${said}"}]}${more}}],"usageMetadata":{"candidatesTokenCount":${tokens}}}\r\n\r\n`;
+    `data: {"candidates":[{"content":{"parts":[{"text":"${said}"}]}${more}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":${tokens}}}\r\n\r\n`;
   const [first, second] = [event("a", 1), event("bc", 2)];
   const bytes = Buffer.from(first + second + event("d", 3, ',"finishReason":"STOP"'));
   const meter = new GeminiMeter();

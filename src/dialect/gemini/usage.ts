@@ -2,6 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ToolCalls } from "../billed-features.ts";
+import { tokensMax } from "../usage.ts";
 import { type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json/value.ts";
 
 /**
@@ -9,19 +10,22 @@ import { type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../j
  * input, and thoughts are output, which the candidates' count leaves out.
  *
  * @param tools the calls of tools so far. Default: none
+ * @returns `undefined` where the chunk does not tell the input, which no reply is without
  */
 export function readUsage(chunk: JsonRecord, tools?: ToolCalls): Usage | undefined {
   const counts = recordAt(chunk, "usageMetadata");
   if (counts === undefined) return undefined;
-  const prompt = protoCountAt(counts, "promptTokenCount") ?? 0;
+  const prompt = protoCountAt(counts, "promptTokenCount");
+  if (prompt === undefined) return undefined;
   const reasoningTokens = protoCountAt(counts, "thoughtsTokenCount") ?? 0;
-  const inputTokens = prompt + (protoCountAt(counts, "toolUsePromptTokenCount") ?? 0);
+  const found = protoCountAt(counts, "toolUsePromptTokenCount") ?? 0;
+  const inputTokens = Math.min(prompt + found, tokensMax);
   const cached = Math.min(protoCountAt(counts, "cachedContentTokenCount") ?? 0, inputTokens);
   const written = protoCountAt(counts, "candidatesTokenCount") ?? 0;
   const usage = create(UsageSchema, {
     inputTokens,
     cachedInputTokens: cached,
-    outputTokens: written + reasoningTokens,
+    outputTokens: Math.min(written + reasoningTokens, tokensMax),
     reasoningTokens,
     ...tools,
   });

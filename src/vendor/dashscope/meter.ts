@@ -1,8 +1,9 @@
 /** What a reply of DashScope costs, read from its bytes as they come. */
-import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { countAt, isRecord, parseRecord, recordAt } from "../../dialect/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/scan.ts";
+import { reportedUsage } from "../../dialect/usage.ts";
 import type { NativeMeter } from "../native.ts";
 
 /**
@@ -127,11 +128,11 @@ function dashscopeUsage(counts: Readonly<Record<string, unknown>>): Usage | unde
   if (inputTokens === undefined) return undefined;
   const read = recordAt(counts, "prompt_tokens_details") ?? {};
   const made = recordAt(counts, "output_tokens_details") ?? {};
-  return create(UsageSchema, {
-    inputTokens,
-    cachedInputTokens: countAt(read, "cached_tokens") ?? 0,
-    cacheWriteTokens: countAt(read, "cache_creation_input_tokens") ?? 0,
-    outputTokens: countAt(counts, "output_tokens") ?? 0,
-    reasoningTokens: countAt(made, "reasoning_tokens") ?? 0,
+  return reportedUsage({
+    input: inputTokens,
+    cached: read["cached_tokens"],
+    written: read["cache_creation_input_tokens"],
+    output: countAt(counts, "output_tokens") ?? 0,
+    reasoning: made["reasoning_tokens"],
   });
 }

@@ -29,7 +29,8 @@ export class GeminiMeter implements NativeMeter {
   get usage(): Usage | undefined {
     if (this.#counts !== "") {
       const usageMetadata = parseRecord(this.#counts);
-      this.#usage = usageMetadata && readUsage({ usageMetadata }, this.#tools.calls);
+      const usage = usageMetadata && readUsage({ usageMetadata }, this.#tools.calls);
+      this.#usage = usage ?? this.#usage;
       this.#counts = "";
     }
     return this.#usage;

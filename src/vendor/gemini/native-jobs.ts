@@ -10,7 +10,7 @@ import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/g
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
-import { reportedUsage } from "../../dialect/usage.ts";
+import { reportedUsage, tokensMax } from "../../dialect/usage.ts";
 import { numberMax, invalidNumber } from "../native-http.ts";
 import type {
   NativeModelAt,
@@ -331,9 +331,9 @@ export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {
   if (input === undefined) return undefined;
   const thought = protoCountAt(usage, "total_thought_tokens") ?? 0;
   return {
-    inputTokens: input + (protoCountAt(usage, "total_tool_use_tokens") ?? 0),
+    inputTokens: Math.min(input + (protoCountAt(usage, "total_tool_use_tokens") ?? 0), tokensMax),
     cachedInputTokens: protoCountAt(usage, "total_cached_tokens") ?? 0,
-    outputTokens: (protoCountAt(usage, "total_output_tokens") ?? 0) + thought,
+    outputTokens: Math.min((protoCountAt(usage, "total_output_tokens") ?? 0) + thought, tokensMax),
     reasoningTokens: thought,
   };
 }

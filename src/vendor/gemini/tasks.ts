@@ -5,6 +5,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../config/config.ts";
+import { readUsage } from "../../dialect/gemini/usage.ts";
 import { errorMember, textMember, baseUrlEndsWith } from "../http-vendor.ts";
 import { geminiFault, geminiRetryAfter } from "./faults.ts";
 import { defaultVideoSeconds, imageBody, imageSchema, videoBody, videoSchema } from "./params.ts";
@@ -195,10 +196,9 @@ function fault(code: TaskFault["code"], said: string): TaskFault {
 
 /** Thinking counts as output. */
 function usageOf(usage: JsonObject): TaskTokens | undefined {
-  if (typeof usage["promptTokenCount"] !== "number") return undefined;
-  const said = numberParam(usage, "candidatesTokenCount", 0);
-  const thought = numberParam(usage, "thoughtsTokenCount", 0);
-  return { inputTokens: usage["promptTokenCount"], outputTokens: said + thought };
+  const { inputTokens, outputTokens } = readUsage({ usageMetadata: usage }) ?? {};
+  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  return { inputTokens, outputTokens };
 }
 
 /**

@@ -191,12 +191,15 @@ describe("usage", () => {
   });
 
   it.each([{}, { promptTokenCount: -1, candidatesTokenCount: 1.5, thoughtsTokenCount: "9x" }])(
-    "never is anything but a count: %j",
-    (usage) => {
-      const counted = whole(chunk([], { finish: "STOP", usage })).usage;
-      expect(counted).toMatchObject({ inputTokens: 0, outputTokens: 0, reasoningTokens: 0 });
-    },
+    "is not reported without a count of the input, which would be free: %j",
+    (usage) => expect(whole(chunk([], { finish: "STOP", usage })).usage).toBeUndefined(),
   );
+
+  it("never has anything but counts", () => {
+    const usage = { promptTokenCount: 3, candidatesTokenCount: 1.5, thoughtsTokenCount: "9x" };
+    const counted = whole(chunk([], { finish: "STOP", usage })).usage;
+    expect(counted).toMatchObject({ inputTokens: 3, outputTokens: 0, reasoningTokens: 0 });
+  });
 
   it("is absent where the vendor told none", () => {
     const { usageMetadata: _, ...rest } = chunk([], { finish: "STOP" }) as Record<string, unknown>;
