@@ -1,6 +1,7 @@
 /** R-MON-2: Google's JSON takes and tells numbers as texts, too; what decides about money is read in both forms. */
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { checkInteractionTools } from "../../src/dialect/gemini/guard.ts";
 import { NativeBody } from "../../src/native/body.ts";
 import { interactionTokens } from "../../src/vendor/gemini/native-jobs.ts";
 import { GeminiMeter } from "../../src/vendor/gemini/meter.ts";
@@ -51,6 +52,36 @@ describe("what is held", () => {
     const asked = { instances: [{}], parameters: { sampleCount, durationSeconds: "6" } };
     expect(held(film, asked, ModelType.VIDEO)).toEqual({ seconds: 12 });
   });
+});
+
+it("a tool of an interaction without a type is refused, because its calls are not reported", () => {
+  expect(() => checkInteractionTools([{ google_search: {} }])).toThrow(/the tool "google_search"/);
+  expect(() => checkInteractionTools([{ type: "function", name: "f" }])).not.toThrow();
+});
+
+it("counts whose sum is more than a record can hold are charged as the most that it can", () => {
+  const most = 2 ** 31 - 1;
+  const read = (usageMetadata: object) => {
+    const bytes = Buffer.from(JSON.stringify({ usageMetadata }));
+    const meter = new GeminiMeter();
+    meter.read(bytes, 0, bytes.length);
+    return meter.usage;
+  };
+  expect(
+    read({ promptTokenCount: most, toolUsePromptTokenCount: 1, candidatesTokenCount: 1 }),
+  ).toMatchObject({ inputTokens: most, outputTokens: 1 });
+  expect(
+    read({ promptTokenCount: 1, candidatesTokenCount: most, thoughtsTokenCount: 1 }),
+  ).toMatchObject({ inputTokens: 1, outputTokens: most });
+  expect(
+    interactionTokens({
+      total_input_tokens: most,
+      total_tool_use_tokens: 1,
+      total_output_tokens: 1,
+    }),
+  ).toMatchObject({ inputTokens: most, outputTokens: 1 });
+  // Without the input it is no report: the input would be free.
+  expect(read({ candidatesTokenCount: 5, totalTokenCount: 9 })).toBeUndefined();
 });
 
 it("counts of a reply are charged in both forms, and texts that are none in neither", () => {

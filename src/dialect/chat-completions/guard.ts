@@ -3,6 +3,7 @@ import {
   checkCacheLife,
   checkModalities,
   checkSwitches,
+  type FeatureUse,
   refuseUnknown,
   suspectTools,
   toolTypeCheck,
@@ -15,8 +16,10 @@ import {
   checkSpeed,
   checkTools,
   guardOf,
+  refuseStored,
 } from "../guard.ts";
-import { isRecord, type JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { invalid } from "../../core/validation.ts";
 
 const tools = {
   free: ["function", "custom"],
@@ -29,11 +32,14 @@ const switches: readonly (readonly [string, ToolUnit])[] = [
   ["search_parameters", "tools.web_search"],
   ["enable_search", "tools.web_search"],
   ["plugins", "tools.web_search"],
+  ["web_search", "tools.web_search"],
+  ["enable_enhancement", "tools.web_search"],
   ["enable_code_interpreter", "tools.code_execution"],
 ];
 
-/** Members with which vendors of this style run tools or models of their own. */
-const foreign = ["agent_id", "compound_custom"] as const;
+/** Members with which vendors of this style run tools or models of their own, or answer later, at an address that the
+ * gateway does not have. */
+const foreign = ["agent_id", "compound_custom", "mcp_servers", "deferred"] as const;
 
 /** The members of a function, also without the level that this style has between. Others are tools of vendors, as
  * `googleSearch`. */
@@ -77,10 +83,14 @@ function foreignMember(tool: unknown): string | undefined {
   return Object.keys(tool).find((name) => !functionMembers.has(name));
 }
 
+function isSwitchedOn(value: unknown): boolean {
+  return value != null && value !== false && !(Array.isArray(value) && value.length === 0);
+}
+
 /** Refuses what vendors run or bill in ways of their own. */
 function refuseForeign(body: JsonRecord): void {
   for (const name of foreign) {
-    if (body[name] != null) throw refuseUnknown(name, `"${name}"`);
+    if (isSwitchedOn(body[name])) throw refuseUnknown(name, `"${name}"`);
   }
   const { tools: offered } = body;
   if (!Array.isArray(offered)) return;
@@ -90,8 +100,37 @@ function refuseForeign(body: JsonRecord): void {
   }
 }
 
+/** What the gateway decides by the body alone: a vendor that prefers `extra_body` would do something else. */
+const decisive = [
+  ...["model", "models", "messages", "stream", "stream_options"],
+  ...["max_tokens", "max_completion_tokens", "n", "best_of"],
+] as const;
+
+const decisiveNames: ReadonlySet<string> = new Set([...decisive, ...guardedChatMembers]);
+
+/** Refuses what a vendor that takes the members of `extra_body` for members of the body must not be told there. */
+function checkExtra(extra: JsonRecord, use: FeatureUse): void {
+  for (const name of Object.keys(extra)) {
+    const meant = name.toLowerCase();
+    if (meant === name || !decisiveNames.has(meant)) continue;
+    const path = `extra_body.${name}`;
+    throw invalid(path, `"${path}" is not known; did you mean "${meant}"?`);
+  }
+  for (const name of decisive) {
+    const path = `extra_body.${name}`;
+    if (extra[name] != null) throw invalid(path, `"${path}" is not served: send "${name}" itself`);
+  }
+  // Google's own: a cache is stored for whoever made it.
+  const path = "extra_body.google.cached_content";
+  if (recordAt(extra, "google")?.["cached_content"] != null)
+    throw refuseStored(path, "leave it out");
+  checkMembers(extra, use);
+}
+
 /** Checks a body of chat completions. */
-export const guardChat = guardOf(suspects, (body, _options, { use }) => {
+export const guardChat = guardOf(suspects, (body, _options, { use }) => checkMembers(body, use));
+
+function checkMembers(body: JsonRecord, use: FeatureUse): void {
   checkModeration(body);
   checkServiceTier(body["service_tier"]);
   checkSwitches(body, switches, use);
@@ -100,12 +139,8 @@ export const guardChat = guardOf(suspects, (body, _options, { use }) => {
   checkTools(body["tools"], "tools", { checkType, use });
   refuseForeign(body);
   checkSpeed(body);
-  // Some vendors take its members for members of the body.
-  if (isRecord(body["extra_body"])) {
-    checkSwitches(body["extra_body"], switches, use);
-    refuseForeign(body["extra_body"]);
-  }
+  if (isRecord(body["extra_body"])) checkExtra(body["extra_body"], use);
   // The style's usage does not tell which prompts were cached for longer.
   for (const name of ["tools", "messages"]) checkCacheLife(body[name], name, ["5m"]);
   checkFiles(body["messages"], "messages");
-});
+}

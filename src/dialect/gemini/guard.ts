@@ -131,7 +131,13 @@ const checkInteractionTool = toolTypeCheck(interactionTools);
 export function checkInteractionTools(tools: unknown): void {
   const use = new FeatureUse({});
   for (const [at, tool] of (Array.isArray(tools) ? tools : [tools]).entries()) {
-    if (isRecord(tool)) checkInteractionTool(tool, `tools[${at}]`, use);
+    if (!isRecord(tool)) continue;
+    const [name] = Object.keys(tool);
+    // Functions have a type here too. What has none names a tool as `generateContent` does.
+    if (tool["type"] == null && name !== undefined) {
+      throw refuseUnknown(`tools[${at}]`, `the tool "${name.slice(0, 64)}"`);
+    }
+    checkInteractionTool(tool, `tools[${at}]`, use);
   }
 }
 
