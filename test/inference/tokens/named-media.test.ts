@@ -19,6 +19,11 @@ it.each([
   ["a document of messages", { type: "document", source: { type: "url", url } }, 1_048_576],
   // Gemini reads up to 1,048,576 tokens: an hour of video takes more.
   ["a video", { type: "video_url", video_url: { url } }, 1_048_576],
+  ["a video as a text", { type: "video_url", video_url: url }, 1_048_576],
+  ["audio of chat", { type: "audio_url", audio_url: { url } }, 1_048_576],
+  ["audio of chat as a text", { type: "input_audio", input_audio: url }, 1_048_576],
+  ["a file of chat", { type: "file_url", file_url: { url } }, 1_048_576],
+  ["a document as a text", { type: "document_url", document_url: url }, 1_048_576],
   ["a video of Gemini", { fileData: { mimeType: "video/mp4", fileUri: url } }, 1_048_576],
   ["audio", { fileData: { mimeType: "audio/mp3", fileUri: url } }, 1_048_576],
 ])("%s by URL holds the most that a model reads of it", (_, part, tokens) => {
