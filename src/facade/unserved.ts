@@ -50,6 +50,11 @@ const unserved: readonly Unserved[] = [
       "Gemini's own API is served below a prefix such as /gemini, where the operator offers it; any model answers POST /v1/chat/completions",
   },
   {
+    path: /^\/(?:gemini|dashscope|fal|replicate)\//,
+    advice:
+      "a vendor's own API is served only below the `native_prefix` that the operator gives the vendor; GET /v1/models lists the models of this gateway",
+  },
+  {
     path: /^\/(?:v1beta|v1alpha)(?:\/|$)/,
     advice:
       "Gemini's own API is served below a prefix such as /gemini; GET /v1/models lists models",

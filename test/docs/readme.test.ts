@@ -1,4 +1,4 @@
-/** Commands and programs of README.md and docs/clients.md work on a fresh start. */
+/** Commands and programs of README.md and of the pages for callers work on a fresh start. */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
 import { blocksOf, readPage, root } from "./page.ts";
 
 const readme = readPage("README.md");
-const pages = ["README.md", "docs/clients.md"];
+const pages = ["README.md", "docs/clients.md", "docs/images-and-audio.md", "docs/tasks.md"];
 const cwd = mkdtempSync(join(tmpdir(), "uas-docs-"));
 let gateway: DemoGateway;
 
@@ -68,6 +68,7 @@ function here(text: string): string {
     .replaceAll("127.0.0.1:8081", new URL(gateway.internalUrl).host)
     .replaceAll("curl http", "curl -sS --fail http")
     .replaceAll("curl -N", "curl -sS --fail -N")
+    .replaceAll("speech.wav", join(cwd, "speech.wav"))
     .replaceAll("npx buf", "node_modules/.bin/buf")
     .replaceAll("npx uas", `"${process.execPath}" bin/uas.js`);
 }
@@ -76,8 +77,10 @@ function here(text: string): string {
 const timeout = 120_000;
 
 describe.runIf(hasCurl)("commands for the shell", { timeout }, () => {
-  it("commands for the shell stand in both README and docs/clients.md", () => {
-    expect(commands.length).toBeGreaterThan(6);
+  it("commands for the shell stand on every page for callers", () => {
+    for (const page of pages) {
+      expect(commands.filter(([name]) => name.startsWith(`${page}:`))).not.toEqual([]);
+    }
   });
 
   it.each(commands)("the shell command runs as on a fresh start: %s", async (_name, text) => {
@@ -85,7 +88,8 @@ describe.runIf(hasCurl)("commands for the shell", { timeout }, () => {
     const ran = await run("sh", ["-euc", here(text)]);
     expect(ran.code, ran.err + ran.out).toBe(0);
     expect(ran.out).not.toContain('"error"');
-    expect(ran.out.length).toBeGreaterThan(10);
+    const written = text.includes("--output") ? readFileSync(join(cwd, "speech.wav")) : ran.out;
+    expect(written.length).toBeGreaterThan(10);
   });
 
   it("shows the exact cost of the call that it made", async () => {
@@ -121,6 +125,11 @@ describe("README.md", () => {
         [],
       );
     }
+  });
+
+  it("and docs/native.md both begin with a configuration that is right", () => {
+    const [first] = blocksOf(readPage("docs/native.md"), ["yaml"]);
+    expect(problemsOf(first?.text ?? "", { env: { GEMINI_API_KEY: "k" } })).toEqual([]);
   });
 
   it("is short enough to be read at once", () => {

@@ -19,6 +19,8 @@ describe("a path of another API that is not served", () => {
     ["POST", "/v1/threads/t/runs", "previous_response_id"],
     ["POST", "/v1beta/models/gemini-pro:generateContent", "/gemini"],
     ["GET", "/v1beta/models", "/v1/models"],
+    ["POST", "/gemini/v1beta/models/gemini-pro:generateContent", "native_prefix"],
+    ["GET", "/replicate/v1/models", "native_prefix"],
     ["POST", "/openai/deployments/d/chat/completions", "/v1"],
     ["GET", "/api/tags", "/v1/models"],
   ])(
