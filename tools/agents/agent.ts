@@ -19,9 +19,11 @@ export interface Setup extends Door {
   readonly model: Model;
 }
 
-/** How to start an agent's program. The prompt goes to its standard input. */
+/** How to start an agent's program. */
 export interface Command {
   readonly args: readonly string[];
+  /** Whether the prompt is the last argument. Default: it goes to standard input. */
+  readonly isPromptArgument?: boolean;
   /** Beside `HOME`, `PATH` and what every run gets. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -62,7 +64,7 @@ export interface Agent {
 /** A call of a tool, as the model makes it. */
 export interface ShellCall {
   readonly tool: string;
-  readonly arguments: Readonly<Record<string, string>>;
+  readonly arguments: Readonly<Record<string, string | readonly string[]>>;
 }
 
 /** The JSON objects in output that has one a line, other lines left out. */

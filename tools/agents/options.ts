@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Agent } from "./agent.ts";
 import { claudeCodeAgents } from "./claude-code.ts";
+import { clineAgents } from "./cline.ts";
 import { codexAgents } from "./codex.ts";
 import { geminiCliAgents } from "./gemini-cli.ts";
 import { opencodeAgents } from "./opencode.ts";
@@ -23,13 +24,14 @@ const agents: readonly Agent[] = [
   ...geminiCliAgents,
   ...qwenCodeAgents,
   ...piAgents,
+  ...clineAgents,
 ];
 const programs = [...new Set(agents.map(({ cli }) => cli.program))];
 
 /** Says how to call the script. */
 export const usage = `usage: npm run agents -- (--clis DIR | --install) [--only ${programs.join(",")}]
   --clis DIR  the agents are installed below DIR/node_modules
-  --install   install the known versions into a temporary folder (about 1 GB)
+  --install   install the known versions into a temporary folder (about 1.5 GB)
 `;
 
 /** @throws Error with a message for the user. */

@@ -103,7 +103,10 @@ async function ask(
     if (login.code !== 0) return login;
   }
   const command = agent.ask(setup);
-  return execute(room, { ...command, args: [...first, ...command.args] }, prompt);
+  const args = [...first, ...command.args];
+  return command.isPromptArgument === true
+    ? execute(room, { ...command, args: [...args, prompt] }, "")
+    : execute(room, { ...command, args }, prompt);
 }
 
 function judge({ agent, gateway }: Trial, ending: Ending, expected: string): string | undefined {
