@@ -2,6 +2,7 @@
  * Budgets and a minimum rate for request bodies that have begun and are not complete (R-AUTH-7). Every edge reads bodies
  * through it, so that no client can take memory or connections by uploads that never end.
  */
+import { type Placed, ShortLivedSet } from "./short-lived.ts";
 import { bodyBytesPerSecondMin, bodyGraceMs, unfinishedBodyBytesMax } from "../config/limits.ts";
 import type { Caller } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
@@ -23,7 +24,7 @@ export class UnfinishedBodies {
   #bytes = 0;
   /** Bytes by owner: connections by themselves, keys and accounts by their ids. */
   readonly #owned = new Map<object | string, number>();
-  readonly #open = new Set<UnfinishedBody>();
+  readonly #open = new ShortLivedSet<UnfinishedBody>();
   readonly #onRefused: () => void;
   #timer: NodeJS.Timeout | undefined;
 
@@ -86,7 +87,7 @@ export class UnfinishedBodies {
 
   readonly #checkRates = (): void => {
     const nowMs = performance.now();
-    for (const body of this.#open) body.checkRate(nowMs);
+    for (const body of this.#open.list()) body.checkRate(nowMs);
     if (this.#open.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -103,7 +104,8 @@ interface Owners {
 const words = { connection: "connection", key: "API key", account: "account" } as const;
 
 /** A body that is being received. */
-export class UnfinishedBody {
+export class UnfinishedBody implements Placed {
+  place = -1;
   readonly #bodies: UnfinishedBodies;
   readonly #options: BodyOptions;
   readonly #startedMs = performance.now();

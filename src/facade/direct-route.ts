@@ -9,6 +9,7 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobu
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { MediaOperation } from "../../gen/uas/http/v1/http_pb.ts";
 import { ExchangeRequestSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { ShortLivedSet } from "../core/short-lived.ts";
 import { dialects, wireStyle } from "../dialect/index.ts";
 import { checkBodyForm, emptyBody, noForm, unsupportedMediaType } from "./errors.ts";
 import type { FacadeOptions, HandleWire } from "./options.ts";
@@ -21,9 +22,9 @@ import { constraintsOf } from "./when-header.ts";
 export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   const { authenticate, onRefusedKey, metrics, log, isOpen, requireCapacity, stopping } = options;
   const { bodies } = options;
-  const running = new Set<RestCall>();
+  const running = new ShortLivedSet<RestCall>();
   stopping.addEventListener("abort", () => {
-    for (const call of running) call.cancel(stopping.reason);
+    for (const call of running.list()) call.cancel(stopping.reason);
   });
   const refusedKeyHook = onRefusedKey && { onRefusedKey };
   return {

@@ -12,6 +12,7 @@ import {
 import { emptyBuffer } from "../core/bytes.ts";
 import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { type Placed, ShortLivedSet } from "../core/short-lived.ts";
 import { type SentReply, type Sink, type SinkHead, withinSettleWait } from "../core/sink.ts";
 import { errorHeaders, toGatewayError } from "./errors.ts";
 import { halfClosed } from "./http-server.ts";
@@ -64,7 +65,7 @@ export interface RestCallDeps
     "authenticate" | "onRefusedKey" | "metrics" | "log" | "isOpen" | "requireCapacity" | "bodies"
   > {
   /** The running calls, which are cancelled when the gateway stops. */
-  readonly running: Set<RestCall>;
+  readonly running: ShortLivedSet<RestCall>;
 }
 
 /** Bodies up to this length, in bytes, are written together with their head; a separate write costs 3 µs. */
@@ -74,12 +75,13 @@ const joinedBytesMax = 16 * 1024;
  * A request from its head to the end of its reply. This one object holds the caller, is the call's cancellation
  * signal, and is the sink of its reply; nothing lies between socket and handler.
  */
-export class RestCall extends CancelSource implements Sink<Buffer> {
+export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   readonly requestId: string;
   /** Set once the key has been checked. */
   caller: Caller | undefined;
   /** Whether the handler records and logs the request. */
   isRecorded = false;
+  place = -1;
 
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -398,20 +400,25 @@ const lastChunk = "0\r\n\r\n";
  * Aborts a listener's running requests when the gateway stops. One listener serves all: adding and removing one per
  * request costs a microsecond.
  */
-export function stopAll(stopping: AbortSignal): Set<AbortController> {
-  const running = new Set<AbortController>();
+export function stopAll(stopping: AbortSignal): ShortLivedSet<RunningRequest> {
+  const running = new ShortLivedSet<RunningRequest>();
   stopping.addEventListener("abort", () => {
-    for (const abort of running) abort.abort(stopping.reason);
+    for (const abort of running.list()) abort.abort(stopping.reason);
   });
   return running;
+}
+
+/** A running request of a listener: a controller that is aborted when it must end. */
+class RunningRequest extends AbortController implements Placed {
+  place = -1;
 }
 
 /** A controller that is aborted when the client disconnects early. */
 export function abortWith(
   response: ServerResponse,
-  running: Set<AbortController>,
+  running: ShortLivedSet<RunningRequest>,
 ): AbortController {
-  const abort = new AbortController();
+  const abort = new RunningRequest();
   running.add(abort);
   response.on("close", () => {
     running.delete(abort);

@@ -9,6 +9,7 @@ import type { VendorTimeouts } from "../config/config.ts";
 import { decodedRatioMax, streamBufferBytesMax } from "../config/limits.ts";
 import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
+import { type Placed, ShortLivedSet } from "../core/short-lived.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 import { SecretMask } from "./secret-mask.ts";
 
@@ -155,6 +156,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   readonly answered: Promise<HttpReply>;
 
   readonly silence = new Silence();
+  place = -1;
 
   readonly #signal: CancelSignal;
   readonly #watch: ExchangeWatch | undefined;
@@ -487,7 +489,7 @@ interface WatchLimits {
 }
 
 /** An exchange that is watched. */
-interface WatchedExchange {
+interface WatchedExchange extends Placed {
   readonly silence: Silence;
   /** Whether its reader, not its vendor, is waited for. */
   readonly isPaused: boolean;
@@ -499,7 +501,7 @@ interface WatchedExchange {
 class ExchangeWatch {
   readonly #idleMs: number;
   readonly #totalMs: number;
-  readonly #running = new Set<WatchedExchange>();
+  readonly #running = new ShortLivedSet<WatchedExchange>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ idleMs, totalMs = Number.POSITIVE_INFINITY }: WatchLimits) {
@@ -519,7 +521,7 @@ class ExchangeWatch {
 
   readonly #check = (): void => {
     const nowMs = performance.now();
-    for (const exchange of this.#running) {
+    for (const exchange of this.#running.list()) {
       const { silence } = exchange;
       if (nowMs - silence.startedMs > this.#totalMs) {
         exchange.expire(new HttpFailure("timeout", "the total time limit was reached"));

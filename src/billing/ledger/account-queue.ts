@@ -1,6 +1,7 @@
 /** The queue of one account: operations join its next batch while one batch is under way (group commit, no timer). */
 import { ledgerBatchMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Placed } from "../../core/short-lived.ts";
 import type { DatabaseAddress } from "../../db/servers.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
@@ -48,7 +49,7 @@ export interface HoldItem extends BatchHold {
 }
 
 /** An extension with its callers: several where later extensions have merged into it. */
-export interface ExtendItem extends BatchExtend {
+export interface ExtendItem extends BatchExtend, Placed {
   amount: string;
   checkpoint: Checkpoint | undefined;
   readonly waiters: {
@@ -90,7 +91,7 @@ export function extendItem(operation: ExtendOperation): ExtendItem {
   const row = isSame ? record : { ...record, id, account_id: accountId };
   const checkpoint =
     checkpointNanos === undefined ? undefined : { cost: checkpointNanos.toString(), record: row };
-  return { id, amount: amountNanos.toString(), checkpoint, waiters: [] };
+  return { id, amount: amountNanos.toString(), checkpoint, waiters: [], place: -1 };
 }
 
 /** Creates the queue item of a settlement. */

@@ -1,6 +1,7 @@
 /** The ledger of a process: group commit per account, without a timer. */
 import { hostname } from "node:os";
 import { awayCloseMs, journalAfterMs, ledgerConnections } from "../../config/limits.ts";
+import { ShortLivedMap, ShortLivedSet } from "../../core/short-lived.ts";
 import { newId } from "../../core/uuid.ts";
 import { callsJson } from "../calls/call-record.ts";
 import type { CallRow } from "../calls/call-row.ts";
@@ -324,7 +325,7 @@ export class PendingSettles {
   readonly #journal: Journal | undefined;
   readonly #isAway: () => boolean;
   /** Settlements that are not durable anywhere, by id; nearly in the order of their requests. */
-  readonly #waiting = new Map<string, PendingSettle>();
+  readonly #waiting = new ShortLivedMap<PendingSettle>();
   /** Settlements that are in the journal or being written to it, by id. */
   readonly #kept = new Map<string, PendingSettle>();
   #timer: NodeJS.Timeout | undefined;
@@ -399,7 +400,7 @@ export class PendingSettles {
 
 /** The extensions of a process without an answer yet: pending while the database is away, however long. */
 class PendingExtends {
-  readonly #items = new Set<ExtendItem>();
+  readonly #items = new ShortLivedSet<ExtendItem>();
 
   /** How many there are; merged ones of one hold count once. */
   get size(): number {
@@ -425,7 +426,7 @@ class PendingExtends {
 
   /** Rejects all of them: the ledger closes. */
   close(): void {
-    for (const { waiters } of this.#items) {
+    for (const { waiters } of this.#items.list()) {
       for (const { reject } of waiters) reject(unavailable("the gateway is stopping"));
     }
   }

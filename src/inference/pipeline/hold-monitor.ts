@@ -17,6 +17,7 @@ import {
 } from "../../config/limits.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
 import type { GatewayError } from "../../core/errors.ts";
+import { type Placed, ShortLivedSet } from "../../core/short-lived.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance, tooManyUnfinished } from "./failures.ts";
 import { estimateTokens } from "../metering.ts";
@@ -46,7 +47,8 @@ interface HoldMonitorOptions {
   readonly nowMs?: number;
 }
 
-export class HoldMonitor {
+export class HoldMonitor implements Placed {
+  place = -1;
   readonly #options: HoldMonitorOptions;
   readonly #growth: HoldGrowth;
   /** The number of text bytes at which the next decision is due. */
@@ -271,7 +273,7 @@ function newWait() {
 
 /** The monitors of all streams of a process. One timer serves them, and runs only while there are any. */
 export class MonitoredStreams {
-  readonly #monitors = new Set<HoldMonitor>();
+  readonly #monitors = new ShortLivedSet<HoldMonitor>();
   #timer: NodeJS.Timeout | undefined;
 
   /** Adds the monitor of a new stream. */
@@ -290,7 +292,7 @@ export class MonitoredStreams {
   /** Checks all streams. @param nowMs on the clock of `performance.now()` */
   check(nowMs: number): void {
     let unfinishedBytes = 0;
-    for (const monitor of this.#monitors) {
+    for (const monitor of this.#monitors.list()) {
       monitor.check(nowMs);
       unfinishedBytes += monitor.unfinishedBytes;
     }
@@ -299,9 +301,9 @@ export class MonitoredStreams {
 
   /** Ends the streams with the longest unfinished events, until the rest fits. */
   #endLongest(unfinishedBytes: number): void {
-    const longest = [...this.#monitors].toSorted(
-      (one, other) => other.unfinishedBytes - one.unfinishedBytes,
-    );
+    const longest = this.#monitors
+      .list()
+      .toSorted((one, other) => other.unfinishedBytes - one.unfinishedBytes);
     let left = unfinishedBytes;
     for (const monitor of longest) {
       if (left <= unfinishedEventBytesMax) return;
