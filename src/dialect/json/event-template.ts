@@ -173,11 +173,7 @@ class Piece {
     const { length } = bytes;
     this.length = length;
     this.#bytes = bytes;
-    const words = Float64Array.from({ length: Math.ceil(length / 8) }, (_, i) =>
-      length < 8 ? 0 : bytes.readDoubleLE(Math.min(8 * i, length - 8)),
-    );
-    const isComparable = words.every((word) => word !== 0 && !Number.isNaN(word));
-    this.#words = isComparable ? words : new Float64Array();
+    this.#words = wordsOf(bytes);
   }
 
   /** Whether the bytes are at `start`. */
@@ -201,6 +197,21 @@ class Piece {
     }
     return true;
   }
+}
+
+const noWords = new Float64Array();
+
+/** See {@link Piece}. In a loop: `Float64Array.from` takes ten times as long. */
+function wordsOf(bytes: Buffer): Float64Array {
+  const { length } = bytes;
+  if (length < 8) return noWords;
+  const words = new Float64Array(Math.ceil(length / 8));
+  for (let i = 0; i < words.length; i++) {
+    const word = bytes.readDoubleLE(Math.min(8 * i, length - 8));
+    if (word === 0 || Number.isNaN(word)) return noWords;
+    words[i] = word;
+  }
+  return words;
 }
 
 function endOfNumber(bytes: Buffer, start: number): number {
