@@ -43,7 +43,9 @@ export type Billing = Awaited<ReturnType<typeof openBilling>>;
  */
 export async function openBilling({ hasMonths = true } = {}) {
   const database = await createTestDatabase();
-  const pool = new Pool({ connectionString: database.url, max: 4 });
+  // As the program's own connections: what is prepared is planned once.
+  const options = "-c plan_cache_mode=force_generic_plan";
+  const pool = new Pool({ connectionString: database.url, max: 4, options });
   pool.on("error", () => {});
   if (!hasMonths) await dropMonths(pool);
   return {
