@@ -171,7 +171,8 @@ async function removeBlob(pool: Pool, storage: ResultStorage, sha256: string): P
     await client.query("commit");
     return isFree;
   } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error));
+    // The lock is gone when the failure is told, so that the next run finds the blob.
+    await client.query("rollback").catch((lost: Error) => (failure = lost));
     throw error;
   } finally {
     // A connection in the middle of a transaction is closed, which rolls it back.
