@@ -2,11 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { formatUsd } from "../../core/money.ts";
 import type { Sink } from "../../core/sink.ts";
-import { mediaErrorEvent, mediaEvent } from "../../dialect/media-events.ts";
-import { replyHeaders } from "../headers.ts";
-import { toGatewayError } from "../pipeline/failures.ts";
 import { readImagesMembers } from "./images-form.ts";
 import { ImagesRequest } from "./images-adapter.ts";
 import { MediaAdapter, type MediaInput } from "./media-adapter.ts";
@@ -15,7 +11,10 @@ import {
   createMediaByTask,
   type MediaByTaskOptions,
   type MediaResult,
+  sendEvents,
+  sendWhole,
   type ServeByTask,
+  usageOf,
 } from "./media-by-task.ts";
 import { formValue, imageParams, withImageUrls } from "./media-params.ts";
 import type { MediaTaskModel, TaskFile } from "./media-tasks.ts";
@@ -80,46 +79,31 @@ async function whole(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): 
       isBase64 ? { b64_json: await base64Of(image) } : { url: image.url },
     ),
   );
-  const json = { created: Math.floor(ended.finishTime.getTime() / 1000), data, ...usageOf(ended) };
+  const json = { created: secondOf(ended), data, ...usageOf(ended) };
   const body = Buffer.from(JSON.stringify(json));
-  const headers = {
-    "content-type": "application/json",
-    ...replyHeaders({}, body.length),
-    ...accepted.headers,
-    ...(accepted.reportCost && { "x-uas-cost": formatUsd(ended.costNanos) }),
-  };
-  sink.whole({ status: 200, headers }, body);
+  sendWhole(accepted, sink, { body, type: "application/json", ended });
 }
 
 /** Streams one event for each image. A task has no partial images. */
-async function stream(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): Promise<void> {
-  const type = { "content-type": "text/event-stream; charset=utf-8" };
-  const headers = { ...type, ...replyHeaders({}, undefined), ...accepted.headers };
-  sink.head({ status: 200, headers });
-  try {
-    const ended = await accepted.result();
+function stream(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): Promise<void> {
+  const type = `${accepted.asked.isEdit ? "image_edit" : "image_generation"}.completed`;
+  return sendEvents(accepted, sink, async function* (ended) {
     for (const image of ended.files) {
-      const event = {
-        type: `${accepted.asked.isEdit ? "image_edit" : "image_generation"}.completed`,
+      yield {
+        type,
         b64_json: await base64Of(image),
-        created_at: Math.floor(ended.finishTime.getTime() / 1000),
+        created_at: secondOf(ended),
         output_format: image.contentType.replace("image/", ""),
         ...usageOf(ended),
       };
-      await sink.chunk(mediaEvent(event));
     }
-  } catch (error) {
-    await sink.chunk(mediaErrorEvent(toGatewayError(error, accepted.context.signal)));
-  }
+  });
+}
+
+function secondOf({ finishTime }: MediaResult): number {
+  return Math.floor(finishTime.getTime() / 1000);
 }
 
 async function base64Of(image: TaskFile): Promise<string> {
   return (await image.read()).toString("base64");
-}
-
-/** The tokens of a result; empty: its vendor reports none. */
-export function usageOf({ inputTokens, outputTokens }: MediaResult): JsonObject {
-  if (inputTokens + outputTokens === 0) return {};
-  const total = { total_tokens: inputTokens + outputTokens };
-  return { usage: { input_tokens: inputTokens, output_tokens: outputTokens, ...total } };
 }

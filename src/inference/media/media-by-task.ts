@@ -3,14 +3,18 @@
  * awaited. A paid job is therefore never lost, whatever happens to the client or to this process. The task holds and
  * charges; its record is that of the call.
  */
+import type { JsonObject } from "@bufbuild/protobuf";
 import { GatewayStopping } from "../../core/caller.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { formatUsd } from "../../core/money.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
 import { newId } from "../../core/uuid.ts";
-import { memberList } from "../headers.ts";
+import { mediaErrorEvent, mediaEvent } from "../../dialect/media-events.ts";
+import { memberList, replyHeaders } from "../headers.ts";
 import { admit, read } from "../pipeline/admit.ts";
 import type { CallContext, PipelineDeps } from "../pipeline/context.ts";
+import { toGatewayError } from "../pipeline/failures.ts";
 import { refuse } from "../pipeline/pipeline.ts";
 import { refuseDropped } from "../translation.ts";
 import type { TaskParams } from "./media-params.ts";
@@ -56,6 +60,48 @@ export interface AcceptedMedia<Asked> {
   readonly headers: Readonly<Record<string, string>>;
   /** Waits for the result. A task whose client disconnects is cancelled, where its vendor can. @throws GatewayError */
   result(): Promise<MediaResult>;
+}
+
+/** Sends a complete reply. */
+export function sendWhole(
+  { headers, reportCost }: AcceptedMedia<unknown>,
+  sink: Sink<Buffer>,
+  {
+    body,
+    type,
+    ended,
+  }: { readonly body: Buffer; readonly type: string; readonly ended: MediaResult },
+): void {
+  const all = {
+    "content-type": type,
+    ...replyHeaders({}, body.length),
+    ...headers,
+    ...(reportCost && { "x-uas-cost": formatUsd(ended.costNanos) }),
+  };
+  sink.whole({ status: 200, headers: all }, body);
+}
+
+/** Sends the result as events, once it is there; a failure is the last one. */
+export async function sendEvents(
+  accepted: AcceptedMedia<unknown>,
+  sink: Sink<Buffer>,
+  events: (ended: MediaResult) => AsyncIterable<JsonObject & { readonly type: string }>,
+): Promise<void> {
+  const type = { "content-type": "text/event-stream; charset=utf-8" };
+  const headers = { ...type, ...replyHeaders({}, undefined), ...accepted.headers };
+  sink.head({ status: 200, headers });
+  try {
+    for await (const event of events(await accepted.result())) await sink.chunk(mediaEvent(event));
+  } catch (error) {
+    await sink.chunk(mediaErrorEvent(toGatewayError(error, accepted.context.signal)));
+  }
+}
+
+/** The tokens of a result; empty: its vendor reports none. */
+export function usageOf({ inputTokens, outputTokens }: MediaResult): JsonObject {
+  if (inputTokens + outputTokens === 0) return {};
+  const total = { total_tokens: inputTokens + outputTokens };
+  return { usage: { input_tokens: inputTokens, output_tokens: outputTokens, ...total } };
 }
 
 /** Creates the handler of a form. */

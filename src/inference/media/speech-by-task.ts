@@ -2,21 +2,19 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { asBuffer } from "../../core/bytes.ts";
-import { formatUsd } from "../../core/money.ts";
 import type { Sink } from "../../core/sink.ts";
 import { invalid } from "../../core/validation.ts";
-import { mediaErrorEvent, mediaEvent } from "../../dialect/media-events.ts";
-import { replyHeaders } from "../headers.ts";
-import { toGatewayError } from "../pipeline/failures.ts";
 import { SpeechRequest } from "./audio-adapter.ts";
-import { usageOf } from "./images-by-task.ts";
 import { MediaAdapter } from "./media-adapter.ts";
 import {
   type AcceptedMedia,
   createMediaByTask,
   type MediaByTaskOptions,
   type MediaResult,
+  sendEvents,
+  sendWhole,
   type ServeByTask,
+  usageOf,
 } from "./media-by-task.ts";
 import { speechParams } from "./media-params.ts";
 import type { TaskFile } from "./media-tasks.ts";
@@ -57,28 +55,14 @@ function audioOf({ files }: MediaResult): TaskFile {
 async function whole(accepted: AcceptedMedia<AskedSpeech>, sink: Sink<Buffer>): Promise<void> {
   const ended = await accepted.result();
   const audio = audioOf(ended);
-  const body = await audio.read();
-  const headers = {
-    "content-type": audio.contentType,
-    ...replyHeaders({}, body.length),
-    ...accepted.headers,
-    ...(accepted.reportCost && { "x-uas-cost": formatUsd(ended.costNanos) }),
-  };
-  sink.whole({ status: 200, headers }, body);
+  sendWhole(accepted, sink, { body: await audio.read(), type: audio.contentType, ended });
 }
 
 /** Sends all audio as one event, and the end as another one. */
-async function stream(accepted: AcceptedMedia<AskedSpeech>, sink: Sink<Buffer>): Promise<void> {
-  const type = { "content-type": "text/event-stream; charset=utf-8" };
-  const headers = { ...type, ...replyHeaders({}, undefined), ...accepted.headers };
-  sink.head({ status: 200, headers });
-  try {
-    const ended = await accepted.result();
+function stream(accepted: AcceptedMedia<AskedSpeech>, sink: Sink<Buffer>): Promise<void> {
+  return sendEvents(accepted, sink, async function* (ended) {
     const bytes = await audioOf(ended).read();
-    const audio = bytes.toString("base64");
-    await sink.chunk(mediaEvent({ type: "speech.audio.delta", ...{ audio } }));
-    await sink.chunk(mediaEvent({ type: "speech.audio.done", ...usageOf(ended) }));
-  } catch (error) {
-    await sink.chunk(mediaErrorEvent(toGatewayError(error, accepted.context.signal)));
-  }
+    yield { type: "speech.audio.delta", audio: bytes.toString("base64") };
+    yield { type: "speech.audio.done", ...usageOf(ended) };
+  });
 }
