@@ -41,7 +41,7 @@ import {
   noSuchModel,
   unitsOf,
 } from "./models.ts";
-import { type NativeExchange, outwardAddresses } from "./mount.ts";
+import { callPath, type NativeExchange, outwardAddresses } from "./mount.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkObjects } from "./refusal.ts";
@@ -61,8 +61,7 @@ export class NativeAdapter extends CallAdapter<Buffer> {
   }
 
   get path(): string {
-    const { mount, path } = this.#exchange;
-    return `${mount.prefix}${path}`.slice(0, 256);
+    return callPath(this.#exchange);
   }
 
   read(): ReadRequest<Buffer> {

@@ -4,7 +4,7 @@
  * shortened was paid for: nothing is refunded, and nothing is charged twice. A cache exists for its account only while
  * its storage is paid.
  */
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Pool } from "pg";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -52,7 +52,7 @@ import { boundTo, credentialOf } from "./adapter.ts";
 import type { NativeContext } from "./context.ts";
 import { answer } from "./job-requests.ts";
 import { checkModel, findNamed, type NamedModel, type NativeModel, noSuchModel } from "./models.ts";
-import { type NativeExchange, withCredential } from "./mount.ts";
+import { callPath, type NativeExchange, withCredential } from "./mount.ts";
 import { checkObjects } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
@@ -153,8 +153,7 @@ class CacheAdapter extends CallAdapter<Buffer> {
   }
 
   get path(): string {
-    const { mount, path } = this.#exchange;
-    return `${mount.prefix}${path}`.slice(0, 256);
+    return callPath(this.#exchange);
   }
 
   read(): ReadRequest<Buffer> {
@@ -337,7 +336,7 @@ class CacheRequest extends ReadRequest<Buffer> {
     const credential = credentialOf(mount, vendor);
     const owner = { vendor: vendorName, accountId: caller.accountId, credential };
     [this.#created, this.#owner] = [name, owner];
-    const figures = this.#figures(body);
+    const figures = this.#figures(json, body);
     const { tokens } = figures;
     const seconds = Math.min(secondsOf(this.#life, figures), this.#maxSeconds(this.#life));
     const expireTime = new Date(Math.min(figures.expireMs, this.#latestMs));
@@ -368,7 +367,8 @@ class CacheRequest extends ReadRequest<Buffer> {
   /** Records when a cache now expires. Of changes at the same time, each is charged for what it adds. */
   async #prolong(body: Buffer, { name, tokens }: StoredCache): Promise<Change> {
     const { mount, caller } = this.#exchange;
-    const expireMs = Math.min(this.#figures(body).expireMs, this.#latestMs);
+    const figures = this.#figures(parseObject(body.toString("utf8")), body);
+    const expireMs = Math.min(figures.expireMs, this.#latestMs);
     const key = [mount.config.name, caller.accountId, name];
     const seconds = await transact(this.#context.pool, async (open) => {
       const { rows } = await open.query<Pick<StoredCache, "paid_time">>(sql.lock, key);
@@ -381,8 +381,7 @@ class CacheRequest extends ReadRequest<Buffer> {
   }
 
   /** @throws GatewayError UPSTREAM_ERROR */
-  #figures(body: Buffer): NativeCacheFigures {
-    const json = parseObject(body.toString("utf8"));
+  #figures(json: JsonObject | undefined, body: Buffer): NativeCacheFigures {
     const figures = json && this.#caches.figuresOf(json);
     if (figures !== undefined && body.length <= nativeKeptBytesMax) return figures;
     throw unusableReply("a cache without its tokens or times");

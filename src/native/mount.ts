@@ -63,6 +63,11 @@ interface MountAddresses {
 
 const known = new WeakMap<NativeMount, MountAddresses>();
 
+/** The public path of a request, as its call record has it. */
+export function callPath({ mount, path }: Pick<NativeExchange, "mount" | "path">): string {
+  return `${mount.prefix}${path}`.slice(0, 256);
+}
+
 /** Rewrites the vendor's addresses to the gateway's, for replies. */
 export function outwardAddresses(
   { mount }: Pick<NativeExchange, "mount">,

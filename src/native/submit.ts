@@ -26,7 +26,7 @@ import type { NativeRequest, NativeSubmitRoute } from "../vendor/native.ts";
 import { atLeast, minChargedSeconds, withCharacters } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { NativeContext } from "./context.ts";
-import { type NativeExchange, withCredential } from "./mount.ts";
+import { callPath, type NativeExchange, withCredential } from "./mount.ts";
 import { savedAnswerOf } from "./job-tracker.ts";
 import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
@@ -62,7 +62,7 @@ interface Begun {
 /** Checks the request and begins its task. A refusal here is recorded as a call, without a task. */
 async function begin(exchange: SubmitExchange, context: NativeContext): Promise<Begun> {
   const { mount, route, request, caller, requestId } = exchange;
-  const path = `${mount.prefix}${exchange.path}`.slice(0, 256);
+  const path = callPath(exchange);
   let model = "";
   try {
     request.needBody();
