@@ -185,6 +185,27 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/**
+ * The rules of a model whose default lengths are unknown: the length is required where a second has a price; but not of a
+ * text to speak, which decides it.
+ *
+ * @param required the members that are required in any case
+ */
+export function lengthRules(
+  required: readonly string[],
+  { type, prices }: Pick<ModelConfig, "type" | "prices">,
+): ParamsRules {
+  const isTimed =
+    type !== ModelType.IMAGE && prices.some(({ price }) => price.second !== undefined);
+  if (type === ModelType.AUDIO) {
+    const dependent = isTimed && { dependentRequired: { prompt: ["duration"] } };
+    return { required, ...dependent, example: { text: "Good morning." } };
+  }
+  const example = { prompt: "A lighthouse" };
+  if (!isTimed) return { required, example };
+  return { required: [...required, "duration"], example: { ...example, duration: 5 } };
+}
+
 type Tasks = Pick<VendorTasks, "units" | "assumedSeconds" | "secondsMax">;
 
 /** The units charged where the produced units are not stated. */

@@ -19,6 +19,7 @@ import {
   stringsParam,
   requestedSeconds,
   integerParam,
+  lengthRules,
   enumParam,
 } from "../task-params.ts";
 import type { TaskUnits } from "../task.ts";
@@ -172,29 +173,17 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/**
- * The length is required where a second has a price, since the models' defaults are unknown here; but not of a text to
- * speak, which decides it.
- */
+/** The parameters of a model's tasks. */
 export function falSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
-  const isTimed =
-    type !== ModelType.IMAGE && prices.some(({ price }) => price.second !== undefined);
   return paramsObject(
     title,
     { ...members, extra: extraParam([...names.values(), ...multipliers]) },
     {
-      required: isTimed && type === ModelType.VIDEO ? [...required, "duration"] : required,
       oneOf,
-      ...(isTimed && type === ModelType.AUDIO && { dependentRequired: { prompt: ["duration"] } }),
-      example: exampleOf(type, isTimed),
+      ...lengthRules(required, { type, prices }),
     },
   );
-}
-
-function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
-  const said = type === ModelType.AUDIO ? { text: "Good morning." } : { prompt: "A lighthouse" };
-  return isTimed && type === ModelType.VIDEO ? { ...said, duration: 5 } : said;
 }
 
 /** The body of a job. @param model fal's name of the model */

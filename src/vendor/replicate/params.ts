@@ -22,6 +22,7 @@ import {
   stringsParam,
   requestedSeconds,
   integerParam,
+  lengthRules,
   enumParam,
   type Params,
 } from "../task-params.ts";
@@ -160,32 +161,15 @@ function formOf(type: ModelType): Form {
   return type === ModelType.AUDIO ? audio : image;
 }
 
-/**
- * The length is required where a second has a price, since the models' defaults are unknown here; but not of a text to
- * speak, which decides it.
- */
+/** The parameters of a model's tasks. */
 export function replicateSchema({ type, prices }: ModelConfig): JsonObject {
   const { title, members, names, required = [], oneOf = [] } = formOf(type);
-  const isTimed =
-    type !== ModelType.IMAGE && prices.some(({ price }) => price.second !== undefined);
   const closed = extraParam([...names.values(), ...multipliers]);
-  const needed = isTimed && type === ModelType.VIDEO ? [...required, "duration"] : required;
-  const isTimedAudio = isTimed && type === ModelType.AUDIO;
   return paramsObject(
     title,
     { ...members, extra: closed },
-    {
-      required: needed,
-      oneOf,
-      ...(isTimedAudio && { dependentRequired: { prompt: ["duration"] } }),
-      example: exampleOf(type, isTimed),
-    },
+    { oneOf, ...lengthRules(required, { type, prices }) },
   );
-}
-
-function exampleOf(type: ModelType, isTimed: boolean): JsonObject {
-  const said = type === ModelType.AUDIO ? { text: "Good morning." } : { prompt: "A lighthouse" };
-  return isTimed && type === ModelType.VIDEO ? { ...said, duration: 5 } : said;
 }
 
 /** The `input` of a prediction. */
