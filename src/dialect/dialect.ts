@@ -173,6 +173,8 @@ export interface StreamRelay {
   readonly estimated?: Usage | undefined;
   /** Bytes of generated text so far. */
   readonly textBytes: number;
+  /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
+  readonly uncountedTextBytes?: number;
   /** How many events that text came in. Absent: not counted. */
   readonly textPieces?: number;
   /** What usage does not report, so far. Default: nothing. */

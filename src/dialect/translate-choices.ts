@@ -34,7 +34,7 @@ export class TranslatedChoices implements StreamRelay {
   constructor(options: ChoicesOptions) {
     this.#options = options;
     this.#sources = options.choices.map(
-      ({ vendor, tools }) => new EventStream(vendor.decodeStream(), tools, (usage) => usage),
+      ({ vendor, tools }) => new EventStream(vendor.decodeStream(), tools, ({ reported }) => reported),
     );
   }
 
@@ -138,7 +138,8 @@ export class TranslatedChoices implements StreamRelay {
   #setUsage(end: ReplyEnd): void {
     const { usage } = this;
     if (usage !== undefined) end.usage = usage;
-    const due = this.#options.charged(usage, this.textBytes, this.isCutShort);
+    const { textBytes, isCutShort: isInputOwed } = this;
+    const due = this.#options.charged({ reported: usage, textBytes, isInputOwed });
     if (due === usage || due === undefined) return;
     this.estimated = due;
     end.usage = due;

@@ -36,19 +36,20 @@ export interface Translation {
   readonly rewriter?: ReplyRewriter | undefined;
 }
 
-/**
- * Decides the usage of a complete reply.
- *
- * @param reported the vendor's figures; `undefined`: none
- * @param textBytes bytes of generated text
- * @param isInputOwed whether the input is charged without any text: a stop sequence of the request ended the reply
- * @returns `undefined` where nothing is charged
- */
-export type ChargedUsage = (
-  reported: Usage | undefined,
-  textBytes: number,
-  isInputOwed: boolean,
-) => Usage | undefined;
+/** Decides the usage of a complete reply. Returns `undefined` where nothing is charged. */
+export type ChargedUsage = (text: CompleteText) => Usage | undefined;
+
+/** What is known of a complete reply. */
+export interface CompleteText {
+  /** The vendor's figures; `undefined`: none. */
+  readonly reported: Usage | undefined;
+  /** Bytes of generated text. */
+  readonly textBytes: number;
+  /** See {@link StreamRelay.uncountedTextBytes}. */
+  readonly uncountedTextBytes?: number;
+  /** Whether the input is charged without any text: a stop sequence of the request ended the reply. */
+  readonly isInputOwed: boolean;
+}
 
 /** Sees a reply in the contract's words. */
 export interface ReplyWatcher {
@@ -79,13 +80,13 @@ export function translateReply(body: Buffer, translation: Translation): RelayedR
 /** Translates the choices of a whole reply, whose usage is that of all of them. */
 function translateChoices(bodies: readonly Buffer[], translation: Translation): RelayedReply {
   const { caller, options, charged } = translation;
-  const reported = { ...translation, charged: (usage: Usage | undefined) => usage };
+  const reported = { ...translation, charged: ({ reported: usage }: CompleteText) => usage };
   const read = bodies.map((body) => readReply(body, reported));
   const textBytes = read.reduce((sum, each) => sum + each.textBytes, 0);
   const units = countTools(read.flatMap(({ reply }) => reply.parts));
   const usage = read[0]?.usage;
   const isStopped = read.some(({ reply }) => reply.stopReason === StopReason.STOP_SEQUENCE);
-  const due = charged(usage, textBytes, isStopped);
+  const due = charged({ reported: usage, textBytes, isInputOwed: isStopped });
   const isEstimated = due !== usage && due !== undefined;
   const written = read.map(({ reply }) => {
     if (isEstimated) reply.usage = due;
@@ -117,7 +118,8 @@ function readReply(
   reply.model = options.model;
   const textBytes = replyTextBytes(reply);
   const { usage } = reply;
-  const due = charged(usage, textBytes, reply.stopReason === StopReason.STOP_SEQUENCE);
+  const isInputOwed = reply.stopReason === StopReason.STOP_SEQUENCE;
+  const due = charged({ reported: usage, textBytes, isInputOwed });
   const units = countTools(reply.parts);
   rewriter?.reply(reply);
   if (due === usage || due === undefined) return { reply, usage, textBytes, units };
@@ -143,6 +145,10 @@ export abstract class EventReply {
 
   get textBytes(): number {
     return this.source.textBytes;
+  }
+
+  get uncountedTextBytes(): number {
+    return this.source.uncountedTextBytes;
   }
 
   get textPieces(): number {
@@ -231,6 +237,10 @@ export class EventStream {
   /** The gateway's estimate that the end reports; `undefined`: it has the vendor's figures, or none. */
   estimated: Usage | undefined;
 
+  /** The usage that {@link #countedTextBytes} belongs to. */
+  #counted: Usage | undefined;
+  /** The text that had come with the usage. */
+  #countedTextBytes = 0;
   readonly #decoder: StoppingDecoder;
   readonly #tools: ToolRestorer;
   readonly #charged: ChargedUsage;
@@ -245,6 +255,13 @@ export class EventStream {
   /** What the vendor reported so far. */
   get usage(): Usage | undefined {
     return this.#decoder.usage;
+  }
+
+  /** Bytes of text that came after the usage. What is received in one piece with it counts as counted. */
+  get uncountedTextBytes(): number {
+    const { usage } = this;
+    const isCounted = usage === undefined || usage !== this.#counted;
+    return isCounted ? 0 : this.textBytes - this.#countedTextBytes;
   }
 
   /** Calls so far of tools that usage does not report. */
@@ -289,6 +306,7 @@ export class EventStream {
       } else if (kind.case === "partStart") this.#count.addPart(kind.value.part);
       else if (kind.case === "end") {
         this.finished = true;
+        this.#noteUsage();
         this.#setUsage(kind.value);
         return events.slice(0, at + 1);
       } else if (kind.case === "error") {
@@ -296,12 +314,21 @@ export class EventStream {
         return events.slice(0, at + 1);
       }
     }
+    this.#noteUsage();
     return events;
   }
 
-  #setUsage(end: ReplyEnd): void {
+  /** All events that were received with the usage are read. */
+  #noteUsage(): void {
     const { usage } = this;
-    const due = this.#charged(usage, this.textBytes, this.isCutShort);
+    if (usage === this.#counted) return;
+    this.#counted = usage;
+    this.#countedTextBytes = this.textBytes;
+  }
+
+  #setUsage(end: ReplyEnd): void {
+    const { usage, textBytes, uncountedTextBytes, isCutShort: isInputOwed } = this;
+    const due = this.#charged({ reported: usage, textBytes, uncountedTextBytes, isInputOwed });
     if (due === usage || due === undefined) return;
     this.estimated = due;
     end.usage = due;

@@ -48,6 +48,24 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   return usage;
 }
 
+/** The figures beside an output: of any type, as vendors tell them. */
+interface OutputContext {
+  readonly input: unknown;
+  readonly reasoning: unknown;
+  /** Input and output together. */
+  readonly total: unknown;
+}
+
+/** The output with its reasoning. xAI counts the reasoning beside the output: the total says so. */
+export function withReasoning(
+  output: unknown,
+  { input, reasoning, total }: OutputContext,
+): unknown {
+  const [read, written, thought] = [input, output, reasoning].map(tokenCount);
+  if (read === undefined || written === undefined || !thought) return output;
+  return total === read + written + thought ? Math.min(written + thought, tokensMax) : output;
+}
+
 type RareMember =
   | "cacheWrite1hTokens"
   | "audioInputTokens"

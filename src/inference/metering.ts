@@ -5,6 +5,7 @@ import type { UnitUsage } from "../billing/prices/pricing.ts";
 import type { PriceConfig } from "../config/config.ts";
 import { bytesPerToken } from "../config/limits.ts";
 import type { BilledFeatures } from "../dialect/billed-features.ts";
+import { tokensMax } from "../dialect/usage.ts";
 
 /** The facts of a reply that ended, completely or not. */
 export interface Delivered {
@@ -18,6 +19,8 @@ export interface Delivered {
   readonly outputTokens?: number | undefined;
   /** Bytes of generated text received. */
   readonly textBytes: number;
+  /** Of those, the bytes that came after {@link reported}, which does not count them. Default 0. */
+  readonly uncountedTextBytes?: number;
   /** The text of a reply whose client disconnected. Absent: the client did not. */
   readonly stopped?: StoppedText | undefined;
   /** Whether the reply reached its end; else a reported figure may be too low. */
@@ -54,19 +57,22 @@ export interface Metered {
 }
 
 /**
- * Returns the vendor's figures where it reported any, else the gateway's. A reply without content is free, unless the
+ * Returns the vendor's figures where it reported any, else the gateway's; text that came after the figures is estimated
+ * and added. A reply without content is free, unless the
  * request asked for none or its client disconnected.
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
-  const { isInputOwed = false, told, stopped } = delivery;
+  const { isInputOwed = false, uncountedTextBytes = 0, told, stopped } = delivery;
   if (told !== undefined) return { usage: told, source: UsageSource.ESTIMATED, isCharged: true };
   if (reported !== undefined) {
     // A vendor that sent text but reports 0 output tokens did not count.
     const isCounted = isComplete && reported.outputTokens > 0;
     const delivered = isCounted ? 0 : estimateDelivered(textBytes, stopped);
-    if (reported.outputTokens < delivered) {
-      const usage = { ...reported, outputTokens: delivered };
+    const withUncounted = reported.outputTokens + estimateTokens(uncountedTextBytes);
+    const outputTokens = Math.min(Math.max(delivered, withUncounted), tokensMax);
+    if (reported.outputTokens < outputTokens) {
+      const usage = { ...reported, outputTokens };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
     }
     const isEmpty = reported.outputTokens === 0 && textBytes === 0;

@@ -127,7 +127,10 @@ const onlyOnce = { attempts: 1, withinMs: 0 };
 
 /** The stream so far, for the cost of a stopped exchange. */
 interface Progress {
-  stream?: Pick<ReplyStream<Chunk>, "usage" | "textBytes" | "textPieces" | "units">;
+  stream?: Pick<
+    ReplyStream<Chunk>,
+    "usage" | "textBytes" | "uncountedTextBytes" | "textPieces" | "units"
+  >;
 }
 
 /** Stops the vendor of an exchange: at once, or some time after the cancel. */
@@ -192,6 +195,7 @@ function costSoFar(
     reported: stream?.usage,
     inputTokens: stream?.usage === undefined ? estimateInput(prepared, isCautious) : 0,
     textBytes: stream?.textBytes ?? 0,
+    uncountedTextBytes: stream?.uncountedTextBytes ?? 0,
     stopped: { isCautious, pieces: stream?.textPieces ?? 0, maxTokens },
     isComplete: false,
     isInputOwed: true,
@@ -238,6 +242,7 @@ async function read<Out extends Chunk>(
     // Estimating costs a scan: only where nobody has a figure.
     inputTokens: isCounted ? 0 : estimateInput(prepared),
     textBytes,
+    uncountedTextBytes: stream?.uncountedTextBytes ?? 0,
     isComplete: true,
   });
   return {

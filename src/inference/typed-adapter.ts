@@ -72,9 +72,9 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   readonly #onReply: ((reply: Reply) => void) | undefined;
   #text: RequestSummary | undefined;
   /** Decides the usage that the reply reports. */
-  readonly #charged: ChargedUsage = (reported, textBytes, isInputOwed) => {
-    const inputTokens = reported === undefined ? estimateTokens(this.text.bytes) : 0;
-    return this.meter({ reported, inputTokens, textBytes, isComplete: true, isInputOwed }).usage;
+  readonly #charged: ChargedUsage = (text) => {
+    const inputTokens = text.reported === undefined ? estimateTokens(this.text.bytes) : 0;
+    return this.meter({ ...text, inputTokens, isComplete: true }).usage;
   };
 
   constructor(generation: Generation, onReply?: (reply: Reply) => void) {
@@ -131,7 +131,8 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     reply.model = this.#generation.model;
     const textBytes = replyTextBytes(reply);
     const { usage } = reply;
-    const due = this.#charged(usage, textBytes, reply.stopReason === StopReason.STOP_SEQUENCE);
+    const isInputOwed = reply.stopReason === StopReason.STOP_SEQUENCE;
+    const due = this.#charged({ reported: usage, textBytes, isInputOwed });
     const estimated = due === usage ? undefined : due;
     if (estimated !== undefined) reply.usage = estimated;
     this.#onReply?.(reply);

@@ -397,10 +397,9 @@ class WireRequest extends ReadRequest<Buffer> {
       tools: toolRestorer(generation),
       watcher: collector,
       rewriter: this.#isCompaction ? new CompactionRewriter(callId) : undefined,
-      charged: (reported, textBytes, isInputOwed) => {
-        const inputTokens = reported === undefined ? this.#typicalTokens() : 0;
-        return this.meter({ reported, inputTokens, textBytes, isComplete: true, isInputOwed })
-          .usage;
+      charged: (text) => {
+        const inputTokens = text.reported === undefined ? this.#typicalTokens() : 0;
+        return this.meter({ ...text, inputTokens, isComplete: true }).usage;
       },
       options: {
         model: this.#shownModel,

@@ -58,6 +58,10 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     return this.options.meter.textBytes;
   }
 
+  get uncountedTextBytes(): number {
+    return this.options.meter.uncountedTextBytes ?? 0;
+  }
+
   get units(): UnitUsage | undefined {
     return madeUnits(this.options.meter);
   }

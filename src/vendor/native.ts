@@ -214,6 +214,8 @@ export interface NativeMeter {
   readonly usage: Usage | undefined;
   /** Bytes of text received. */
   readonly textBytes: number;
+  /** Of that text, the bytes that came after {@link usage}, which does not count them. Default 0. */
+  readonly uncountedTextBytes?: number;
   /** Images received. */
   readonly images: number;
   /** Seconds of video or audio received. Default 0. */

@@ -89,6 +89,16 @@ describe("the usage to charge (R-MON-8)", () => {
     expect(estimateTokens(bytes)).toBe(tokens);
   });
 
+  it("the usage to charge has the text that came after the vendor's figures, at one token for each four bytes", () => {
+    const delivered = { reported: usage(11, 9), textBytes: 2_000, isComplete: true };
+    expect(meter(delivered).usage?.outputTokens).toBe(9);
+    const metered = meter({ ...delivered, uncountedTextBytes: 1_990 });
+    expect(metered).toMatchObject({ source: UsageSource.ESTIMATED, isCharged: true });
+    expect(metered.usage).toMatchObject({ inputTokens: 11, outputTokens: 9 + 498 });
+    const most = { ...delivered, reported: usage(11, 2 ** 31 - 1), uncountedTextBytes: 8 };
+    expect(meter(most).usage?.outputTokens).toBe(2 ** 31 - 1);
+  });
+
   it("the usage to charge is charged exactly where there was output, and never more for less text", () => {
     const count = fc.nat({ max: 2 ** 31 - 1 });
     const reported = fc.option(fc.tuple(count, count), { nil: undefined });

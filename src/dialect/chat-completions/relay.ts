@@ -58,6 +58,8 @@ export class ChatStreamRelay implements StreamRelay {
   /** Number of unfinished choices. */
   #openChoices: number;
   readonly #choices: RelayedChoices;
+  /** The text that had come with {@link usage}. */
+  #countedTextBytes = 0;
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
@@ -68,6 +70,10 @@ export class ChatStreamRelay implements StreamRelay {
 
   get unfinished(): UnfinishedEvent {
     return this.#splitter;
+  }
+
+  get uncountedTextBytes(): number {
+    return this.usage === undefined ? 0 : this.textBytes - this.#countedTextBytes;
   }
 
   push(pieces: readonly Buffer[]): Buffer {
@@ -177,7 +183,10 @@ export class ChatStreamRelay implements StreamRelay {
     if (this.#openChoices <= 0) this.finished = true;
     if (scan.errorStart >= 0 && !isNull(source, scan.errorStart, scan.errorEnd)) this.failed = true;
     if (scan.usageStart >= 0 && !isNull(source, scan.usageStart, scan.usageEnd)) {
-      this.usage = readUsage(source, scan.usageStart, scan.usageEnd) ?? this.usage;
+      const usage = readUsage(source, scan.usageStart, scan.usageEnd);
+      if (usage === undefined) return;
+      this.usage = usage;
+      this.#countedTextBytes = this.textBytes;
     }
   }
 

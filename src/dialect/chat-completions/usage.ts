@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type JsonRecord, recordAt } from "../json/value.ts";
-import { reportedUsage, tokenCount, tokensMax } from "../usage.ts";
+import { reportedUsage, withReasoning } from "../usage.ts";
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
@@ -14,21 +14,17 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     cached: read?.["cached_tokens"],
     written: read?.["cache_write_tokens"],
     heard: read?.["audio_tokens"],
-    output: outputOf(wire, reasoning),
+    output: withReasoning(wire["completion_tokens"], {
+      input: wire["prompt_tokens"],
+      reasoning,
+      total: wire["total_tokens"],
+    }),
     reasoning,
     spoken: made?.["audio_tokens"],
     // OpenRouter and Perplexity.
     webSearches:
       recordAt(wire, "server_tool_use")?.["web_search_requests"] ?? wire["num_search_queries"],
   });
-}
-
-/** The output with its reasoning. xAI counts the reasoning beside the completion: the total says so. */
-function outputOf(wire: JsonRecord, reasoning: unknown): unknown {
-  const { prompt_tokens: input, completion_tokens: output, total_tokens: total } = wire;
-  const [read, written, thought] = [input, output, reasoning].map(tokenCount);
-  if (read === undefined || written === undefined || !thought) return output;
-  return total === read + written + thought ? Math.min(written + thought, tokensMax) : output;
 }
 
 /** The figures for a client. */

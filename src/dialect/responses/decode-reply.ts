@@ -47,7 +47,7 @@ export function decodeResponsesReply(body: Buffer): Reply {
     throw new UnreadableReplyError("the vendor's response has no output");
   }
   const parts = recordsAt(response, "output").flatMap(decodeOutputItem);
-  const usage = readUsage(response);
+  const usage = readUsage(response["usage"]);
   return create(ReplySchema, {
     id: textAt(response, "id"),
     model: textAt(response, "model"),

@@ -120,7 +120,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
   #start(response: JsonRecord): void {
     if (this.#started) return;
     this.#started = true;
-    const usage = readUsage(response);
+    const usage = readUsage(response["usage"]);
     this.#usage = usage;
     const value = {
       id: textAt(response, "id"),
@@ -140,7 +140,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     this.#items.endItems();
     this.#events.push(...this.#items.take());
     this.#ended = true;
-    const usage = readUsage(response);
+    const usage = readUsage(response["usage"]);
     this.#usage = usage ?? this.#usage;
     const value = {
       stopReason: stopReasonOf(response, this.#items.said),
@@ -152,7 +152,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #fail(record: JsonRecord): void {
     this.#ended = true;
-    this.#usage = readUsage(record) ?? this.#usage;
+    this.#usage = readUsage(record["usage"]) ?? this.#usage;
     const value = failureOf(record);
     this.#events.push(create(GenerateEventSchema, { kind: { case: "error", value } }));
   }

@@ -4,13 +4,12 @@ import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { ObjectScan, openBrace, quote } from "../json/scan.ts";
-import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
+import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 import { ToolCallCount, toolOfItem } from "../tool-calls.ts";
-import { reportedUsage } from "../usage.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
-import { usageJson } from "./usage.ts";
+import { readUsage, usageJson } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -203,18 +202,6 @@ function stringsBytes(scan: ObjectScan): number {
     size += scan.stringBytes(name);
   }
   return size;
-}
-
-function readUsage(usage: unknown): Usage | undefined {
-  if (!isRecord(usage)) return undefined;
-  const input = recordAt(usage, "input_tokens_details");
-  return reportedUsage({
-    input: usage["input_tokens"],
-    cached: input?.["cached_tokens"],
-    written: input?.["cache_write_tokens"],
-    output: usage["output_tokens"],
-    reasoning: recordAt(usage, "output_tokens_details")?.["reasoning_tokens"],
-  });
 }
 
 // Tracks the output of a relayed stream, so that the gateway can end it before its vendor does. The last event

@@ -1,20 +1,23 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type JsonRecord, recordAt } from "../json/value.ts";
-import { reportedUsage } from "../usage.ts";
+import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { reportedUsage, withReasoning } from "../usage.ts";
 
 /** Reads `usage`; `undefined` where there is nothing usable. */
-export function readUsage(response: JsonRecord): Usage | undefined {
-  const usage = recordAt(response, "usage");
-  if (usage === undefined) return undefined;
+export function readUsage(usage: unknown): Usage | undefined {
+  if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details") ?? {};
-  const output = recordAt(usage, "output_tokens_details") ?? {};
+  const reasoning = recordAt(usage, "output_tokens_details")?.["reasoning_tokens"];
   return reportedUsage({
     input: usage["input_tokens"],
     cached: input["cached_tokens"],
     written: input["cache_write_tokens"],
-    output: usage["output_tokens"],
-    reasoning: output["reasoning_tokens"],
+    output: withReasoning(usage["output_tokens"], {
+      input: usage["input_tokens"],
+      reasoning,
+      total: usage["total_tokens"],
+    }),
+    reasoning,
   });
 }
 

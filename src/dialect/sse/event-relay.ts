@@ -31,6 +31,8 @@ export abstract class EventRelay implements StreamRelay {
   readonly #splitter = new EventSplitter(eventBytesMax);
   readonly #splicer = new Splicer();
   readonly #model: Buffer | undefined;
+  /** The text that had come with {@link usage}. */
+  #countedTextBytes = 0;
   #source: Buffer = emptyBuffer;
   #place: EventPlace | undefined;
   /** Where the bytes that `onData` sees stand in the source. */
@@ -40,6 +42,10 @@ export abstract class EventRelay implements StreamRelay {
 
   get units(): ReplyUnits | undefined {
     return this.tools.calls;
+  }
+
+  get uncountedTextBytes(): number {
+    return this.usage === undefined ? 0 : Math.max(this.textBytes - this.#countedTextBytes, 0);
   }
 
   constructor(options: RelayOptions) {
@@ -75,10 +81,11 @@ export abstract class EventRelay implements StreamRelay {
         break;
       }
       this.#place = place;
-      const { textBytes } = this;
+      const { textBytes, usage } = this;
       if (place.dataLines === 1) this.onData(source, place.dataStart, place.dataEnd);
       else if (place.dataLines > 1) this.#onSplitData(source, place);
       if (this.textBytes > textBytes) this.textPieces += 1;
+      if (this.usage !== usage) this.#countedTextBytes = this.textBytes;
       at = place.end;
     }
     this.#source = emptyBuffer;

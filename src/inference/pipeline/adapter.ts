@@ -90,6 +90,8 @@ export interface ReplyStream<Out> {
   /** See {@link WholeReply.estimated}. */
   readonly estimated?: Usage | undefined;
   readonly textBytes: number;
+  /** See {@link StreamRelay.uncountedTextBytes}. */
+  readonly uncountedTextBytes?: number;
   /** See {@link StreamRelay.textPieces}. */
   readonly textPieces?: number;
   /** The event that is not complete, which stays in memory. */

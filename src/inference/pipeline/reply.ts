@@ -76,6 +76,11 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.textBytes;
   }
 
+  /** Of those, the bytes that came after the usage, which does not count them. */
+  get uncountedTextBytes(): number {
+    return this.#stream.uncountedTextBytes ?? 0;
+  }
+
   /** The pieces of that text; 0: not counted. */
   get textPieces(): number {
     return this.#stream.textPieces ?? 0;

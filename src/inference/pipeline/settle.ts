@@ -216,7 +216,7 @@ export function chargeToDate<Out extends Chunk>(
   const { call, request, tokens, plan, planned, first, reply, deps } = chargeable;
   const { pricing } = deps;
   const delivered = deliveredOf(reply);
-  const { usage: reported, textBytes, units, isComplete } = delivered;
+  const { usage: reported, textBytes, uncountedTextBytes, units, isComplete } = delivered;
   const form = delivered.imageForm && { ...request.text.imageForm, ...delivered.imageForm };
   const price = form === undefined ? chargeable.price : priceOfMade(chargeable, form);
   const metered = request.meter({
@@ -224,6 +224,7 @@ export function chargeToDate<Out extends Chunk>(
     told: call.ending === CallEnding.CLIENT_GONE ? undefined : delivered.estimated,
     ...(estimated ?? { inputTokens: reported ? 0 : tokens.typical }),
     textBytes,
+    uncountedTextBytes,
     stopped: isInputOwed
       ? stoppedText(reply, { isCautious, maxTokens: plan.maxTokens })
       : undefined,
@@ -273,7 +274,8 @@ function deliveredOf<Out extends Chunk>(reply: Reply<Out> | undefined) {
   if (reply?.kind === "stream") return reply.stream;
   if (reply?.kind === "whole") {
     const { usage, estimated, textBytes, units, imageForm } = reply.whole;
-    return { usage, estimated, textBytes, units, imageForm, isComplete: true };
+    const uncountedTextBytes = 0;
+    return { usage, estimated, textBytes, uncountedTextBytes, units, imageForm, isComplete: true };
   }
   return nothing;
 }
@@ -282,6 +284,7 @@ const nothing = {
   usage: undefined,
   estimated: undefined,
   textBytes: 0,
+  uncountedTextBytes: 0,
   units: undefined,
   imageForm: undefined,
   isComplete: false,

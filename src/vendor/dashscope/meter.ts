@@ -23,6 +23,8 @@ export class DashscopeMeter implements NativeMeter {
   readonly #part = new ObjectScan();
   /** As they were written: most are overtaken before anybody asks. */
   #counts = "";
+  /** The text that had come with the counts; `undefined`: none have come. */
+  #countedTextBytes: number | undefined;
   #last = "";
 
   constructor(isIncremental: boolean) {
@@ -34,15 +36,23 @@ export class DashscopeMeter implements NativeMeter {
     return counts && dashscopeUsage(counts);
   }
 
+  get uncountedTextBytes(): number {
+    return this.textBytes - (this.#countedTextBytes ?? this.textBytes);
+  }
+
   read(bytes: Buffer, start: number, end: number): void {
     const event = this.#event.scan(bytes, start, end);
-    if (event.kind("usage") === openBrace) this.#counts = event.json("usage");
+    if (event.kind("output") === openBrace) {
+      this.#last = bytes.toString("utf8", start, end);
+      this.#readOutput(bytes, event);
+    } else this.isFailed ||= event.stringBytes("code") > 0;
+    if (event.kind("usage") !== openBrace) return;
+    this.#counts = event.json("usage");
+    this.#countedTextBytes = this.textBytes;
+  }
+
+  #readOutput(bytes: Buffer, event: ObjectScan): void {
     const at = event.find("output");
-    if (event.kind("output") !== openBrace) {
-      this.isFailed ||= event.stringBytes("code") > 0;
-      return;
-    }
-    this.#last = bytes.toString("utf8", start, end);
     const output = this.#output.scan(bytes, event.start(at), event.end(at));
     const before = { text: this.textBytes, images: this.images };
     if (!this.#isIncremental) this.textBytes = this.images = 0;

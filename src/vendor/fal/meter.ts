@@ -52,9 +52,15 @@ export class FalTextMeter implements NativeMeter {
   usage: Usage | undefined;
   isDone = false;
   #text = "";
+  /** The text that had come with {@link usage}. */
+  #countedTextBytes = 0;
 
   get textBytes(): number {
     return Buffer.byteLength(this.#text);
+  }
+
+  get uncountedTextBytes(): number {
+    return this.usage === undefined ? 0 : this.textBytes - this.#countedTextBytes;
   }
 
   read(bytes: Buffer, start: number, end: number): void {
@@ -62,7 +68,11 @@ export class FalTextMeter implements NativeMeter {
     if (reply === undefined) return;
     const text = falText(reply as JsonObject);
     this.#text = text.startsWith(this.#text) ? text : this.#text + text;
-    this.usage = falUsage(reply) ?? this.usage;
+    const usage = falUsage(reply);
+    if (usage !== undefined) {
+      this.usage = usage;
+      this.#countedTextBytes = this.textBytes;
+    }
     this.isDone ||= reply["partial"] === false;
   }
 

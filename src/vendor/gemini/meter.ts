@@ -17,6 +17,8 @@ export class GeminiMeter implements NativeMeter {
   readonly #part = new ObjectScan();
   /** As it was written: most are overtaken before anybody asks. */
   #counts = "";
+  /** The text that had come with the counts; `undefined`: none have come. */
+  #countedTextBytes: number | undefined;
   #usage: Usage | undefined;
   readonly #tools = new GeminiToolCount();
   #mould: EventTemplate | undefined;
@@ -36,11 +38,14 @@ export class GeminiMeter implements NativeMeter {
     return this.#usage;
   }
 
+  get uncountedTextBytes(): number {
+    return this.textBytes - (this.#countedTextBytes ?? this.textBytes);
+  }
+
   read(bytes: Buffer, start: number, end: number): void {
     const chunk = this.#chunk.scan(bytes, start, end);
     this.#mould = undefined;
     this.#texts = 0;
-    if (chunk.kind("usageMetadata") === openBrace) this.#counts = chunk.json("usageMetadata");
     if (chunk.kind("promptFeedback") === openBrace) {
       this.isDone ||= chunk.json("promptFeedback").includes('"blockReason"');
     }
@@ -52,6 +57,10 @@ export class GeminiMeter implements NativeMeter {
       if (content < 0) continue;
       this.#content.scan(bytes, candidate.start(content), candidate.end(content));
       for (const part of this.#content.elements("parts")) this.#readPart(bytes, part);
+    }
+    if (chunk.kind("usageMetadata") === openBrace) {
+      this.#counts = chunk.json("usageMetadata");
+      this.#countedTextBytes = this.textBytes;
     }
     this.#isPlain = this.#texts === 1 && !this.isDone;
   }
@@ -69,6 +78,7 @@ export class GeminiMeter implements NativeMeter {
     if (run === undefined || run.end === start) return start;
     this.#counts = bytes.toString("latin1", run.countsStart, run.countsEnd);
     this.textBytes += run.textBytes;
+    this.#countedTextBytes = this.textBytes;
     return run.end;
   }
 

@@ -278,16 +278,22 @@ class GeminiInteractionMeter implements NativeMeter {
   textBytes = 0;
   images = 0;
   isDone = false;
+  /** The text that had come with {@link usage}. */
+  #countedTextBytes = 0;
   readonly #scan = new ObjectScan();
   readonly #inner = new ObjectScan();
+
+  get uncountedTextBytes(): number {
+    return this.usage === undefined ? 0 : this.textBytes - this.#countedTextBytes;
+  }
 
   read(bytes: Buffer, start: number, end: number): void {
     const scan = this.#scan.scan(bytes, start, end);
     if (scan.find("event_type") < 0) {
       const interaction = parseRecord(bytes.toString("utf8", start, end));
       if (interaction === undefined) return;
-      this.#readUsage(recordAt(interaction, "usage"));
       this.textBytes += Buffer.byteLength(interactionText(interaction as JsonObject));
+      this.#readUsage(recordAt(interaction, "usage"));
       return;
     }
     const delta = scan.find("delta");
@@ -322,6 +328,7 @@ class GeminiInteractionMeter implements NativeMeter {
     const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = reported;
     const { reasoningTokens: reasoning } = reported;
     this.usage = reportedUsage({ input, cached, written: 0, output, reasoning }) ?? this.usage;
+    this.#countedTextBytes = this.textBytes;
   }
 }
 

@@ -24,7 +24,7 @@ function open(caller: Caller, vendor: Vendor): StreamRelay {
     vendor: vendor === "gemini" ? gemini : dialects[vendor],
     caller: dialects[caller],
     tools: new ToolRestorer([]),
-    charged: (reported) => reported,
+    charged: ({ reported }) => reported,
     options: {
       model: "public",
       callId: "0123456789abcdef0123456789abcdef",

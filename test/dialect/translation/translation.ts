@@ -199,7 +199,7 @@ function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Trans
     onDropped: (name) => lost.push(name),
   };
   const tools = new ToolRestorer(generation.conversation?.tools ?? []);
-  const charged = asked.charged ?? ((reported) => reported);
+  const charged = asked.charged ?? (({ reported }) => reported);
   const { watcher } = asked;
   return { vendor: vendors[from], caller: callers[to], options, tools, charged, watcher };
 }
