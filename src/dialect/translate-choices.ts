@@ -34,7 +34,8 @@ export class TranslatedChoices implements StreamRelay {
   constructor(options: ChoicesOptions) {
     this.#options = options;
     this.#sources = options.choices.map(
-      ({ vendor, tools }) => new EventStream(vendor.decodeStream(), tools, ({ reported }) => reported),
+      ({ vendor, tools }) =>
+        new EventStream(vendor.decodeStream(), tools, ({ reported }) => reported),
     );
   }
 

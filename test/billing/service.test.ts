@@ -163,7 +163,10 @@ describe("the billing service", () => {
     const accountId = await billing.account(10n);
     const id = newId();
     await billing.apply({ accountId, holds: [{ id, amountNanos: 10n }] });
-    await billing.apply({ accountId, settles: [{ id, costNanos: 25n }] });
+    await billing.apply({
+      accountId,
+      settles: [{ id, costNanos: 25n, record: callRow(id, accountId, { held: "10" }) }],
+    });
     const refund = { accountId, callId: id, amount: usd(11n), reference: "r" };
     await expect(ops().refund(refund)).rejects.toEqual(code(ErrorCode.INSUFFICIENT_BALANCE));
     expect(await ops().refund({ ...refund, amount: usd(10n) })).toMatchObject({ replayed: false });

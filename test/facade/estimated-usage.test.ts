@@ -103,3 +103,59 @@ describe.each(["responses", "messages"] as const)("a reply of %s", (caller) => {
     if (caller === "messages" && usage === null) expect(first?.input_tokens).toBe(inputTokens);
   });
 });
+
+describe.each(["chat-completions", "responses", "messages"] as const)(
+  "a stream of %s",
+  (caller) => {
+    it("is charged what came after its vendor's last usage, too", async () => {
+      const { key } = await fixture.gateway.customer();
+      const chunk = (json: object): Buffer => {
+        const head = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m" };
+        return Buffer.from(`data: ${JSON.stringify({ ...head, ...json })}\n\n`);
+      };
+      const text = (content: string): Buffer =>
+        chunk({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+      const usage = { prompt_tokens: 11, completion_tokens: 9, total_tokens: 20 };
+      const isRead = Promise.withResolvers<void>();
+      fixture.upstream("chat").script(async (exchange) => {
+        const { response } = exchange;
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        await exchange.write(Buffer.concat([text("early"), chunk({ choices: [], usage })]));
+        await isRead.promise;
+        await exchange.write(text("x".repeat(2_000)));
+        await exchange.write(chunk({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }));
+        response.end("data: [DONE]\n\n");
+      });
+      const id = newRequestId();
+      const chat = {
+        path: "/v1/chat/completions",
+        body: { messages: [{ role: "user", content: "Hello" }] },
+      };
+      const { path, body } = caller === "chat-completions" ? chat : requests[caller];
+      const reply = await fetch(`${fixture.gateway.url}${path}`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          "x-request-id": id,
+        },
+        body: JSON.stringify({ model: modelOf("chat"), stream: true, ...body }),
+      });
+      expect(reply.status).toBe(200);
+      const told: string[] = [];
+      for await (const piece of (reply.body ?? []) as AsyncIterable<Uint8Array>) {
+        told.push(Buffer.from(piece).toString());
+        if (told.join("").includes("early")) isRead.resolve();
+      }
+      const call = await fixture.gateway.call(id);
+      expect(call.usageSource).toBe(UsageSource.ESTIMATED);
+      expect(call.usage).toMatchObject({ inputTokens: 11, outputTokens: 9 + 2_000 / 4 });
+      // Relayed bytes are the vendor's own.
+      if (caller !== "chat-completions") {
+        expect(usagesIn(Buffer.from(told.join("")), true).at(-1)).toMatchObject({
+          output_tokens: 509,
+        });
+      }
+    });
+  },
+);

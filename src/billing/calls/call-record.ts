@@ -1,6 +1,6 @@
 /** Builds the record of a call or a task: the one place that does. Pure. */
 import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import type { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type RareQuantities, rareUnits, type RareUsage } from "../../config/price-units.ts";
 import { secondMicros, type UnitUsage } from "../prices/pricing.ts";
 import type { EncodeArray } from "../../db/array.ts";
@@ -98,6 +98,38 @@ export function callRecord(facts: CallFacts): CallRow {
   const rare = rareColumn(usage, units);
   if (attempts === undefined && rare === undefined) return row;
   return { ...row, ...(attempts && { attempts }), ...(rare && { units: rare }) };
+}
+
+/** The record of a charge whose whole record the database refuses: who was charged, how much and when. */
+export function bareRecord({ ending, ...row }: CallRow): CallRow {
+  return callRecord({
+    id: row.id,
+    requestId: "",
+    accountId: row.account_id,
+    keyId: row.key_id,
+    model: "",
+    vendor: "",
+    path: "",
+    stream: row.stream,
+    status: 0,
+    errorCode: "",
+    ending,
+    usageSource: UsageSource.UNSPECIFIED,
+    usage: undefined,
+    units: undefined,
+    costNanos: BigInt(row.cost),
+    isCharged: row.charged === true,
+    vendorCostNanos: undefined,
+    heldNanos: BigInt(row.held),
+    priceVersion: "",
+    startedAt: new Date(row.start_time),
+    durationMs: 0,
+    firstByteMs: 0,
+    upstreamRequestId: "",
+    dropped: [],
+    discountBp: 0,
+    attempts: undefined,
+  });
 }
 
 /** The column `units`: quantities of units that few calls use, by their names in `uas.yaml`; `undefined`: none. */

@@ -3,6 +3,7 @@ import { ledgerBatchMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Placed } from "../../core/short-lived.ts";
 import type { DatabaseAddress } from "../../db/servers.ts";
+import { bareRecord } from "../calls/call-record.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,
@@ -60,6 +61,8 @@ export interface ExtendItem extends BatchExtend, Placed {
 
 /** A settlement that is not durable yet. */
 export interface SettleItem extends BatchSettle {
+  /** Whether {@link record} is a {@link bareRecord}, because the database refused the whole one. Default false. */
+  readonly isBare?: boolean;
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
 }
@@ -315,11 +318,14 @@ export class AccountQueue implements WorkSource {
     if (this.#isEmpty()) this.#events.onEmpty(this);
   }
 
-  /** Tries again without the record: the money matters more. */
+  /** Tries again with less of the record, and then without it: the money matters more. */
   #settleRefused(item: SettleItem, error: unknown): void {
     this.#events.onRefused(item, error);
     if (!item.record) return item.reject(refusal(error));
-    this.#refusedHalves.unshift({ ...nothing, settles: [{ ...item, record: undefined }] });
+    const less: SettleItem = item.isBare
+      ? { ...item, record: undefined }
+      : { ...item, record: bareRecord(item.record), isBare: true };
+    this.#refusedHalves.unshift({ ...nothing, settles: [less] });
     this.#events.onWork(this);
   }
 

@@ -22,7 +22,7 @@ const floorId = (name: "hold_step" | "call"): string =>
 
 const newEntries = "ledger_entry where seq > $1 and seq <= $2";
 
-/** I1, I4, I5, I8, I9 and I11 of the new entries: what a call was charged in all, corrections included, is read with them. */
+/** I1, I4, I5, I8, I9, I11 and I16 of the new entries: what a call was charged in all, corrections included, is read with them. */
 const entriesSql = `
 with entry as materialized (
   select txn_id, account, account_id, kind, amount, reference, call_id from ${newEntries}
@@ -58,6 +58,11 @@ union all
 select 'I8', format('call %s says it cost %s but its entries say %s', c.id, c.cost, coalesce(e.charged, 0))
   from event e join call c on c.id = e.id and c.account_id = e.account_id
   where c.cost <> coalesce(e.charged, 0)
+union all
+select 'I16', format('charge %s of account %s has no call record', h.id, h.account_id)
+  from ledger_charge h
+  where h.seq > $1 and h.seq <= $2 and h.id >= ${floorId("call")}
+    and not exists (select from call c where c.id = h.id and c.account_id = h.account_id)
 union all
 select 'I11', format('hold %s of %s says it grew %s times but its steps are %s of %s',
     c.id, c.held, c.steps, s.count, s.total)

@@ -9,7 +9,7 @@ const nilId = "00000000-0000-0000-0000-000000000000";
 
 /** A broken invariant, and the row that breaks it. */
 export interface AuditBreach {
-  /** I1 to I12 and I15, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
+  /** I1 to I12, I15 and I16, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
   readonly rule: string;
   readonly detail: string;
 }
@@ -56,6 +56,7 @@ select 'I15' as rule, format('budget %s of %s has spent %s and holds %s but its 
  * - I11 only open holds have a checkpoint, and the steps of a hold are as many and no more than it has
  * - I12 what an account used in an hour is what its calls say
  * - I15 what a budget has spent in its current period and holds is what the entries and open holds of that period say
+ * - I16 a call that was charged has its record
  *
  * A single statement sees one snapshot: what commits meanwhile is seen everywhere or nowhere. Calls and steps of holds
  * that retention has removed (retention_floor) are not missed.
@@ -179,6 +180,10 @@ select 'I12', format('account %s used %s in the hour %s with key %s, model %s an
     account_id, u.used, hour, key_id, model, vendor, c.used)
   from used_hour u full join call_hour c using (account_id, hour, key_id, model, vendor)
   where u.used is distinct from c.used
+union all
+select 'I16', format('charge %s of account %s has no call record', h.id, h.account_id)
+  from ledger_charge h cross join floor left join call c on c.id = h.id and c.account_id = h.account_id
+  where c.id is null and h.id >= floor.call_id
 limit ${breachesMax}`;
 
 /**

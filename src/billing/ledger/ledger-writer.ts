@@ -249,13 +249,12 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
       return;
     }
     this.#refusedSettles++;
-    // With a record, the queue tries once more without it.
+    // With a record, the queue tries again with less of it.
     if (!item.record) {
       this.#leases.delete(item.id);
       this.#pendingSettles.delete(item.id);
     }
-    const what = item.record ? "the record of a call" : "a settlement";
-    this.#warn(`the database refused ${what}: it is lost`, fields);
+    this.#warn(`the database refused ${refusedPart(item)}`, fields);
   }
 
   onLowBalance(accountId: string, balanceNanos: bigint): void {
@@ -569,4 +568,12 @@ class CallLog implements WorkSource {
       this.#dropped++;
     }
   }
+}
+
+/** What the database refused, for the log, and what becomes of it. */
+function refusedPart({ record, isBare }: SettleItem): string {
+  if (record === undefined) return "a settlement: it is lost";
+  return isBare
+    ? "the record of a call: the call is charged without one"
+    : "the record of a call: only who was charged, how much and when is recorded";
 }

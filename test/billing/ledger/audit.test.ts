@@ -81,6 +81,7 @@ describe("R-MON-6: the audit", () => {
     ],
     ["I7", "delete from ledger_charge where id = $1"],
     ["I8", "update call set cost = 24 where id = $1"],
+    ["I16", "delete from call where id = $1"],
     ["I9", "insert into booking select account_id, 'r', 3, id, 26, id from hold where id = $1"],
     [
       "I5",

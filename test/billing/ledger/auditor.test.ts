@@ -162,6 +162,7 @@ describe("the hourly audit (R-MON-14)", () => {
     ],
     ["I7", "delete from ledger_charge where id = $1"],
     ["I8", "update call set cost = 24 where id = $1"],
+    ["I16", "delete from call where id = $1"],
     ["I8", "update call set vendor_cost = 1 where id = $1"],
     ["I10", "update key_spend set spent = spent + 1"],
     ["I11", "insert into hold_checkpoint (hold_id, cost) select $1, 1"],

@@ -181,8 +181,10 @@ describe("the ledger", () => {
       ledger.settle({ id, accountId: account, costNanos: 3n, record }),
       ...others.map((hold) => settle(ledger, hold, 3n)),
     ]);
-    // The money is settled, only the record is lost, and somebody was told.
+    // The money is settled, only the details of the record are lost, and somebody was told.
     expect(await billing.balance(account)).toEqual({ available: 979n, held: 0n });
+    const bare = `id = '${id}' and cost = 3 and held = 10 and model = '' and input_tokens = 0`;
+    expect(await billing.count("call", bare)).toBe(1);
     expect(ledger.stats()).toMatchObject({ refusedSettles: 1, pendingSettles: 0 });
     expect(warn).toHaveBeenCalled();
   });
