@@ -352,7 +352,7 @@ async function compare(world: RoutingWorld, { pairs, asks }: Comparison): Promis
 function added(title: string, { baseMs, addedMs }: Difference, requiredMs: number): Figure {
   return {
     title,
-    measured: `${addedMs.toFixed(2)} to ${baseMs.toFixed(2)} ms`,
+    measured: `${addedMs.toFixed(2)} ms to ${baseMs.toFixed(2)}`,
     required: `at most ${requiredMs} ms`,
     isMet: addedMs <= requiredMs,
   };

@@ -128,6 +128,17 @@ describe("R-MON-8: what a stream consumed", () => {
     expect(relay.usage).toMatchObject({ inputTokens: 9, cachedInputTokens: 9 });
   });
 
+  it("is the output with the reasoning that the vendor counts beside it, as its total says", () => {
+    const usageOf = (counts: object) =>
+      relayed(style, about("response.completed", { usage: { ...usage, ...counts } })).relay.usage;
+    const beside = { output_tokens: 4, total_tokens: 30 + 4 + 5 };
+    expect(usageOf(beside)).toMatchObject({ outputTokens: 9, reasoningTokens: 5 });
+    expect(usageOf({ ...beside, total_tokens: 34 })).toMatchObject({
+      outputTokens: 4,
+      reasoningTokens: 4,
+    });
+  });
+
   it("is estimated by the text of deltas: text, refusals, reasoning, arguments", () => {
     const stream = [
       text("abcd"),
