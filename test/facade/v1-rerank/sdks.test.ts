@@ -1,5 +1,7 @@
-/** Rerank with the SDKs that customers use: Cohere's own, in both versions of its API, and the AI SDK. */
+/** Rerank with the SDKs that customers use: Cohere's own, in both versions of its API, the AI SDK and LangChain. */
 import { createCohere } from "@ai-sdk/cohere";
+import { CohereRerank } from "@langchain/cohere";
+import { Document } from "@langchain/core/documents";
 import { rerank } from "ai";
 import { CohereClient, CohereClientV2, CohereError } from "cohere-ai";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -114,6 +116,31 @@ it("the AI SDK's requests that are refused cost nothing", async () => {
     expect(
       rerank({ model: provider.reranking("none"), query, documents, maxRetries: 0 }),
     ).rejects.toMatchObject({ statusCode: 404 }),
+  );
+  await refused;
+});
+
+const langChain = (model: string) => {
+  const { key: token } = fixture.customer;
+  const client = new CohereClient({ token, environment: fixture.gateway.url, maxRetries: 0 });
+  return new CohereRerank({ model, topN: 2, client });
+};
+
+it.each(["cohere", "gte"])(
+  "LangChain compresses documents to the relevant ones: %s",
+  async (model) => {
+    const pages = documents.map((pageContent) => new Document({ pageContent }));
+    const relevant = await langChain(model).compressDocuments(pages, query);
+    expect(relevant).toMatchObject([
+      { pageContent: "apple", metadata: { relevanceScore: 0.98 } },
+      { pageContent: "stone", metadata: { relevanceScore: 0.25 } },
+    ]);
+  },
+);
+
+it("LangChain's requests that are refused cost nothing", async () => {
+  const refused = expectFree(fixture.gateway, fixture.customer, () =>
+    expect(langChain("none").rerank(documents, query)).rejects.toMatchObject({ statusCode: 404 }),
   );
   await refused;
 });
