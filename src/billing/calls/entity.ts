@@ -60,7 +60,11 @@ export const CallEntity = defineEntity({
       where: "ending <> ALL (ARRAY[1, 5, 10])",
     },
     { name: "call_attempts_index", properties: ["id"], where: "attempts is not null" },
-    { name: "call_request_id_index", properties: ["requestId", "accountId", "id"] },
+    {
+      name: "call_request_id_index",
+      properties: ["requestId", "accountId", "id"],
+      where: '"left"(request_id, 11) <> "left"((id)::text, 11)',
+    },
   ],
 });
 

@@ -23,6 +23,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
+import { Where } from "../../db/where.ts";
 import type { HoldStepEntity, LedgerSideEntity } from "../entity.ts";
 import { callMessage, operatorCallMessage, type StoredCallRow } from "../message.ts";
 import { type CanonicalPrice, parsePrice } from "../prices/price-form.ts";
@@ -37,6 +38,7 @@ import {
 } from "../prices/pricing.ts";
 import { parseScope } from "../scope.ts";
 import { rareQuantities } from "./call-record.ts";
+import { addRequestId } from "./filter.ts";
 
 /** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(
@@ -217,10 +219,6 @@ interface ReceiptQuery {
 }
 
 const sql = {
-  byCall: "select * from call where id = $1 and ($2::uuid is null or account_id = $2)",
-  byRequest:
-    "select * from call where request_id = $1 and ($2::uuid is null or account_id = $2) " +
-    "order by id desc limit 1",
   price: "select price from price_version where version = $1",
   hold: "select amount, state from hold where id = $1 and account_id = $2",
   steps: "select amount, create_time from hold_step where hold_id = $1 order by n",
@@ -241,10 +239,13 @@ async function readReceipt(
   pool: Queryable,
   { accountId, callId, requestId }: ReceiptQuery,
 ): Promise<ReceiptRows | undefined> {
-  const found = await pool.query<StoredCallRow>(callId === undefined ? sql.byRequest : sql.byCall, [
-    callId ?? requestId,
-    accountId ?? null,
-  ]);
+  const where = new Where().and("account_id = ?", accountId);
+  if (callId === undefined) addRequestId(where, requestId);
+  else where.and("id = ?", callId);
+  const found = await pool.query<StoredCallRow>(
+    `select * from call where ${where.text} order by id desc limit 1`,
+    where.values,
+  );
   const [call] = found.rows;
   if (call === undefined) return undefined;
   const [prices, holds, steps, entries] = await Promise.all([

@@ -52,7 +52,10 @@ create index call_failed_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
 -- Written for calls that were tried at several vendors only: their possible costs are summed.
 create index call_attempts_index on call (id) where (attempts is not null);
-create index call_request_id_index on call (request_id, account_id, id);
+-- A request id that the gateway made begins like the id of its call: their first 40 bits are the same quarter of a second.
+-- Such calls, nearly all, are found by that time, and cost no insertion here: 5 % of what a call costs the database.
+create index call_request_id_index on call (request_id, account_id, id)
+  where (left(request_id, 11) <> left(id::text, 11));
 
 -- What each account used per hour: sums of the call log, written with it. hour: in UTC, that of the call's id, so of
 -- its start, however long it ran. failed_calls: those that neither completed nor ended because the client
