@@ -41,7 +41,7 @@ import {
   noSuchModel,
   unitsOf,
 } from "./models.ts";
-import { callPath, type NativeExchange, outwardAddresses } from "./mount.ts";
+import { callPath, firstCredential, type NativeExchange, outwardAddresses } from "./mount.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkObjects } from "./refusal.ts";
@@ -291,11 +291,11 @@ function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {
 
 /** Routes to the one credential to which objects at the vendor belong. @param credential empty: the first */
 export function boundTo(
-  { config: { credentials = [] } }: NativeExchange["mount"],
+  mount: NativeExchange["mount"],
   routes: readonly PlannedRoute[],
   credential: string,
 ): readonly PlannedRoute[] {
-  const name = credential || credentials[0]?.name;
+  const name = credential || firstCredential(mount) || undefined;
   return routes.map((route) => ({ ...route, credential: name }));
 }
 

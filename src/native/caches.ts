@@ -38,7 +38,6 @@ import {
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
 import { unusableReply } from "../inference/pipeline/failures.ts";
-import { detachedReadMs } from "../inference/upstream.ts";
 import type {
   NativeCacheFigures,
   NativeCacheLife,
@@ -196,7 +195,6 @@ class CacheRequest extends ReadRequest<Buffer> {
   override readonly dialect = Dialect.UNSPECIFIED;
   // A second cache would be stored, and billed, beside the first.
   override readonly isRepeatable: boolean;
-  override readonly isReadToEnd = true;
   readonly text: RequestSummary;
   readonly #exchange: CacheExchange;
   readonly #context: NativeContext;
@@ -235,9 +233,10 @@ class CacheRequest extends ReadRequest<Buffer> {
   }
 
   override plan(): readonly PlannedRoute[] {
-    const { config } = this.#exchange.mount;
-    const { route, model } = this.#found;
-    return [{ route, dialect: this.dialect, detachedReadMs: detachedReadMs(config, model) }];
+    // To the end, whatever `on_disconnect` says: nobody could use, list or delete a cache whose name was not read, and
+    // Google would bill its storage.
+    const detachedReadMs = Number.POSITIVE_INFINITY;
+    return [{ route: this.#found.route, dialect: this.dialect, detachedReadMs }];
   }
 
   override async recall(routes: readonly PlannedRoute[]): Promise<Recalled<Buffer>> {

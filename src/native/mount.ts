@@ -33,6 +33,11 @@ export function withCredential(mount: NativeMount, credential: string): NativeMo
   return mount.byCredential.get(credential) ?? mount;
 }
 
+/** The name of a vendor's first credential, whose objects may have no credential's name; empty: it has only one. */
+export function firstCredential({ config }: Pick<NativeMount, "config">): string {
+  return config.credentials?.[0]?.name ?? "";
+}
+
 /** One request with its route. */
 export interface NativeExchange<Route extends NativeRoute = NativeRoute> {
   readonly mount: NativeMount;

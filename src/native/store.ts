@@ -2,8 +2,9 @@
 import type { Pool, PoolClient } from "pg";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { invalid } from "../core/validation.ts";
 import type { TaskUnits } from "../vendor/task.ts";
-import type { NativeExchange } from "./mount.ts";
+import { firstCredential, type NativeExchange } from "./mount.ts";
 
 /** A stored job. */
 export interface NativeJob {
@@ -105,20 +106,23 @@ interface OwnedObjects {
   readonly tokens: number;
 }
 
+/** One of them. */
+interface OwnedObject extends OwnedObjects {
+  readonly name: string;
+}
+
 /** Finds objects, if the account owns all of them; `undefined`: it does not. */
 async function findOwned(
   database: Database,
   { vendor, accountId }: Omit<ObjectOwner, "credential">,
   names: readonly string[],
-): Promise<OwnedObjects | undefined> {
+): Promise<readonly OwnedObject[] | undefined> {
   const asked = [...new Set(names)];
-  if (asked.length === 0) return { credential: "", tokens: 0 };
+  if (asked.length === 0) return [];
   const { rows } = await mapDatabaseLoss(
-    database.query<OwnedObjects>(sql.owned, [vendor, asked, accountId]),
+    database.query<OwnedObject>(sql.owned, [vendor, asked, accountId]),
   );
-  if (rows.length !== asked.length) return undefined;
-  const tokens = rows.reduce((sum, row) => sum + row.tokens, 0);
-  return { credential: rows[0]?.credential ?? "", tokens };
+  return rows.length === asked.length ? rows : undefined;
 }
 
 /** Inserts a job that is about to be submitted. */
@@ -196,7 +200,11 @@ export function noSuchObject(): GatewayError {
   );
 }
 
-/** Checks that the caller owns objects, before the vendor is called (R-VND-3). @throws GatewayError NOT_FOUND */
+/**
+ * Checks that the caller owns objects, and that one credential can use all of them, before the vendor is called (R-VND-3).
+ *
+ * @throws GatewayError NOT_FOUND, INVALID_REQUEST
+ */
 export async function checkOwned(
   { mount, caller }: Pick<NativeExchange, "mount" | "caller">,
   { pool }: { readonly pool: Pool },
@@ -205,7 +213,21 @@ export async function checkOwned(
   const owner = { vendor: mount.config.name, accountId: caller.accountId };
   const owned = await findOwned(pool, owner, names);
   if (owned === undefined) throw noSuchObject();
-  return owned;
+  const first = firstCredential(mount);
+  const together = Map.groupBy(owned, ({ credential }) => credential || first);
+  if (together.size > 1) throw apart([...together.values()]);
+  const tokens = owned.reduce((sum, each) => sum + each.tokens, 0);
+  return { credential: owned[0]?.credential ?? "", tokens };
+}
+
+/** 400 for objects of several credentials: at the vendor, each credential knows its own ones only. */
+function apart(groups: readonly (readonly OwnedObject[])[]): GatewayError {
+  const listed = groups.map((group) => group.map(({ name }) => `"${name}"`).join(" and "));
+  return invalid(
+    undefined,
+    `These objects cannot be used in one request, because the vendor stores them apart: ${listed.join("; ")}. ` +
+      "Use them in separate requests, or create one again in a request that names the other",
+  );
 }
 
 /** The names of the objects that a request refers to. */
@@ -217,7 +239,7 @@ export function referencesOf({
 }
 
 /** Checks that the caller owns all objects that a request refers to; `undefined`: it refers to none.
- * @throws GatewayError NOT_FOUND */
+ * @throws GatewayError NOT_FOUND, INVALID_REQUEST */
 export async function checkReferences(
   exchange: NativeExchange,
   context: { readonly pool: Pool },

@@ -5,6 +5,7 @@ import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { CredentialConfig } from "../../src/config/config.ts";
+import { detachedReplies } from "../facade/leaver.ts";
 import { type Customer, type Gateway, priceDefault, startGateway } from "../support/gateway.ts";
 import { type CacheVendor, startCacheVendor } from "./gemini-cache-vendor.ts";
 
@@ -29,7 +30,8 @@ beforeAll(async () => {
         baseUrl: vendor.origin,
         credentials: [credential("K1"), credential("K2"), credential("K3")],
         nativePrefix: "/gemini",
-        onDisconnect: "drain",
+        // Caches are read to their end nevertheless.
+        onDisconnect: "abort",
       },
     },
     models: {
@@ -124,10 +126,10 @@ for (const [version, open] of Object.entries(clients)) {
     expect(made.usageMetadata?.totalTokenCount).toBe(100_000);
     expect((await client.caches.get({ name })).displayName).toBe("book");
     const second = await client.caches.create({ model, config });
-    const listed: string[] = [];
+    const found: string[] = [];
     const pager = await client.caches.list({ config: { pageSize: 1 } });
-    for await (const each of pager) listed.push(each.name ?? "");
-    expect(listed).toEqual([name, second.name ?? ""].toSorted());
+    for await (const each of pager) found.push(each.name ?? "");
+    expect(found).toEqual([name, second.name ?? ""].toSorted());
     const longer = await client.caches.update({ name, config: { ttl: "7200s" } });
     expect(Date.parse(longer.expireTime ?? "")).toBeGreaterThan(Date.parse(made.expireTime ?? ""));
     const reply = await client.models.generateContent({
@@ -209,8 +211,7 @@ test("a change that prolongs a cache is charged for the time that it adds; one t
   expect(await change(-1_000)).toBe(0n);
   expect(await change(100)).toBe(0n);
   expect(await change(101)).toBe(10_000n);
-  const listed = (await (await ask("cachedContents")).json()) as { cachedContents: Described[] };
-  const shown = listed.cachedContents.find((each) => each.name === name);
+  const shown = (await listed(customer)).find((each) => each.name === name);
   expect(shown?.expireTime.slice(0, 23)).toBe(at(101).expireTime.slice(0, 23));
   expect(await spent(customer, () => ask(name, { method: "DELETE" }))).toBe(0n);
 });
@@ -249,8 +250,8 @@ test("R-VND-3: a cache belongs to its account: another one cannot read, list, us
       error: { status: "NOT_FOUND", details: [{ reason: "not_found" }] },
     });
   }
-  const listed = await ask("cachedContents", { who: stranger });
-  expect(await listed.json()).toEqual({ cachedContents: [] });
+  const others = await ask("cachedContents", { who: stranger });
+  expect(await others.json()).toEqual({ cachedContents: [] });
   expect(vendor.requests).toEqual([]);
   expect(vendor.caches.has(name)).toBe(true);
 });
@@ -359,8 +360,7 @@ test("a cache that costs more than the account has is deleted at the vendor, and
     expect.stringMatching(/^DELETE \/v1beta\/cachedContents\/\w+$/),
   ]);
   expect(new Set(vendor.caches.keys())).toEqual(before);
-  const listed = await ask("cachedContents", { who: poor });
-  expect(await listed.json()).toEqual({ cachedContents: [] });
+  expect(await (await ask("cachedContents", { who: poor })).json()).toEqual({ cachedContents: [] });
 });
 
 test("a call with a cache holds the tokens of the cache before the vendor is asked", async () => {
@@ -373,29 +373,52 @@ test("a call with a cache holds the tokens of the cache before the vendor is ask
   expect(vendor.requests).toEqual([]);
 });
 
-test("a cache whose creator disconnected is charged and listed", async () => {
-  const who = await gateway.customer();
+/** Sends a request, and disconnects once the vendor has done what it asks for, but before it says so. */
+async function leave(path: string, asking: Asking): Promise<void> {
   const left = new AbortController();
+  const came = Promise.withResolvers<void>();
+  const isGone = Promise.withResolvers<void>();
+  vendor.onAnswer = async () => {
+    came.resolve();
+    await isGone.promise;
+  };
+  const asked = ask(path, { ...asking, signal: left.signal });
+  await came.promise;
+  left.abort();
+  await expect(asked).rejects.toThrow();
+  await expect.poll(() => detachedReplies(gateway)).toBe(1);
+  isGone.resolve();
+  vendor.onAnswer = undefined;
+}
+
+async function listed(who: Customer): Promise<readonly Described[]> {
+  const reply = await (await ask("cachedContents", { who })).json();
+  return (reply as { cachedContents: Described[] }).cachedContents;
+}
+
+test("a cache whose creator disconnected is charged and listed, also with `on_disconnect: abort`", async () => {
+  const who = await gateway.customer();
   const cost = await spent(who, async () => {
-    const came = Promise.withResolvers<void>();
-    const isGone = Promise.withResolvers<void>();
-    vendor.onAnswer = async () => {
-      came.resolve();
-      await isGone.promise;
-    };
-    const asking = ask("cachedContents", { body: request, who, signal: left.signal });
-    await came.promise;
-    left.abort();
-    await expect(asking).rejects.toThrow();
-    isGone.resolve();
-    await expect
-      .poll(async () => {
-        const listed = await (await ask("cachedContents", { who })).json();
-        return (listed as { cachedContents: object[] }).cachedContents.length;
-      })
-      .toBe(1);
+    await leave("cachedContents", { body: request, who });
+    await expect.poll(async () => (await listed(who)).length).toBe(1);
   });
   expect(cost).toBe(225_000_000n);
+  const [made] = await listed(who);
+  expect((await ask(made?.name ?? "", { method: "DELETE", who })).status).toBe(200);
+});
+
+test("a longer life of a cache is charged if its client disconnected, also with `on_disconnect: abort`", async () => {
+  const who = await gateway.customer();
+  vendor.tokens = 3_600;
+  const { name, expireTime } = await make(request, who);
+  const longer = new Date(Date.parse(expireTime) + 100_000).toISOString();
+  const cost = await spent(who, async () => {
+    await leave(name, { method: "PATCH", body: { expireTime: longer }, who });
+    await expect
+      .poll(async () => (await listed(who))[0]?.expireTime.slice(0, 23))
+      .toBe(longer.slice(0, 23));
+  });
+  expect(cost).toBe(100_000n);
 });
 
 test("a cache that the vendor has dropped is 404 in every request, and raises no alarm", async () => {
@@ -433,8 +456,37 @@ test("a cache exists only as long as its storage is paid, whatever the vendor's 
   expect((await ask(name, { method: "PATCH", body: { ttl: "60s" } })).status).toBe(404);
   const body = { contents, cachedContent: name };
   expect((await ask("models/gemini-x:generateContent", { body })).status).toBe(404);
-  const listed = (await (await ask("cachedContents")).json()) as { cachedContents: Described[] };
-  expect(listed.cachedContents.map((each) => each.name)).not.toContain(name);
+  expect((await listed(customer)).map((each) => each.name)).not.toContain(name);
+  expect(vendor.requests).toEqual([]);
+});
+
+test("objects of two credentials in one request are refused with a list of what belongs together, and cost nothing", async () => {
+  const made = await Promise.all(Array.from({ length: 12 }, () => make()));
+  const names = made.map(({ name }) => name);
+  const byKey = [...Map.groupBy(names, (name) => vendor.caches.get(name)?.key).values()];
+  const [[one = "", alike = ""] = [], [other = ""] = []] = byKey.toSorted(
+    (a, b) => b.length - a.length,
+  );
+  vendor.requests.length = 0;
+  const parts = [one, other, alike].map((cachedContent) => ({ text: "Hi", cachedContent }));
+  const bodies: readonly (readonly [string, object])[] = [
+    ["models/gemini-x:generateContent", { contents: [{ parts }] }],
+    ["models/gemini-x:streamGenerateContent?alt=sse", { contents: [{ parts }] }],
+    ["models/gemini-x:countTokens", { contents: [{ parts }] }],
+    ["cachedContents", { ...request, contents: [{ parts }] }],
+  ];
+  const cost = await spent(customer, async () => {
+    for (const [path, body] of bodies) {
+      const response = await ask(path, { body });
+      const { error } = (await response.json()) as { error: { message: string; status: string } };
+      expect([path, response.status, error.status]).toEqual([path, 400, "INVALID_ARGUMENT"]);
+      const groups = /apart: (.*)\. Use them/.exec(error.message)?.[1]?.split("; ") ?? [];
+      expect(groups.map((group) => group.replaceAll('"', "").split(" and ").toSorted())).toEqual(
+        expect.arrayContaining([[one, alike].toSorted(), [other]]),
+      );
+    }
+  });
+  expect(cost).toBe(0n);
   expect(vendor.requests).toEqual([]);
 });
 
