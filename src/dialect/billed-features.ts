@@ -237,10 +237,51 @@ export function checkSwitches(
   use: FeatureUse,
 ): void {
   for (const [name, unit] of switches) {
-    const value = record[name];
-    if (value == null || value === false) continue;
+    if (!isSwitchedOn(record[name])) continue;
     use.useTool(unit, { path: name, asked: `"${name}"` });
     use.assume(unit, 1);
+  }
+}
+
+function isSwitchedOn(value: unknown): boolean {
+  return value != null && value !== false && !(Array.isArray(value) && value.length === 0);
+}
+
+/** Searches and other paid services of OpenAI, and of vendors that speak its styles or Anthropic's. */
+const switchesOfVendors: readonly (readonly [string, ToolUnit])[] = [
+  ["web_search_options", "tools.web_search"],
+  ["search_parameters", "tools.web_search"],
+  ["enable_search", "tools.web_search"],
+  ["plugins", "tools.web_search"],
+  ["web_search", "tools.web_search"],
+  ["enable_enhancement", "tools.web_search"],
+  ["enable_code_interpreter", "tools.code_execution"],
+];
+
+/** Members with which such vendors run tools or models of their own, use settings that they have stored, or answer later,
+ * at an address that the gateway does not have. */
+const foreign = ["agent_id", "compound_custom", "mcp_servers", "deferred", "preset"] as const;
+
+/** The members of bodies that {@link checkVendorMembers} reads. */
+export const vendorMembers: readonly string[] = [
+  ...foreign,
+  ...switchesOfVendors.map(([name]) => name),
+];
+
+/**
+ * Checks the members that only some vendors of a style know: many vendors speak each style.
+ *
+ * @throws GatewayError INVALID_REQUEST for a service without a price, and for what no unit can price
+ */
+export function checkVendorMembers(body: JsonRecord, use: FeatureUse): void {
+  checkSwitches(body, switchesOfVendors, use);
+  refuseMembers(body, foreign);
+}
+
+/** Refuses each of these members, unless it says no. @throws GatewayError INVALID_REQUEST */
+export function refuseMembers(body: JsonRecord, names: readonly string[]): void {
+  for (const name of names) {
+    if (isSwitchedOn(body[name])) throw refuseUnknown(name, `"${name}"`);
   }
 }
 

@@ -18,6 +18,7 @@ import {
 import { decodeUsage } from "./chat-completions/usage.ts";
 import { errorBody } from "./codec.ts";
 import type { RelayedReply, RelayOptions } from "./dialect.ts";
+import { refuseMembers, vendorMembers } from "./billed-features.ts";
 import { checkServiceTier } from "./guard.ts";
 import type { Outline } from "./json/outline.ts";
 import { ObjectScan } from "./json/scan.ts";
@@ -52,7 +53,11 @@ const choicesMax = 128;
 /** The most prompts of one request, as with OpenAI. */
 const promptsMax = 2_048;
 
+/** Members by which some vendors run tools, or choose another model or host. In this style the gateway does neither. */
+const refused = [...vendorMembers, "models", "provider"];
+
 const known = knownMembers([
+  ...refused,
   "model",
   "prompt",
   "n",
@@ -78,6 +83,8 @@ export function readCompletionBody(body: Uint8Array): CompletionBody {
   const n = readCount(bytes, members, "n", { max: choicesMax }) ?? 1;
   const bestOf = readCount(bytes, members, "best_of", { max: choicesMax }) ?? n;
   checkServiceTier(JSON.parse(textOf(bytes, members, "service_tier") ?? "null"));
+  const sent = refused.map((name) => [name, JSON.parse(textOf(bytes, members, name) ?? "null")]);
+  refuseMembers(Object.fromEntries(sent) as JsonRecord, refused);
   const stream = readBoolean(bytes, members, "stream");
   const options = streamOptions(textOf(bytes, members, "stream_options"));
   const read = { bytes, outline, members, stream, options };

@@ -2,12 +2,12 @@
 import {
   checkCacheLife,
   checkModalities,
-  checkSwitches,
+  checkVendorMembers,
   type FeatureUse,
   refuseUnknown,
   suspectTools,
   toolTypeCheck,
-  type ToolUnit,
+  vendorMembers,
 } from "../billed-features.ts";
 import {
   checkFiles,
@@ -26,21 +26,6 @@ const tools = {
   billed: [[/web_search/, "tools.web_search"]],
 } as const;
 
-/** Searches of OpenAI, and of vendors that speak its style. */
-const switches: readonly (readonly [string, ToolUnit])[] = [
-  ["web_search_options", "tools.web_search"],
-  ["search_parameters", "tools.web_search"],
-  ["enable_search", "tools.web_search"],
-  ["plugins", "tools.web_search"],
-  ["web_search", "tools.web_search"],
-  ["enable_enhancement", "tools.web_search"],
-  ["enable_code_interpreter", "tools.code_execution"],
-];
-
-/** Members with which vendors of this style run tools or models of their own, or answer later, at an address that the
- * gateway does not have. */
-const foreign = ["agent_id", "compound_custom", "mcp_servers", "deferred"] as const;
-
 /** The members of a function, also without the level that this style has between. Others are tools of vendors, as
  * `googleSearch`. */
 const functionMembers: ReadonlySet<string> = new Set([
@@ -53,7 +38,7 @@ const isSuspectType = suspectTools(tools);
 const suspects = {
   members: [
     ...["moderation", "service_tier", "modalities", "audio", "speed", "inference_geo"],
-    ...["extra_body", ...foreign, ...switches.map(([name]) => name)],
+    ...["extra_body", ...vendorMembers],
   ],
   nested: ["file_id", "ttl"],
   areToolsSuspect: (json: string) => isSuspectType(json) || hasForeignTool(json),
@@ -83,16 +68,8 @@ function foreignMember(tool: unknown): string | undefined {
   return Object.keys(tool).find((name) => !functionMembers.has(name));
 }
 
-function isSwitchedOn(value: unknown): boolean {
-  return value != null && value !== false && !(Array.isArray(value) && value.length === 0);
-}
-
-/** Refuses what vendors run or bill in ways of their own. */
-function refuseForeign(body: JsonRecord): void {
-  for (const name of foreign) {
-    if (isSwitchedOn(body[name])) throw refuseUnknown(name, `"${name}"`);
-  }
-  const { tools: offered } = body;
+/** Refuses tools that vendors run in ways of their own. */
+function refuseForeignTools({ tools: offered }: JsonRecord): void {
   if (!Array.isArray(offered)) return;
   for (const [at, tool] of offered.entries()) {
     const name = foreignMember(tool);
@@ -133,11 +110,11 @@ export const guardChat = guardOf(suspects, (body, _options, { use }) => checkMem
 function checkMembers(body: JsonRecord, use: FeatureUse): void {
   checkModeration(body);
   checkServiceTier(body["service_tier"]);
-  checkSwitches(body, switches, use);
+  checkVendorMembers(body, use);
   checkModalities(body["modalities"], "modalities", use);
   if (body["audio"] != null) use.use("audio_output", "audio", "audio");
   checkTools(body["tools"], "tools", { checkType, use });
-  refuseForeign(body);
+  refuseForeignTools(body);
   checkSpeed(body);
   if (isRecord(body["extra_body"])) checkExtra(body["extra_body"], use);
   // The style's usage does not tell which prompts were cached for longer.

@@ -1,10 +1,12 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkCacheLife,
+  checkVendorMembers,
   readCallLimit,
   refuseUnknown,
   suspectTools,
   toolTypeCheck,
+  vendorMembers,
 } from "../billed-features.ts";
 import {
   checkContainer,
@@ -40,10 +42,10 @@ const suspects = {
     "container",
     "thread",
     "speed",
-    "mcp_servers",
     "inference_geo",
     "service_tier",
     "context_management",
+    ...vendorMembers,
   ],
   nested: ["container", "file_id", "ttl"],
   areToolsSuspect: suspectTools(tools),
@@ -83,6 +85,7 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   checkService(body);
+  checkVendorMembers(body, use);
   refuseCompaction(body["context_management"]);
   checkContainer(body["container"], "container");
   checkTools(body["tools"], "tools", { checkType, use });

@@ -1,10 +1,12 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkModalities,
+  checkVendorMembers,
   type FeatureUse,
   readCallLimit,
   suspectTools,
   toolTypeCheck,
+  vendorMembers,
 } from "../billed-features.ts";
 import {
   checkFiles,
@@ -37,7 +39,10 @@ const tools = {
 } as const;
 
 const suspects = {
-  members: ["conversation", "prompt", "moderation", "service_tier", "modalities", "audio"],
+  members: [
+    ...["conversation", "prompt", "moderation", "service_tier", "modalities", "audio"],
+    ...vendorMembers,
+  ],
   nested: [
     "comparison_response_id",
     "container",
@@ -100,6 +105,7 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }, found) =>
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
+  checkVendorMembers(body, use);
   checkModalities(body["modalities"], "modalities", use);
   if (body["audio"] != null) use.use("audio_output", "audio", "audio");
   const limit = readCallLimit(body[limitName], limitName);

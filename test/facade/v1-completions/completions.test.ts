@@ -174,6 +174,10 @@ describe("refused, free of charge", () => {
     ["a stream flag that is a text", { ...ask, stream: "yes" }, "stream"],
     ["stream options that are no object", { ...ask, stream_options: 5 }, "stream_options"],
     ["a dearer service", { ...ask, service_tier: "priority" }, "service_tier"],
+    ["a search", { ...ask, plugins: [{ id: "web" }] }, "plugins"],
+    ["settings of the vendor's", { ...ask, preset: "research" }, "preset"],
+    ["other models", { ...ask, models: ["dearer"] }, "models"],
+    ["dearer hosts", { ...ask, provider: { order: ["dearer"] } }, "provider"],
   ])("a completion request with %s is refused, free of charge", async (_name, body, param) => {
     const headers = { "x-request-id": "refused" };
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
