@@ -20,6 +20,8 @@ export interface ReportedUsage {
   /** Calls of the vendor's tools. Default: none. */
   readonly webSearches?: unknown;
   readonly webFetches?: unknown;
+  readonly codeExecutions?: unknown;
+  readonly fileSearches?: unknown;
 }
 
 /** The usage; `undefined` where the two totals are not whole numbers from 0 on. A part is never more
@@ -45,6 +47,8 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   setSome(usage, "audioOutputTokens", reported.spoken, outputTokens - reasoningTokens);
   setSome(usage, "webSearches", reported.webSearches);
   setSome(usage, "webFetches", reported.webFetches);
+  setSome(usage, "codeExecutions", reported.codeExecutions);
+  setSome(usage, "fileSearches", reported.fileSearches);
   return usage;
 }
 
@@ -66,12 +70,20 @@ export function withReasoning(
   return total === read + written + thought ? Math.min(written + thought, tokensMax) : output;
 }
 
+/** A count with one that a vendor reports beside it. Of any type where the first is no count. */
+export function sumOfTokens(tokens: unknown, beside: unknown): unknown {
+  const count = tokenCount(tokens);
+  return count === undefined ? tokens : Math.min(count + (tokenCount(beside) ?? 0), tokensMax);
+}
+
 type RareMember =
   | "cacheWrite1hTokens"
   | "audioInputTokens"
   | "audioOutputTokens"
   | "webSearches"
-  | "webFetches";
+  | "webFetches"
+  | "codeExecutions"
+  | "fileSearches";
 
 /** Sets what few calls use, where there is any. @param max of which it is a part. Default: no limit */
 function setSome(usage: Usage, member: RareMember, reported: unknown, max = Infinity): void {

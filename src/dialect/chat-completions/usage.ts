@@ -1,30 +1,41 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type JsonRecord, recordAt } from "../json/value.ts";
-import { reportedUsage, withReasoning } from "../usage.ts";
+import { reportedUsage, sumOfTokens, withReasoning } from "../usage.ts";
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
   if (wire === undefined) return undefined;
   const read = recordAt(wire, "prompt_tokens_details");
   const made = recordAt(wire, "completion_tokens_details");
-  const reasoning = made?.["reasoning_tokens"];
+  const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = wire;
+  const within = made?.["reasoning_tokens"];
+  const beside = researchTokens(wire);
+  const reasoning = beside?.reasoning ?? within;
   return reportedUsage({
-    input: wire["prompt_tokens"],
-    cached: read?.["cached_tokens"],
+    input: beside === undefined ? prompt : sumOfTokens(prompt, beside.cited),
+    // Moonshot and Z.AI have it beside the details, DeepSeek under a name of its own.
+    cached: read?.["cached_tokens"] ?? wire["cached_tokens"] ?? wire["prompt_cache_hit_tokens"],
     written: read?.["cache_write_tokens"],
     heard: read?.["audio_tokens"],
-    output: withReasoning(wire["completion_tokens"], {
-      input: wire["prompt_tokens"],
-      reasoning,
-      total: wire["total_tokens"],
-    }),
+    output:
+      beside === undefined
+        ? withReasoning(completion, { input: prompt, reasoning, total })
+        : sumOfTokens(completion, beside.reasoning),
     reasoning,
     spoken: made?.["audio_tokens"],
     // OpenRouter and Perplexity.
     webSearches:
       recordAt(wire, "server_tool_use")?.["web_search_requests"] ?? wire["num_search_queries"],
   });
+}
+
+/**
+ * What Perplexity's research counts beside input and output, and bills: the sources that it read and the reasoning about
+ * them. `undefined`: it is no research. Elsewhere, `reasoning_tokens` at this place are part of the output.
+ */
+function researchTokens({ citation_tokens: cited, reasoning_tokens: reasoning }: JsonRecord) {
+  return cited == null ? undefined : { cited, reasoning };
 }
 
 /** The figures for a client. */

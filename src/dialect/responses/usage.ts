@@ -18,7 +18,25 @@ export function readUsage(usage: unknown): Usage | undefined {
       total: usage["total_tokens"],
     }),
     reasoning,
+    ...toolUsage(usage),
   });
+}
+
+/** Calls of the tools that the vendor ran, where its usage has them. Most vendors report them as items of the output only. */
+function toolUsage(usage: JsonRecord) {
+  // xAI.
+  const ran = recordAt(usage, "server_side_tool_usage_details");
+  if (ran !== undefined) {
+    return {
+      webSearches: ran["web_search_calls"],
+      codeExecutions: ran["code_interpreter_calls"],
+      fileSearches: ran["file_search_calls"],
+    };
+  }
+  // Perplexity.
+  const called = recordAt(usage, "tool_calls_details");
+  const callsOf = (name: string): unknown => called && recordAt(called, name)?.["invocation"];
+  return called && { webSearches: callsOf("search_web") ?? callsOf("web_search") };
 }
 
 /** Writes `usage`, with both objects of details: some clients read them without looking. */

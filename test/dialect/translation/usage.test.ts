@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { decodeUsage } from "../../../src/dialect/chat-completions/usage.ts";
+import { readUsage } from "../../../src/dialect/responses/usage.ts";
 import { answer, type Caller, type Json, type Vendor, waysBack } from "./translation.ts";
 import { replyOf, said } from "./replies.ts";
 
@@ -77,4 +79,59 @@ describe("wire §3, usage: cached and written tokens are counted once, within th
       expect(body.usage).toMatchObject({ input_tokens: 0, cache_read_input_tokens: 100 });
     },
   );
+});
+
+describe("figures that some vendors report in places of their own", () => {
+  const chat = { prompt_tokens: 100, completion_tokens: 40, total_tokens: 140 };
+
+  it.each([
+    ["beside the details", { cached_tokens: 30 }],
+    ["under DeepSeek's name", { prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 }],
+    [
+      "in the details, which come first",
+      { cached_tokens: 99, prompt_tokens_details: { cached_tokens: 30 } },
+    ],
+  ])("input tokens that were read from the cache are found %s", (_where, more) => {
+    expect(decodeUsage({ ...chat, ...more })).toMatchObject({
+      inputTokens: 100,
+      cachedInputTokens: 30,
+      outputTokens: 40,
+    });
+  });
+
+  it("what a research read and thought is added to the input and the output that it is counted beside", () => {
+    const usage = { ...chat, citation_tokens: 20_016, reasoning_tokens: 73_997 };
+    expect(decodeUsage({ ...usage, num_search_queries: 18 })).toMatchObject({
+      inputTokens: 20_116,
+      outputTokens: 74_037,
+      reasoningTokens: 73_997,
+      webSearches: 18,
+    });
+    expect(decodeUsage({ ...usage, citation_tokens: 2 ** 31 - 1 })).toMatchObject({
+      inputTokens: 2 ** 31 - 1,
+    });
+  });
+
+  it("reasoning that is reported beside the details is part of the output, where nothing was cited", () => {
+    expect(decodeUsage({ ...chat, reasoning_tokens: 10 })).toMatchObject({ outputTokens: 40 });
+  });
+
+  const response = { input_tokens: 100, output_tokens: 40, total_tokens: 140 };
+
+  it.each([
+    [
+      "server_side_tool_usage_details",
+      { web_search_calls: 3, code_interpreter_calls: 2, file_search_calls: 1 },
+      { webSearches: 3, codeExecutions: 2, fileSearches: 1 },
+    ],
+    ["tool_calls_details", { search_web: { invocation: 3 } }, { webSearches: 3 }],
+    ["tool_calls_details", { web_search: { invocation: 3 } }, { webSearches: 3 }],
+    ["tool_calls_details", {}, {}],
+  ])("the calls of tools are read from %s of a response's usage: %j", (member, calls, read) => {
+    expect(readUsage({ ...response, [member]: calls })).toMatchObject({
+      inputTokens: 100,
+      outputTokens: 40,
+      ...read,
+    });
+  });
 });
