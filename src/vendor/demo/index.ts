@@ -15,7 +15,17 @@ import { rerankDialects } from "../http-vendor.ts";
 import { bodyText, jsonReply } from "../operation-form.ts";
 import type { VendorBody, VendorReply } from "../reply.ts";
 import type { Vendor, VendorCall, VendorKind, VendorOperation } from "../vendor.ts";
-import { complete, editImages, embed, moderate, rerank, speak, transcribe } from "./operations.ts";
+import { complete } from "./completion.ts";
+import {
+  editImages,
+  embed,
+  moderate,
+  rerank,
+  speak,
+  transcribe,
+  translate,
+  varyImages,
+} from "./operations.ts";
 import { answered, readBody } from "./request.ts";
 import { createDemoTasks } from "./tasks.ts";
 import { replyTo } from "./text.ts";
@@ -50,9 +60,9 @@ function create(config: VendorConfig): Vendor {
     complete: operation(completed),
     speak: operation(speak),
     transcribe: operation(transcribe),
-    translate: operation(transcribe),
+    translate: operation(translate),
     editImages: operation(editImages),
-    varyImages: operation(editImages),
+    varyImages: operation(varyImages),
     tasks,
     close: () => tasks.close(),
   };
@@ -82,7 +92,7 @@ function generated(call: VendorCall): VendorReply {
 }
 
 function completed(call: VendorCall): VendorReply {
-  const { stream, whole, chunks } = complete(readBody(bodyText(call)));
+  const { stream, whole, chunks } = complete(bodyText(call));
   return stream ? streamed(events(chunks(), 0, call.signal)) : jsonReply(whole());
 }
 

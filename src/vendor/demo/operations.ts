@@ -1,5 +1,5 @@
-/** Only demo: it does itself what vendors' models do. Embeddings, rerank, moderations and legacy completions; speech, the
- * text of recordings, and images from images, in OpenAI's form. */
+/** Only demo: it does itself what vendors' models do. Embeddings, rerank and moderations; speech, the text of recordings,
+ * and images from images, in OpenAI's form. */
 import { createHash, randomUUID } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
 import { embeddingsReply, readEmbeddings } from "../../dialect/embeddings.ts";
@@ -12,10 +12,11 @@ import { renderTune } from "./audio.ts";
 import { renderImage } from "./image.ts";
 import {
   DemoRequestError,
+  flagField,
   flagMember,
+  numberField,
   numberMember,
   readBody,
-  recordMember,
   refuse,
   requireKnown,
   requireModel,
@@ -45,7 +46,7 @@ function readInputs(body: JsonRecord): ReturnType<typeof readEmbeddings> {
 }
 
 /** Tokens as words: the tables of real tokenizers are too large for this. */
-function decode(tokens: readonly number[]): string {
+export function decode(tokens: readonly number[]): string {
   return tokens.map((token) => `token${token}`).join(" ");
 }
 
@@ -75,7 +76,7 @@ function hashOf(text: string): number {
 }
 
 /** A token is four bytes. */
-function tokensOf(texts: readonly string[]): number {
+export function tokensOf(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + Math.max(1, Math.ceil(Buffer.byteLength(text) / 4)), 0);
 }
 
@@ -175,86 +176,21 @@ function verdict(text: string): JsonRecord {
   };
 }
 
-/** A completion, whole and as chunks. */
-export interface DemoCompletion {
-  readonly stream: boolean;
-  readonly whole: () => JsonRecord;
-  readonly chunks: () => Iterable<JsonRecord>;
-}
-
-const completionMembers = new Set(
-  `model prompt max_tokens n best_of echo stream stream_options stop temperature top_p seed user presence_penalty
-  frequency_penalty logit_bias suffix`.split(/\s+/),
-);
-
-/** Continues texts, each with the one sentence of the demo vendor. @throws DemoRequestError */
-export function complete(body: JsonRecord): DemoCompletion {
-  const model = requireModel(body, ["chat", "instant"]);
-  requireKnown(body, completionMembers);
-  const range = { least: 0, most: 2 ** 31 - 1, isWhole: true };
-  const limit = numberMember(body, "max_tokens", range) ?? 16;
-  const count = numberMember(body, "n", { least: 1, most: 128, isWhole: true }) ?? 1;
-  const isEcho = flagMember(body, "echo");
-  const prompts = promptsOf(body["prompt"]);
-  const choices = prompts.flatMap((prompt, at) =>
-    Array.from({ length: count }, (_none, each) => {
-      const all = ` … says the demo model of UAS Gateway, which is not an AI.`.split(
-        /(?<=\S)(?=\s)/,
-      );
-      const words = all.slice(0, limit);
-      const finish = words.length < all.length ? "length" : "stop";
-      return { index: at * count + each, before: isEcho ? [prompt] : [], words, finish };
-    }),
-  );
-  const made = choices.reduce((sum, { words }) => sum + words.length, 0);
-  const read = tokensOf(prompts);
-  const usage = { prompt_tokens: read, completion_tokens: made, total_tokens: read + made };
-  const head = {
-    id: `cmpl-demo-${randomUUID()}`,
-    object: "text_completion",
-    created: Math.floor(Date.now() / 1_000),
-    model,
-  };
-  const { include_usage: wantsUsage } = recordMember(body, "stream_options") ?? {};
-  const choice = (index: number, text: string, finish: string | null = null) => ({
-    ...{ text, index, logprobs: null, finish_reason: finish },
-  });
-  return {
-    stream: flagMember(body, "stream"),
-    whole: () => ({
-      ...head,
-      choices: choices.map(({ index, before, words, finish }) =>
-        choice(index, [...before, ...words].join(""), finish),
-      ),
-      usage,
-    }),
-    *chunks() {
-      for (const { index, before, words, finish } of choices) {
-        for (const word of [...before, ...words]) yield { ...head, choices: [choice(index, word)] };
-        yield { ...head, choices: [choice(index, "", finish)] };
-      }
-      if (wantsUsage === true) yield { ...head, choices: [], usage };
-    },
-  };
-}
-
-/** The prompts; tokens are decoded. */
-function promptsOf(prompt: unknown): readonly string[] {
-  const isTokens = Array.isArray(prompt) && typeof prompt[0] === "number";
-  const all: readonly unknown[] = isTokens || !Array.isArray(prompt) ? [prompt] : prompt;
-  return all.map((each) => (Array.isArray(each) ? decode(each as number[]) : String(each)));
-}
-
 /** Letters of a second of speech, as people speak. */
 const charactersPerSecond = 12;
 
 /** The longest tune, in seconds. */
 const secondsMax = 60;
 
+const speechMembers = new Set(
+  "model input voice instructions response_format speed stream_format".split(" "),
+);
+
 /** Speaks a text: a tune of its length, that nobody will take for speech. @throws DemoRequestError */
 export function speak(call: VendorCall): VendorReply {
   const body = readBody(bodyText(call));
   requireModel(body, ["audio"]);
+  requireKnown(body, speechMembers);
   const { input, response_format: format = "wav", stream_format: streamed = "audio" } = body;
   if (format !== "wav" && format !== "pcm") {
     throw refuse(
@@ -276,17 +212,36 @@ function wavData(file: Buffer): number {
   return file.readUInt32LE(file.indexOf("data", 0, "latin1") + 4);
 }
 
-/** Reads a recording as far as it can: its name and length. @throws DemoRequestError */
+const translationFields = ["model", "file", "prompt", "response_format", "temperature"];
+const transcriptionFields = new Set([
+  ...translationFields,
+  ...["language", "stream", "timestamp_granularities[]", "chunking_strategy"],
+]);
+
+/** Reads a recording as far as it can: its length. @throws DemoRequestError */
 export async function transcribe(call: VendorCall): Promise<VendorReply> {
-  const form = await readForm(call);
-  requireModel({ model: form.get("model") }, ["audio"]);
+  return heard(await readForm(call), transcriptionFields);
+}
+
+/** The same, in English: its only language. @throws DemoRequestError */
+export async function translate(call: VendorCall): Promise<VendorReply> {
+  return heard(await readForm(call), new Set(translationFields));
+}
+
+async function heard(form: FormData, known: ReadonlySet<string>): Promise<VendorReply> {
+  const fields: JsonRecord = Object.fromEntries(form);
+  requireModel(fields, ["audio"]);
+  requireKnown(fields, known);
+  numberField(fields, "temperature", { least: 0, most: 1 });
   const file = form.get("file");
   if (!(file instanceof Blob)) throw refuse("file", "expected a recording");
   const bytes = Buffer.from(await file.arrayBuffer());
   const seconds = audioSeconds(bytes, "wav") ?? Math.ceil(bytes.length / 3_000);
   const text = `This is the demo model of UAS Gateway, not an AI. Your recording has ${bytes.length} bytes.`;
   const usage = { type: "duration", seconds: Math.ceil(seconds) };
-  if (form.get("stream") === "true") {
+  const format = form.get("response_format") ?? "json";
+  const parts = timedParts(form, format);
+  if (flagField(fields, "stream")) {
     const events = [
       ...text.split(/(?<=\s)/).map((delta) => ({ type: "transcript.text.delta", delta })),
       { type: "transcript.text.done", text, usage },
@@ -294,7 +249,6 @@ export async function transcribe(call: VendorCall): Promise<VendorReply> {
     const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
     return fileReply(Buffer.from(lines), "text/event-stream");
   }
-  const format = form.get("response_format") ?? "json";
   const end = timeOf(seconds);
   switch (format) {
     case "json":
@@ -302,20 +256,8 @@ export async function transcribe(call: VendorCall): Promise<VendorReply> {
     case "verbose_json":
       return jsonReply({
         ...{ task: "transcribe", language: "english", duration: seconds, text, usage },
-        segments: [
-          {
-            id: 0,
-            seek: 0,
-            start: 0,
-            end: seconds,
-            text,
-            tokens: [],
-            temperature: 0,
-            avg_logprob: 0,
-            compression_ratio: 1,
-            no_speech_prob: 0,
-          },
-        ],
+        ...(parts.has("word") && { words: wordsOf(text, seconds) }),
+        ...(parts.has("segment") && { segments: [segmentOf(text, seconds)] }),
       });
     case "text":
       return fileReply(Buffer.from(`${text}\n`), "text/plain; charset=utf-8");
@@ -334,6 +276,30 @@ export async function transcribe(call: VendorCall): Promise<VendorReply> {
   }
 }
 
+/** The parts of a text whose times are wanted. @throws DemoRequestError */
+function timedParts(form: FormData, format: unknown): ReadonlySet<string> {
+  const name = "timestamp_granularities[]";
+  const parts = form.getAll(name).map(String);
+  if (parts.length === 0) return new Set(["segment"]);
+  if (format !== "verbose_json") throw refuse(name, "send response_format=verbose_json with it");
+  if (parts.every((part) => part === "word" || part === "segment")) return new Set(parts);
+  throw refuse(name, "expected word or segment");
+}
+
+/** The words of a text, each as long as the others. */
+function wordsOf(text: string, seconds: number): JsonRecord[] {
+  const words = text.split(" ");
+  const at = (index: number): number => Number(((index / words.length) * seconds).toFixed(3));
+  return words.map((word, index) => ({ word, start: at(index), end: at(index + 1) }));
+}
+
+function segmentOf(text: string, seconds: number): JsonRecord {
+  return {
+    ...{ id: 0, seek: 0, start: 0, end: seconds, text, tokens: [], temperature: 0 },
+    ...{ avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 },
+  };
+}
+
 /** `01:02:03.500` */
 function timeOf(seconds: number): string {
   return new Date(Math.min(seconds, 86_399) * 1_000).toISOString().slice(11, 23);
@@ -341,17 +307,38 @@ function timeOf(seconds: number): string {
 
 const sizes = ["256x256", "512x512", "1024x1024"];
 
-/** Makes images from images: the same files and prompt give the same images. @throws DemoRequestError */
-export async function editImages(call: VendorCall): Promise<VendorReply> {
+/** Settings of real models that change nothing here are taken, too. */
+const variationFields = ["model", "image", "image[]", "n", "size", "response_format", "user"];
+const editFields = new Set([
+  ...variationFields,
+  ...["prompt", "images", "mask", "quality", "input_fidelity", "moderation", "stream"],
+]);
+
+/** Makes images from images and a text. @throws DemoRequestError */
+export function editImages(call: VendorCall): Promise<VendorReply> {
+  return redrawn(call, editFields);
+}
+
+/** Makes images from an image. @throws DemoRequestError */
+export function varyImages(call: VendorCall): Promise<VendorReply> {
+  return redrawn(call, new Set(variationFields));
+}
+
+/** The same files and prompt give the same images. */
+async function redrawn(call: VendorCall, known: ReadonlySet<string>): Promise<VendorReply> {
   const form = call.contentType === undefined ? undefined : await readForm(call);
   const body: JsonRecord = form ? Object.fromEntries(form) : readBody(bodyText(call));
   requireModel(body, ["image"]);
+  requireKnown(body, known);
   const { prompt = "", n = "1", size: sent = "auto", response_format: format = "url" } = body;
-  if (body["stream"] === "true" || body["stream"] === true) {
+  if (flagField(body, "stream")) {
     throw refuse("stream", "the demo vendor does not stream images; leave it out");
   }
   const size = sent === "auto" ? "512x512" : String(sent);
   if (!sizes.includes(size)) throw refuse("size", `expected one of ${sizes.join(", ")}`);
+  if (format !== "url" && format !== "b64_json") {
+    throw refuse("response_format", "expected url or b64_json");
+  }
   const hash = createHash("sha256").update(String(prompt));
   for (const value of form?.values() ?? [JSON.stringify(body["images"] ?? body["image"])]) {
     if (typeof value === "string") hash.update(value);

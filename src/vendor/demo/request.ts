@@ -1,4 +1,5 @@
 /** Only demo: it reads requests itself. What it takes of them, and how it refuses the rest. */
+import { nearest } from "../../config/suggest.ts";
 import { isRecord, type JsonRecord, parseRecord } from "../../dialect/json/value.ts";
 import { jsonReply } from "../operation-form.ts";
 import type { VendorReply } from "../reply.ts";
@@ -43,7 +44,9 @@ export function requireModel({ model }: JsonRecord, names: readonly string[]): s
 export function requireKnown(body: JsonRecord, known: ReadonlySet<string>): void {
   for (const [name, value] of Object.entries(body)) {
     if (value == null || known.has(name)) continue;
-    const text = `${name}: the demo vendor does not support it; leave it out`;
+    const meant = nearest(name, [...known]);
+    const advice = meant === undefined ? "leave it out" : `did you mean "${meant}"?`;
+    const text = `${name}: the demo vendor does not support it; ${advice}`;
     throw new DemoRequestError(400, text, { code: "unsupported_parameter", param: name });
   }
 }
@@ -66,6 +69,20 @@ export function numberMember(
   const isNumber = typeof value === "number" && value >= least && value <= most;
   if (isNumber && (!isWhole || Number.isInteger(value))) return value;
   throw refuse(name, `expected a ${isWhole ? "whole " : ""}number from ${least} to ${most}`);
+}
+
+/** A number of a form. @throws DemoRequestError */
+export function numberField(fields: JsonRecord, name: string, range: Range): number | undefined {
+  const { [name]: value } = fields;
+  const isNumber = typeof value === "string" && value.trim() !== "";
+  return numberMember({ [name]: isNumber ? Number(value) : value }, name, range);
+}
+
+/** A flag of a form, or of JSON. @throws DemoRequestError */
+export function flagField(fields: JsonRecord, name: string): boolean {
+  const { [name]: value } = fields;
+  const isWord = value === "true" || value === "false";
+  return flagMember({ [name]: isWord ? value === "true" : value }, name);
 }
 
 /** A flag; false where it is absent or null. @throws DemoRequestError */

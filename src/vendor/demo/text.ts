@@ -143,7 +143,8 @@ function formatted({ body, messages }: Asked, { index, count }: Place): string {
   return JSON.stringify(valueOf(wrapped["schema"], { text: questionOf(messages), param }));
 }
 
-function atStop(text: string, stop: unknown): string {
+/** The text before the first stop sequence. @throws DemoRequestError */
+export function atStop(text: string, stop: unknown): string {
   const stops = (Array.isArray(stop) ? stop : [stop ?? []]).flat() as readonly unknown[];
   let end = text.length;
   for (const each of stops) {

@@ -261,7 +261,113 @@ it("the demo vendor continues a text, whole and streamed alike", async () => {
   expect(text.startsWith("Once")).toBe(true);
 });
 
+it("the demo vendor stops a text at a stop sequence, and tells log probabilities whole and streamed", async () => {
+  const body = {
+    model: "instant",
+    prompt: ["Once", "Twice"],
+    echo: true,
+    logprobs: 2,
+    stop: " of",
+  };
+  const whole = await openai.completions.create(body);
+  const streamed = new Map<number, { text: string; tokens: string[]; offsets: number[] }>();
+  for await (const { choices } of await openai.completions.create({ ...body, stream: true })) {
+    for (const { index, text, logprobs } of choices) {
+      const all = streamed.get(index) ?? { text: "", tokens: [], offsets: [] };
+      all.text += text;
+      all.tokens.push(...(logprobs?.tokens ?? []));
+      all.offsets.push(...(logprobs?.text_offset ?? []));
+      streamed.set(index, all);
+    }
+  }
+  expect(whole.choices.map(({ text, finish_reason: finish }) => [text, finish])).toEqual([
+    ["Once … says the demo model", "stop"],
+    ["Twice … says the demo model", "stop"],
+  ]);
+  for (const { index, text, logprobs } of whole.choices) {
+    expect(logprobs?.tokens?.join("")).toBe(text);
+    expect(logprobs?.top_logprobs?.map((top) => Object.keys(top).length)).toEqual(
+      logprobs?.tokens?.map(() => 2),
+    );
+    expect(streamed.get(index)).toEqual({
+      ...{ text, tokens: logprobs?.tokens, offsets: logprobs?.text_offset },
+    });
+  }
+});
+
+it.each([
+  ["/v1/completions", { model: "instant", prompt: "x", suffix: "y" }, "suffix"],
+  ["/v1/completions", { model: "instant", prompt: "x", n: 3, best_of: 1 }, "best_of"],
+  ["/v1/completions", { model: "instant", prompt: "x", logprobs: 6 }, "logprobs"],
+  ["/v1/completions", { model: "instant", prompt: "x", stop: 5 }, "stop"],
+  ["/v1/audio/speech", { model: "audio", voice: "alloy", input: "x", language: "de" }, "language"],
+  ["/v1/images/edits", { model: "image", prompt: "x", images: [], seed: 1 }, "seed"],
+])("the demo vendor refuses at %s %j, naming the member", async (path, body, param) => {
+  const response = await fetch(`${gateway.url}${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ error: { param } });
+});
+
+it("the demo vendor says which member was meant", async () => {
+  const run = openai.chat.completions.create({ ...ask, temprature: 1 } as typeof ask);
+  await expect(run).rejects.toThrow('did you mean "temperature"?');
+});
+
+const recording = new File(["not really a recording"], "a.wav", { type: "audio/wav" });
+const picture = new File(["not really an image"], "a.png", { type: "image/png" });
+
+it.each([
+  ["audio/transcriptions", { model: "audio", file: recording }, { tempratur: "1" }, "tempratur"],
+  [
+    "audio/transcriptions",
+    { model: "audio", file: recording },
+    { temperature: "hot" },
+    "temperature",
+  ],
+  ["audio/transcriptions", { model: "audio", file: recording }, { stream: "yes" }, "stream"],
+  [
+    "audio/transcriptions",
+    { model: "audio", file: recording },
+    { "timestamp_granularities[]": "word" },
+    "timestamp_granularities[]",
+  ],
+  ["audio/translations", { model: "audio", file: recording }, { language: "de" }, "language"],
+  ["images/edits", { model: "image", image: picture, prompt: "x" }, { seed: "1" }, "seed"],
+  [
+    "images/edits",
+    { model: "image", image: picture, prompt: "x" },
+    { output_format: "webp" },
+    "output_format",
+  ],
+  ["images/variations", { model: "image", image: picture }, { prompt: "x" }, "prompt"],
+])(
+  "the demo vendor refuses a form at %s with a field that it does not have (%#)",
+  async (path, fields, more, param) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ ...fields, ...more })) form.set(name, value);
+    const response = await fetch(`${gateway.url}/v1/${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${customer.key}` },
+      body: form,
+    });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }]);
+  },
+);
+
 describe("audio", () => {
+  it("has the times of words where they are asked for", async () => {
+    const { words, segments } = await openai.audio.transcriptions.create({
+      ...{ model: "audio", file: recording, response_format: "verbose_json" },
+      timestamp_granularities: ["word"],
+    });
+    expect(words?.[0]).toEqual({ word: "This", start: 0, end: expect.any(Number) });
+    expect(segments).toBeUndefined();
+  });
+
   it("is spoken, heard again, and charged by its length", async () => {
     const id = newRequestId();
     const spoken = await openai.audio.speech.create(
