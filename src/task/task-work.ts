@@ -343,10 +343,11 @@ export class TaskWork {
     await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
   }
 
+  /** The requested units. A model that was removed while its task ran does not make the task free. */
   #asked(task: WholeTask): Pick<Ended, "asked"> {
-    const model = this.options.models.get(task.model);
+    const model = this.options.models.get(task.model) ?? { type: task.type, maxOutputTokens: 0 };
     const vendor = this.vendorOf(task);
-    return model && vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
+    return vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }
 
   #charge(

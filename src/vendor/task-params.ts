@@ -7,7 +7,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { bytesPerToken } from "../config/limits.ts";
 import { codePoints } from "../dialect/audio.ts";
-import type { TaskTokens, TaskUnits, VendorTasks } from "./task.ts";
+import type { TaskTokens, TaskUnits, VendorTasks, UnitModel } from "./task.ts";
 
 /** Schemas of a parameter object's members, by canonical name. */
 export type Params = Readonly<Record<string, JsonObject>>;
@@ -209,7 +209,11 @@ export function lengthRules(
 type Tasks = Pick<VendorTasks, "units" | "assumedSeconds" | "secondsMax">;
 
 /** The units charged where the produced units are not stated. */
-export function requestedUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+export function requestedUnits(
+  tasks: Pick<Tasks, "units">,
+  params: JsonObject,
+  model: UnitModel & Pick<ModelConfig, "minSeconds">,
+): TaskUnits {
   return atLeast(spokenUnits(tasks, params, model), model.minSeconds ?? 0);
 }
 
@@ -221,18 +225,19 @@ export function maxUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): 
   return atLeast(spokenUnits(tasks, params, model), least);
 }
 
-function spokenUnits(tasks: Tasks, params: JsonObject, model: ModelConfig): TaskUnits {
+function spokenUnits(tasks: Pick<Tasks, "units">, params: JsonObject, model: UnitModel): TaskUnits {
   const text = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   return withCharacters(tasks.units(params, model), model, () => [text]);
 }
 
-/** Adds the characters (Unicode code points) of the texts to speak, for models of audio. */
-export function withCharacters(
-  units: TaskUnits,
-  { type }: ModelConfig,
+/** Adds the characters (Unicode code points) of the texts to speak, for models of audio. Units that have them stay: those
+ * of a native request are counted once, when it comes. */
+export function withCharacters<Units extends { readonly characters?: number | undefined }>(
+  units: Units,
+  { type }: Pick<ModelConfig, "type">,
   texts: () => readonly string[],
-): TaskUnits {
-  if (type !== ModelType.AUDIO) return units;
+): Units {
+  if (type !== ModelType.AUDIO || units.characters !== undefined) return units;
   let characters = 0;
   for (const text of texts()) characters += codePoints(text);
   return { ...units, characters };

@@ -61,7 +61,7 @@ export interface VendorTasks {
    */
   checkParams?(params: JsonObject, field: string): void;
   /** The requested units: the most that a task can be charged, except for {@link assumedSeconds}. Pure. */
-  units(params: JsonObject, model: ModelConfig): TaskUnits;
+  units(params: JsonObject, model: UnitModel): TaskUnits;
   /**
    * Length of video and audio, in seconds, from models that ignore the requested length. The hold covers at least
    * this. Default: no model ignores it.
@@ -96,6 +96,9 @@ export interface VendorCallbacks {
 export interface OpenTasks extends VendorTasks {
   close(): Promise<void>;
 }
+
+/** What decides the units of a task besides its parameters. Known even when its model is no longer configured. */
+export type UnitModel = Pick<ModelConfig, "type" | "maxOutputTokens">;
 
 /** The billable units of a task. */
 export interface TaskUnits {

@@ -75,6 +75,18 @@ test("R-TSK-9: a worker submits, polls, fetches, charges and notifies a task", a
   ]);
 });
 
+test("a task whose model is removed from the configuration while it runs is charged as requested", async () => {
+  const account = await tasks.account(1_000n);
+  const id = await tasks.submit({ accountId: account, images: 3 });
+  tasks.work(one({ v: vendor({ poll: says({ status: "running", progress: 30 }) }) }));
+  await until(async () => ((await tasks.row(id)).progress === 30 ? true : undefined));
+  await tasks.stopAll();
+  tasks.work({ vendors: new Map([["v", vendor()]]), models: new Map() });
+  const [row] = await tasks.ended([id]);
+  expect(row).toMatchObject({ state: "completed", cost: "300" });
+  expect(await tasks.balance(account)).toEqual({ available: 700n, held: 0n });
+});
+
 test("a vendor that answers a submit with its result is not polled", async () => {
   const account = await tasks.account();
   const id = await tasks.submit({ accountId: account });

@@ -8,7 +8,7 @@ import {
   scanSize,
   mediaTokens,
 } from "../../inference/tokens/request-tokens.ts";
-import type { TaskUnits } from "../../vendor/task.ts";
+import type { TaskUnits, UnitModel } from "../../vendor/task.ts";
 import {
   common,
   file,
@@ -179,7 +179,7 @@ export const examples: Readonly<Record<keyof typeof paramsFields, JsonObject>> =
 /** The most that a TEXT task can be charged for: the bound of its input tokens, and its max output tokens. */
 export function textUnits(
   params: JsonObject,
-  { maxOutputTokens }: ModelConfig,
+  { maxOutputTokens }: UnitModel,
 ): TaskUnits & { readonly hasAudioInput: boolean } {
   const { imageUrls, maxTokens, ...rest } = params;
   const named = Array.isArray(imageUrls) ? imageUrls.length : 0;

@@ -17,7 +17,7 @@ import {
   stringParam,
   integerParam,
 } from "../task-params.ts";
-import type { TaskUnits } from "../task.ts";
+import type { TaskUnits, UnitModel } from "../task.ts";
 
 const promptMax = 5_000;
 
@@ -128,7 +128,7 @@ export function dashscopeBody(type: ModelType, model: string, params: JsonObject
 }
 
 /** Implements {@link VendorTasks.units}. */
-export function dashscopeUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
+export function dashscopeUnits(params: JsonObject, { type }: UnitModel): TaskUnits {
   return type === ModelType.VIDEO
     ? { seconds: numberParam(params, "duration", assumedSeconds) }
     : { images: numberParam(params, "n", 1) };

@@ -22,7 +22,7 @@ import {
   lengthRules,
   enumParam,
 } from "../task-params.ts";
-import type { TaskUnits } from "../task.ts";
+import type { TaskUnits, UnitModel } from "../task.ts";
 
 const promptMax = 32_000;
 
@@ -218,7 +218,7 @@ function sizeOf(
 export const assumedSeconds = 10;
 
 /** Implements {@link VendorTasks.units}. Images of more than a megapixel are billed as several. */
-export function falParamsUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
+export function falParamsUnits(params: JsonObject, { type }: UnitModel): TaskUnits {
   if (type !== ModelType.IMAGE) return { seconds: requestedSeconds(params, type) };
   const { width, height } = sizeOf(params) ?? { width: 0, height: 0 };
   return { images: numberParam(params, "n", 1) * falMegapixels(width * height) };

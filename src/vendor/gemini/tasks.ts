@@ -4,7 +4,7 @@
  */
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { ModelConfig, VendorConfig } from "../../config/config.ts";
+import type { VendorConfig } from "../../config/config.ts";
 import { readUsage } from "../../dialect/gemini/usage.ts";
 import { errorMember, textMember, baseUrlEndsWith } from "../http-vendor.ts";
 import { geminiFault, geminiRetryAfter } from "./faults.ts";
@@ -32,6 +32,7 @@ import {
   type TaskUnits,
   type VendorFile,
   VendorReplyError,
+  type UnitModel,
 } from "../task.ts";
 
 /** Creates the adapter. */
@@ -210,7 +211,7 @@ const imageTokensMax = 32_768;
 /** Most tokens of an input image. */
 const readTokensMax = 2_580;
 
-function units(params: JsonObject, { type, maxOutputTokens }: ModelConfig): TaskUnits {
+function units(params: JsonObject, { type, maxOutputTokens }: UnitModel): TaskUnits {
   if (type === ModelType.VIDEO)
     return { seconds: numberParam(params, "duration", defaultVideoSeconds) };
   const bytes = Buffer.byteLength(stringParam(params, "prompt") ?? "");

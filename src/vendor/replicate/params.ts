@@ -26,7 +26,7 @@ import {
   enumParam,
   type Params,
 } from "../task-params.ts";
-import type { TaskUnits } from "../task.ts";
+import type { TaskUnits, UnitModel } from "../task.ts";
 
 const promptMax = 32_000;
 
@@ -183,7 +183,7 @@ export function replicateInput(type: ModelType, params: JsonObject): JsonObject 
 export const assumedSeconds = 10;
 
 /** Implements {@link VendorTasks.units}. */
-export function replicateUnits(params: JsonObject, { type }: ModelConfig): TaskUnits {
+export function replicateUnits(params: JsonObject, { type }: UnitModel): TaskUnits {
   if (type === ModelType.IMAGE) return { images: numberParam(params, "n", 1) };
   const said = stringParam(params, "text") ?? stringParam(params, "prompt") ?? "";
   const seconds = requestedSeconds(params, type);
