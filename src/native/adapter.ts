@@ -30,6 +30,7 @@ import {
 import { detachedReadMs } from "../inference/upstream.ts";
 import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { VendorBody, VendorReply } from "../vendor/reply.ts";
+import { withCharacters } from "../vendor/task-params.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import type { NativeContext } from "./context.ts";
 import {
@@ -39,6 +40,7 @@ import {
   type NamedModel,
   type NativeModel,
   noSuchModel,
+  spokenTexts,
   unitsOf,
 } from "./models.ts";
 import { callPath, firstCredential, type NativeExchange, outwardAddresses } from "./mount.ts";
@@ -120,10 +122,11 @@ class NativeRequest extends ReadRequest<Buffer> {
     checkModel(found.model, route.types);
     const { maxOutputTokens, choices = 1, features, ...most } = route.limits(request, found.model);
     this.#features = features;
-    const units = unitsOf({
+    const made = unitsOf({
       images: times(most.images, choices),
       seconds: times(most.seconds, choices),
     });
+    const units = withCharacters(made, found.model, () => spokenTexts(request));
     this.text = { model: found.model.key, stream, maxOutputTokens, choices, bytes, units };
   }
 
@@ -180,8 +183,10 @@ class NativeRequest extends ReadRequest<Buffer> {
     const { route } = this.#exchange;
     if (route.isInputCharged ?? route.meter === undefined) return meterInput(delivered);
     const metered = meter(delivered);
-    const { units } = delivered;
-    if (units === undefined) return metered;
+    if (delivered.units === undefined) return metered;
+    // No vendor reports the characters that it has spoken.
+    const { characters } = this.text.units ?? {};
+    const units = { ...delivered.units, ...(characters !== undefined && { characters }) };
     // An image without text is still a reply.
     const usage = metered.usage ?? delivered.reported ?? create(UsageSchema);
     return { usage, source: UsageSource.UPSTREAM, units, isCharged: true };

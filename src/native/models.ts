@@ -149,3 +149,9 @@ export function madeUnits({ images, seconds = 0 }: NativeMeter): UnitUsage | und
 export function unitsOf({ images, seconds }: Pick<UnitUsage, "images" | "seconds">): UnitUsage {
   return { ...(images ? { images } : {}), ...(seconds ? { seconds } : {}) };
 }
+
+/** The texts to speak of a request: by their usual names, else every text of it. */
+export function spokenTexts(request: NativeRequest): readonly string[] {
+  const named = request.mentions("text", "prompt");
+  return named.length > 0 ? named : request.mentions();
+}

@@ -22,13 +22,19 @@ import {
   retryAfterMs,
 } from "../inference/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
-import type { NativeRequest, NativeSubmitRoute } from "../vendor/native.ts";
+import type { NativeSubmitRoute } from "../vendor/native.ts";
 import { atLeast, minChargedSeconds, withCharacters } from "../vendor/task-params.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import type { NativeContext } from "./context.ts";
 import { callPath, type NativeExchange, withCredential } from "./mount.ts";
 import { savedAnswerOf } from "./job-tracker.ts";
-import { checkModel, checkedModel, type NamedModel, type NativeModel } from "./models.ts";
+import {
+  checkModel,
+  checkedModel,
+  type NamedModel,
+  type NativeModel,
+  spokenTexts,
+} from "./models.ts";
 import { classifyRefusal } from "./refusal.ts";
 import { parseObject } from "./reply-stream.ts";
 import { customerBody, customerHeaders, vendorRequest } from "./send.ts";
@@ -75,7 +81,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
     const callback = readCallback(exchange, context.allowHosts);
     const { timeouts, maxInFlight: vendorMax } = mount.config;
     const units = withCharacters(route.units(request, found.model), found.model, () =>
-      spoken(request),
+      spokenTexts(request),
     );
     const { minSeconds } = found.model;
     const asked = {
@@ -111,12 +117,6 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
 }
 
 const none: ReadonlySet<string> = new Set();
-
-/** The texts to speak: by their usual names, else every text of the request. */
-function spoken(request: NativeRequest): readonly string[] {
-  const named = request.mentions("text", "prompt");
-  return named.length > 0 ? named : request.mentions();
-}
 
 function recordRefused(
   { caller, requestId }: SubmitExchange,

@@ -102,6 +102,15 @@ test("R-VND-2, pitfall 1: a submit passes, its addresses are ours, its money is 
   expect(held.held - before.held).toBe(6_000_000n);
 });
 
+test("a job that speaks is charged the characters of its text, which its vendor does not report", async () => {
+  const id = "falj-spoken";
+  const text = JSON.stringify({ prompt: "Good evening, 🌙!" });
+  await submit("/queue/fal-ai/kokoro", { "x-request-id": id }, text);
+  const audio = { url: `${gateway.queue.origin}/files/1.wav` };
+  gateway.fal.end({ body: JSON.stringify({ audio }) });
+  expect(await costOf(id)).toBe(16n * 20_000n);
+});
+
 test("R-TSK-9, pitfall 14: jobs end and are charged by what fal bills although nobody polls", async () => {
   const four = '{"prompt":"x","num_images":4}';
   await submit(flux, { "x-request-id": "falj-billed" }, four);

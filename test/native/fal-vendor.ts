@@ -29,6 +29,7 @@ const models: Readonly<Record<string, TestModel>> = {
   "fal-ai/veo3": unitModel(ModelType.VIDEO, ["fal", "fal-ai/veo3"], { second: 400_000_000n }),
   "fal-ai/any-llm": { routes: [{ vendor: "fal", model: "fal-ai/any-llm" }] },
   "our/gemini": { routes: [{ vendor: "fal", model: "fal-ai/router/google/gemini" }] },
+  "fal-ai/kokoro": unitModel(ModelType.AUDIO, ["fal", "fal-ai/kokoro"], { character: 20_000n }),
   "fal-ai/f5-tts": unitModel(ModelType.AUDIO, ["fal", "fal-ai/f5-tts"], { second: 1_000_000n }),
 };
 
@@ -151,7 +152,7 @@ export class Fal {
     if (model === "fal-ai/veo3") {
       return { headers, body: '{"video":{"url":"https://v3.fal.media/1.mp4","duration":4.5}}' };
     }
-    if (model === "fal-ai/f5-tts") {
+    if (model === "fal-ai/f5-tts" || model === "fal-ai/kokoro") {
       return { headers, body: '{"audio_url":{"url":"https://v3.fal.media/1.wav"}}' };
     }
     return { headers, body: falResult };

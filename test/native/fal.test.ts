@@ -82,6 +82,8 @@ test("fal's billed units are charged, or the generated units where it reports no
     ["fal-b4", "fal-ai/veo3", undefined, { duration: 8 }, 1_800_000_000n],
     ["fal-b5", "fal-ai/f5-tts", undefined, { duration: 3 }, 3_000_000n],
     ["fal-b6", "fal-ai/f5-tts", "nonsense", {}, 10_000_000n],
+    // Characters of all texts to speak, whatever fal's own unit is.
+    ["fal-b7", "fal-ai/kokoro", "0.013", { text: "Good evening" }, 260_000n],
   ];
   for (const [requestId, model, billed, more, cost] of rows) {
     gateway.fal.billed = billed;
@@ -109,6 +111,7 @@ test("R-MON-2: the hold covers the most that the request can cost", async () => 
     [4_000_000_000n, "fal-ai/veo3", { num_frames: 80 }],
     [8_000_000_000n, "fal-ai/veo3", { num_frames: "320", fps: 16, frames_per_second: 24 }],
     [4_000_000_000n, "fal-ai/veo3", { num_frames: "auto" }],
+    [260_000n, "fal-ai/kokoro", { text: "Good evening" }],
   ];
   for (const [needed, model, more] of rows) {
     const poor = await gateway.customer({ balanceNanos: needed - 1n });

@@ -18,7 +18,7 @@ const nothing: PriceConfig = {
 export function unitModel(
   type: ModelType,
   [vendor, model]: readonly [vendor: string, model: string],
-  price: { readonly image?: bigint; readonly second?: bigint },
+  price: Partial<Pick<PriceConfig, "image" | "second" | "character">>,
 ): TestModel {
   return { type, routes: [{ vendor, model }], maxOutputTokens: 0, price: { ...nothing, ...price } };
 }
