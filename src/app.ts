@@ -42,8 +42,6 @@ import { openVendors } from "./app/vendors.ts";
 import { WarmUp } from "./app/warm-up.ts";
 import { createWebhookSending } from "./webhook/module.ts";
 
-export { openBackend };
-
 /** Time for stopped calls to be settled, in milliseconds. */
 const drainEndMs = 5_000;
 

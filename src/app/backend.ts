@@ -30,7 +30,7 @@ import { type Service, serve } from "../core/service.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
 import { createBucketText } from "../result/s3-storage.ts";
-import { createTaskReading } from "../task/module.ts";
+import { createTaskReading } from "../task/reading.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
 
 const { version } = packageFacts;

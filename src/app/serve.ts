@@ -10,7 +10,6 @@ import { TopUpSource } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import type { SignIn } from "../account/module.ts";
-import { buildApp } from "../app.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { canServePages } from "../console/built.ts";
 import { nanosPerUsd } from "../core/money.ts";
@@ -43,6 +42,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { log } = logging;
   try {
     const pages = openPages(log, stopping.signal);
+    // Not at the top: a supervisor serves no calls, so it does without this part of the program.
+    const { buildApp } = await import("../app.ts");
     const app = await buildApp({ ...options, log, pages });
     try {
       await announce(app, { ...options, log, urls: await app.listen() });

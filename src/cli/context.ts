@@ -3,7 +3,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { Config, Settings } from "../config/config.ts";
 import type { ServedKinds } from "../config/kinds.ts";
 
-/** The part of the program that commands call; app.ts implements it. */
+/** The part of the program that commands call; app/backend.ts and app/serve.ts implement it. */
 export interface CliApp {
   /** Opens the services in this process, on the running gateway's database. */
   readonly openBackend: (options: OpenBackendOptions) => Promise<Backend>;

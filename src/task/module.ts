@@ -1,4 +1,4 @@
-/** Puts the task room together: reads for any process with the database, the whole service and the worker for a server. */
+/** Puts the task room of a server together: the whole service, and the worker. */
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -6,7 +6,6 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import { callCost, createPricing, type PriceBook } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { countVendorLoss, type Metrics } from "../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -29,7 +28,7 @@ import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
 import { createTaskJobs } from "./jobs.ts";
-import { createTaskReads, WaitSlots } from "./reads.ts";
+import { WaitSlots } from "./reads.ts";
 import { createTaskSchemas, type TaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
@@ -144,20 +143,6 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
       await Promise.all([feed.close(), submits.end()]);
     },
   };
-}
-
-/** The read RPCs of tasks, for processes without a running server. The other RPCs refuse with a 503. */
-export function createTaskReading({ pool }: Database): Service {
-  const reads = createTaskReads({ store: createTaskStore(pool) });
-  const refuse = (): never => {
-    throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "This needs a running gateway");
-  };
-  return serve(TaskService, {
-    ...reads,
-    submitTask: refuse,
-    cancelTask: refuse,
-    getModelSchema: refuse,
-  });
 }
 
 /** What {@link createTaskProcessing} is built on. */

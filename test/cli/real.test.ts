@@ -27,7 +27,7 @@ async function uas(...line: string[]) {
     err: (text) => void (err += text),
     servedKinds: async () => (await import("../../src/vendor/index.ts")).servedKinds,
     app: async () => ({
-      ...(await import("../../src/app.ts")),
+      ...(await import("../../src/app/backend.ts")),
       ...(await import("../../src/app/serve.ts")),
     }),
   });
