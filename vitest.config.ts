@@ -8,6 +8,10 @@ const loads = ["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${nam
 
 /** The other files that take longest: they start processes, databases or browsers and wait for them. */
 const slow = [
+  // It starts processes and waits for them, while the static checks run beside it.
+  /^test\/bench\/bench\.test\.ts$/,
+  // It collects garbage again and again: behind other files, with all that they have left, that takes four times as long.
+  /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
