@@ -23,12 +23,18 @@ interface AxeResult {
 }
 
 /**
- * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more.
+ * What is wrong with a page for people who do not see it, or not well, or have no mouse: WCAG 2.2 AA and more. What is
+ * found is looked for again: a list that is drawn anew during the first look leaves parts without text for its moment.
  *
  * @param part what is looked at, as a selector. Default: everything
  */
 export async function barriers(page: Page, part = "html"): Promise<string[]> {
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
+  const found = await look(page, part);
+  return found.length === 0 ? found : look(page, part);
+}
+
+async function look(page: Page, part: string): Promise<string[]> {
   const tags = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
   const { violations } = (await page.evaluate(
     `axe.run(${JSON.stringify(part)}, { runOnly: ${tags}, resultTypes: ['violations'] })`,
