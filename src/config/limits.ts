@@ -420,5 +420,8 @@ export const smsAnswerMs = 10 * second;
  * agent asks for at most (8), and some more. */
 export const toolCallsDefault = 10;
 
+/** The longest input of Gemini, the longest of the models that vendors offer widely, in tokens. Routes of longer ones, and
+ * shorter ones, are configured with their `max_context`. */
+export const longestInputTokens = 1_048_576;
 /** Tokens that the model reads of one call of such a tool, for the hold: results of a search take 2,000 to 10,000. */
 export const toolInputTokens = 10_000;

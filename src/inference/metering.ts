@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../billing/prices/pricing.ts";
 import type { PriceConfig } from "../config/config.ts";
-import { bytesPerToken } from "../config/limits.ts";
+import { bytesPerToken, longestInputTokens } from "../config/limits.ts";
 import type { BilledFeatures } from "../dialect/billed-features.ts";
 import { tokensMax } from "../dialect/usage.ts";
 
@@ -155,6 +155,34 @@ export function withinRequest(
   if (features?.hasAudioInput !== true) bounded.audioInputTokens = undefined;
   if (features?.hasAudioOutput !== true) bounded.audioOutputTokens = undefined;
   return bounded;
+}
+
+/** What limits the input that a vendor can have read for a call. */
+export interface InputFacts {
+  /** The input tokens that are held for. */
+  readonly heldTokens: number;
+  /** `max_context` of the route. Default: not known. */
+  readonly contextTokens?: number | undefined;
+  readonly features: BilledFeatures | undefined;
+}
+
+/**
+ * Limits the input of a usage to what any model can have read: no text has more than twice the tokens of its bound, what
+ * a vendor adds fits into the context of its model, and all of that is read once more after each call of a tool. Only a
+ * broken or hostile vendor reports more. Returns the same object for nearly every call.
+ */
+export function withinContext(
+  usage: Usage,
+  { heldTokens, contextTokens = 0, features }: InputFacts,
+): Usage {
+  if (usage.inputTokens <= longestInputTokens) return usage;
+  const calls = toolMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
+  const once = Math.max(longestInputTokens, contextTokens, 2 * heldTokens);
+  const inputTokens = Math.min(usage.inputTokens, once * (1 + calls));
+  if (inputTokens === usage.inputTokens) return usage;
+  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens);
+  const cacheWriteTokens = Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens);
+  return { ...usage, inputTokens, cachedInputTokens, cacheWriteTokens };
 }
 
 const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;

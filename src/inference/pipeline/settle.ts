@@ -13,7 +13,14 @@ import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import { estimateTokens, inputOnly, type StoppedText, withinRequest } from "../metering.ts";
+import {
+  estimateTokens,
+  inputOnly,
+  type InputFacts,
+  type StoppedText,
+  withinContext,
+  withinRequest,
+} from "../metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk, PlannedRoute } from "./adapter.ts";
@@ -94,6 +101,7 @@ export async function settle<Out extends Chunk>(
     else if (call.ending === CallEnding.CLIENT_GONE) await growToCharge(reached);
   }
   markOverrun(reached);
+  reportImplausibleInput(reached);
   const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);
@@ -235,9 +243,10 @@ export function chargeToDate<Out extends Chunk>(
     isInputOwed,
   });
   const { usage: used } = metered;
-  call.usage = used && withinRequest(used, units, first?.features);
+  const asked = used && withinRequest(used, units, first?.features);
+  call.usage = asked && withinContext(asked, inputFactsOf(chargeable));
   call.units = metered.units;
-  call.usageSource = metered.source;
+  call.usageSource = call.usage === asked ? metered.source : UsageSource.ESTIMATED;
   call.isCharged = metered.isCharged && used !== undefined;
   const usage = call.usage && (metered.units ? { ...call.usage, ...metered.units } : call.usage);
   call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
@@ -246,6 +255,11 @@ export function chargeToDate<Out extends Chunk>(
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
   const made = form ?? request.text.imageForm;
   call.vendorCostNanos = ran && pricing.vendorCost(planned.route, ran, call.startMs, made);
+}
+
+function inputFactsOf<Out extends Chunk>({ plan, planned, first }: Chargeable<Out>): InputFacts {
+  const heldTokens = plan.inputTokens;
+  return { heldTokens, contextTokens: planned?.route.maxContext, features: first?.features };
 }
 
 /** The price of the images that were made, where the vendor chose their size or quality. Never above that of the hold. */
@@ -459,6 +473,26 @@ function markOverrun<Out extends Chunk>({
   const limitTokens = maxOutputTokens * choices;
   if (outputTokens <= limitTokens + toleranceTokens) return;
   deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
+}
+
+/** Alerts the operator of a vendor that reports more input than its model can have read: its customer does not pay that. */
+function reportImplausibleInput<Out extends Chunk>({
+  call,
+  planned,
+  reply,
+  deps,
+}: Chargeable<Out>): void {
+  const { usage: reported } = deliveredOf(reply);
+  const { usage, vendor, start } = call;
+  if (reported === undefined || usage === undefined) return;
+  if (usage.inputTokens >= reported.inputTokens) return;
+  deps.metrics.upstreamAlarms.inc({ vendor, reason: "usage_implausible" });
+  const { inputTokens } = reported;
+  const vendorModel = planned?.route.model;
+  deps.log.error(
+    { vendor, vendorModel, callId: start.id, inputTokens, chargedInputTokens: usage.inputTokens },
+    "a vendor reports more input than its model can have read: compare the call with the vendor's invoice",
+  );
 }
 
 /** Grows the hold of a call. @returns the new hold, in nano-USD */

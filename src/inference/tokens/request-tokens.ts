@@ -1,4 +1,5 @@
 /** The tokens of a request: bounded and estimated from its bytes, without a tokenizer; counted where exact figures matter. */
+import { longestInputTokens } from "../../config/limits.ts";
 import { joinBuffers } from "../../core/bytes.ts";
 import { type BodySize, scanObject } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -160,7 +161,7 @@ export class RequestTokens {
     const sum = bound + storedBound(this.#options.text);
     const context = this.contextTokens;
     if (isBounded) return Math.min(sum, context);
-    return context === Infinity ? Math.max(sum, longestInput) : context;
+    return context === Infinity ? Math.max(sum, longestInputTokens) : context;
   }
 
   /** The known size of the vendor's body; `undefined`: it has not been scanned. */
@@ -287,7 +288,7 @@ export function requestSize({ weight, media }: BodySize, imageTokens?: number): 
 
 /** The bound of a request where nothing is known of the model's context. */
 export function boundOf({ bound, isBounded }: RequestSize): number {
-  return isBounded ? bound : Math.max(bound, longestInput);
+  return isBounded ? bound : Math.max(bound, longestInputTokens);
 }
 
 /** As {@link requestSize}, for a body that has not been scanned. @param body one valid JSON object */
@@ -309,10 +310,6 @@ export function scanSize(body: Buffer): BodySize {
     return { weight: textWeight(body), media: [] };
   }
 }
-
-/** The longest input of Gemini, the longest of the models that vendors offer widely. Routes of longer ones, and shorter
- * ones, are configured with their `max_context`. */
-const longestInput = 1_048_576;
 
 /** Two token figures of one medium: the bound for holds, and the typical one for charges without a count. */
 export interface TokenRange {
