@@ -11,7 +11,7 @@ import type { ReferenceSource } from "./references.ts";
 import { checkShares, retrySchema, shareKeys } from "./routing.ts";
 import { duration, flag, positive, quote, text, word } from "./scalars.ts";
 import { absent, always, choose, list, mapsOf, named, section, textAt } from "./schema.ts";
-import { nearest } from "./suggest.ts";
+import { nearest } from "../core/suggest.ts";
 import type { VendorEntry } from "./vendors.ts";
 
 /** A model as the file has it. */

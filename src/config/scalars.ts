@@ -8,7 +8,7 @@ import { z } from "zod";
 import { parseUsd } from "../core/money.ts";
 import type { Parsed } from "./address.ts";
 import { type ReferenceSource, resolveSecret, resolveText } from "./references.ts";
-import { hint } from "./suggest.ts";
+import { hint } from "../core/suggest.ts";
 
 /** The largest whole number of the contract. */
 export const int32Max = 2_147_483_647;

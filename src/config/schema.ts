@@ -5,7 +5,7 @@
 import { z } from "zod";
 import type { ConfigDocument, Path } from "./document.ts";
 import { word } from "./scalars.ts";
-import { hint } from "./suggest.ts";
+import { hint } from "../core/suggest.ts";
 
 /** A key that exists, but not here: for another kind, type or provider only. */
 export function absent(message: string) {

@@ -13,7 +13,7 @@ import type { Settings } from "./config.ts";
 import { concurrentCallsMax, drainDelayMsDefault } from "./limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";
-import { nearest } from "./suggest.ts";
+import { nearest } from "../core/suggest.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

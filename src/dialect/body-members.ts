@@ -1,6 +1,8 @@
 /** Reads and edits single members of a request body by their position in its bytes. */
 import { jsonDepthMax } from "../config/limits.ts";
+import { nearest } from "../core/suggest.ts";
 import { asBuffer } from "../core/bytes.ts";
+import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
@@ -10,7 +12,14 @@ import { JsonScanError } from "./json/scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
-export type Members = ReadonlyMap<string, Member>;
+export interface Members extends ReadonlyMap<string, Member> {
+  /** The names of all other members. Absent: not known. */
+  readonly unread?: readonly string[];
+}
+
+class PickedMembers extends Map<string, Member> implements Members {
+  readonly unread: string[] = [];
+}
 
 /** Bodies of at least this length, in bytes, are not copied when they are edited. */
 const largeBody = 64 * 1024;
@@ -41,13 +50,14 @@ export function readOutline(bytes: Buffer): Outline {
  * @throws GatewayError INVALID_REQUEST for both
  */
 export function pickMembers(outline: Outline, known: KnownMembers): Members {
-  const picked = new Map<string, Member>();
+  const picked = new PickedMembers();
   for (const member of outline.members) {
     if (!known.names.has(member.key)) {
       if (known.lookalike.test(member.key)) {
         const meant = member.key.toLowerCase();
         throw invalid(member.key, `"${member.key}" is not known; did you mean "${meant}"?`);
       }
+      picked.unread.push(member.key);
       continue;
     }
     if (picked.has(member.key)) {
@@ -83,13 +93,34 @@ export function readModel(bytes: Buffer, members: Members, ...keys: readonly str
   const key = keys.find((each) => members.has(each));
   const member = key === undefined ? undefined : members.get(key);
   if (member === undefined) {
-    throw invalid("model", '"model" is missing: name one of those that GET /v1/models lists');
+    throw missing(members, keys, "name one of those that GET /v1/models lists");
   }
   const { valueStart, valueEnd } = member;
   const isString = bytes[valueStart] === quote;
   const model = isString ? bytes.toString("utf8", valueStart + 1, valueEnd - 1) : "";
   if (model === "") throw invalid(member.key, `"${member.key}" must be a non-empty string`);
   return model.includes("\\") ? (JSON.parse(`"${model}"`) as string) : model;
+}
+
+/**
+ * The error for a required member that is missing. It names a member that may be a misspelling of it instead.
+ *
+ * @param keys its names; the first is the usual one
+ * @param advice what to send; empty: nothing to add
+ */
+export function missing(
+  { unread = [] }: Pick<Members, "unread">,
+  keys: readonly string[],
+  advice: string,
+): GatewayError {
+  for (const name of unread) {
+    const meant = nearest(name, keys);
+    if (meant !== undefined && meant !== name) {
+      return invalid(name, `"${name}" is not known; did you mean "${meant}"?`);
+    }
+  }
+  const [key] = keys;
+  return invalid(key, `"${key}" is missing${advice && `: ${advice}`}`);
 }
 
 /** A flag; false where it is absent or null. */
@@ -244,7 +275,7 @@ export function readModelBody(body: Uint8Array, required: readonly string[]): Mo
   const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
   const model = readModel(bytes, members, "model");
   for (const name of required) {
-    if (textOf(bytes, members, name) === undefined) throw invalid(name, `"${name}" is missing`);
+    if (textOf(bytes, members, name) === undefined) throw missing(members, [name], "");
   }
   return withModel(bytes, members, model);
 }
@@ -266,7 +297,7 @@ export function withModel(bytes: Buffer, members: Members, model: string): Model
 /** A required text. @throws GatewayError INVALID_REQUEST where it is missing, no text, or blank */
 export function readText(bytes: Buffer, members: Members, key: string): string {
   const json = textOf(bytes, members, key);
-  if (json === undefined) throw invalid(key, `"${key}" is missing`);
+  if (json === undefined) throw missing(members, [key], "");
   const value: unknown = JSON.parse(json);
   if (typeof value === "string" && value.trim() !== "") return value;
   throw invalid(key, `"${key}" must be a non-empty string`);

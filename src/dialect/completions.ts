@@ -7,6 +7,7 @@ import {
   applyEdits,
   knownMembers,
   type Members,
+  missing,
   type ModelBody,
   pickMembers,
   readBoolean,
@@ -79,7 +80,7 @@ export function readCompletionBody(body: Uint8Array): CompletionBody {
   const outline = readOutline(bytes);
   const members = pickMembers(outline, known);
   const model = readModel(bytes, members, "model");
-  const prompts = promptSizes(textOf(bytes, members, "prompt"));
+  const prompts = promptSizes(bytes, members);
   const n = readCount(bytes, members, "n", { max: choicesMax }) ?? 1;
   const bestOf = readCount(bytes, members, "best_of", { max: choicesMax }) ?? n;
   checkServiceTier(JSON.parse(textOf(bytes, members, "service_tier") ?? "null"));
@@ -102,8 +103,9 @@ export function readCompletionBody(body: Uint8Array): CompletionBody {
 }
 
 /** The bytes of each prompt, estimated for lists of tokens. A text or a list of tokens is one prompt. */
-function promptSizes(json: string | undefined): number[] {
-  if (json === undefined) throw invalid("prompt", '"prompt" is missing: send a text to continue');
+function promptSizes(bytes: Buffer, members: Members): number[] {
+  const json = textOf(bytes, members, "prompt");
+  if (json === undefined) throw missing(members, ["prompt"], "send a text to continue");
   const prompt: unknown = JSON.parse(json);
   if (typeof prompt === "string") return [promptBytes(prompt)];
   const isList = Array.isArray(prompt) && prompt.length > 0;

@@ -8,6 +8,8 @@ import { asBuffer } from "../core/bytes.ts";
 import { invalid } from "../core/validation.ts";
 import {
   knownMembers,
+  type Members,
+  missing,
   type ModelBody,
   pickMembers,
   readCount,
@@ -75,7 +77,7 @@ export function readRerankBody(body: Uint8Array, areTexts: boolean): RerankBody 
   const members = pickMembers(readOutline(bytes), known);
   const model = readModel(bytes, members, "model");
   const queryBytes = Buffer.byteLength(readText(bytes, members, "query"));
-  const documents = readDocuments(textOf(bytes, members, "documents"), areTexts);
+  const documents = readDocuments(bytes, members, areTexts);
   readCount(bytes, members, "top_n");
   const chunks = readCount(bytes, members, "max_chunks_per_doc") ?? chunksDefault;
   const tokens = readCount(bytes, members, "max_tokens_per_doc") ?? tokensPerDocumentDefault;
@@ -93,10 +95,9 @@ export function readRerankBody(body: Uint8Array, areTexts: boolean): RerankBody 
 }
 
 /** The size of each document in bytes. */
-function readDocuments(json: string | undefined, areTexts: boolean): readonly number[] {
-  if (json === undefined) {
-    throw invalid("documents", '"documents" is missing: send a list of texts');
-  }
+function readDocuments(bytes: Buffer, members: Members, areTexts: boolean): readonly number[] {
+  const json = textOf(bytes, members, "documents");
+  if (json === undefined) throw missing(members, ["documents"], "send a list of texts");
   const documents: unknown = JSON.parse(json);
   if (!Array.isArray(documents) || documents.length === 0) {
     throw invalid("documents", '"documents" must be a list of at least one text');

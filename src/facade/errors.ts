@@ -12,7 +12,7 @@ import {
   internalError,
   type SentErrorCode,
 } from "../core/errors.ts";
-import { nearest } from "../config/suggest.ts";
+import { nearest } from "../core/suggest.ts";
 import { adviceFor } from "./unserved.ts";
 
 /** Converts any failure to a GatewayError. */

@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { nearest } from "../config/suggest.ts";
+import { nearest } from "../core/suggest.ts";
 import { asBuffer } from "../core/bytes.ts";
 import { resolveRequestId } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

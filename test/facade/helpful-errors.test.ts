@@ -80,6 +80,23 @@ describe("an error about a member", () => {
     expect(errorOf(reply)["message"]).toContain("did you mean `modelKey`?");
   });
 
+  it.each([
+    ["/api/ai/generate", { modelkey: "text", prompt: "p" }, "modelKey"],
+    ["/api/ai/generate", { modelKey: "text", promt: "p" }, "prompt"],
+    ["/api/ai/generate", { modelKey: "text", message: [] }, "messages"],
+    ["/v1/chat/completions", { modell: "text", messages: [] }, "model"],
+    ["/v1/chat/completions", { model: "text", mesages: [] }, "messages"],
+    ["/v1/messages", { model: "text", max_token: 5, messages: [] }, "max_tokens"],
+    ["/v1/responses", { model: "text", inputs: "p" }, "input"],
+    ["/v1/completions", { model: "text", promt: "p" }, "prompt"],
+    ["/v1/embeddings", { model: "text", inputs: "p" }, "input"],
+    ["/v2/rerank", { model: "text", query: "q", document: ["a"] }, "documents"],
+  ])("a required member that is misspelt at %s is suggested: %j", async (path, body, meant) => {
+    const reply = await fixture.send(path, { body: JSON.stringify(body) });
+    expect(reply.status).toBe(400);
+    expect(errorOf(reply)["message"]).toContain(`did you mean "${meant}"?`);
+  });
+
   it("an error about a member refuses model and modelKey that differ, and takes them where they agree", async () => {
     const send = (modelKey: string) =>
       fixture.send("/api/ai/generate", {

@@ -4,6 +4,7 @@ import { invalid } from "../../core/validation.ts";
 import {
   knownMembers,
   type Members,
+  missing,
   pickMembers,
   readBoolean,
   readCount,
@@ -37,16 +38,21 @@ const known = knownMembers(names);
 
 const knownWithAliases = knownMembers(names, ["modelKey", "prompt"]);
 
+const modelKeys = ["model"];
+
+const modelKeysWithAliases = ["model", "modelKey"];
+
 /** Implements {@link TextDialect.readRequest}. */
 export function readChatRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest {
   const bytes = asBuffer(body);
   const outline = readOutline(bytes);
-  const members = pickMembers(outline, options.platformAliases ? knownWithAliases : known);
-  const model = readModel(bytes, members, "model", "modelKey");
+  const { platformAliases: hasAliases } = options;
+  const members = pickMembers(outline, hasAliases ? knownWithAliases : known);
+  const model = readModel(bytes, members, ...(hasAliases ? modelKeysWithAliases : modelKeys));
   if (members.has("modelKey") && readModel(bytes, members, "modelKey") !== model) {
     throw invalid("modelKey", '"model" and "modelKey" name different models: send one of them');
   }
-  requireMessages(bytes, members);
+  requireMessages(bytes, members, hasAliases);
   // Read in any case: a route that always streams refuses nonsense like the others.
   const asksForStream = readBoolean(bytes, members, "stream");
   const stream = options.alwaysStream || asksForStream;
@@ -85,7 +91,7 @@ function largest(a: number | undefined, b: number | undefined): number | undefin
   return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 }
 
-function requireMessages(bytes: Buffer, members: Members): void {
+function requireMessages(bytes: Buffer, members: Members, hasAliases: boolean): void {
   const messages = members.get("messages");
   const prompt = members.get("prompt");
   if (prompt !== undefined) {
@@ -94,7 +100,8 @@ function requireMessages(bytes: Buffer, members: Members): void {
     }
     if (bytes[prompt.valueStart] !== 0x22) throw invalid("prompt", '"prompt" must be a string');
   } else if (messages === undefined) {
-    throw invalid("messages", '"messages" is missing: send an array with at least one message');
+    const keys = hasAliases ? ["messages", "prompt"] : ["messages"];
+    throw missing(members, keys, "send an array with at least one message");
   } else if (bytes[messages.valueStart] !== 0x5b) {
     throw invalid("messages", '"messages" must be an array');
   }

@@ -1,6 +1,6 @@
 /** The request half of relaying messages. */
 import { invalid } from "../../core/validation.ts";
-import { knownMembers, type Members, readCount } from "../body-members.ts";
+import { knownMembers, type Members, missing, readCount } from "../body-members.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 import { guardedMessagesMembers } from "./guard.ts";
@@ -20,10 +20,8 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
   // 0 is legal: it only warms the vendor's prompt cache.
   const maxTokens = readCount(found.bytes, found.members, "max_tokens", { min: 0 });
   if (maxTokens === undefined) {
-    throw invalid(
-      "max_tokens",
-      '"max_tokens" is missing: say how many tokens the reply may have at most',
-    );
+    const advice = "say how many tokens the reply may have at most";
+    throw missing(found.members, ["max_tokens"], advice);
   }
   return sameStyleRequest(found, options, maxTokens);
 }
@@ -31,7 +29,7 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
 function requireMessages(bytes: Buffer, members: Members): void {
   const messages = members.get("messages");
   if (messages === undefined) {
-    throw invalid("messages", '"messages" is missing: send an array with at least one message');
+    throw missing(members, ["messages"], "send an array with at least one message");
   }
   if (bytes[messages.valueStart] !== 0x5b) {
     throw invalid("messages", '"messages" must be an array');

@@ -27,6 +27,7 @@ import {
   ResponseFormatSchema,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { missing } from "../body-members.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json/reader.ts";
@@ -104,7 +105,8 @@ function decodeTurns(body: JsonReader): Turn[] {
     return [...first, newTurn(Role.USER, parts, { plain: true })];
   }
   if (input === undefined && !body.has("previous_response_id")) {
-    throw body.invalid("is missing: send a string or an array of items", "input");
+    const unread = body.extras().map(({ name }) => name);
+    throw missing({ unread }, ["input"], "send a string or an array of items");
   }
   if (input !== undefined && !Array.isArray(input)) {
     throw body.invalid("must be a string or an array of items", "input");

@@ -1,5 +1,5 @@
 /** Only demo: it reads requests itself. What it takes of them, and how it refuses the rest. */
-import { nearest } from "../../config/suggest.ts";
+import { nearest } from "../../core/suggest.ts";
 import { isRecord, type JsonRecord, parseRecord } from "../../dialect/json/value.ts";
 import { jsonReply } from "../operation-form.ts";
 import type { VendorReply } from "../reply.ts";
