@@ -1,9 +1,12 @@
 /** Relays embeddings replies in OpenAI's form. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../gen/uas/type/v1/usage_pb.ts";
+import { asBuffer } from "../core/bytes.ts";
 import { invalid } from "../core/validation.ts";
+import { readOutline } from "./body-members.ts";
 import { relayJsonReply } from "./json-reply.ts";
-import { countAt, type JsonRecord } from "./json/value.ts";
+import { sliceText } from "./json/outline.ts";
+import { countAt, isRecord, type JsonRecord } from "./json/value.ts";
 
 /** A reply after relaying. */
 export interface RelayedEmbeddings {
@@ -12,15 +15,52 @@ export interface RelayedEmbeddings {
   readonly usage: Usage | undefined;
 }
 
+/** Options of {@link relayEmbeddings}. */
+export interface EmbeddingsRelayOptions {
+  /** `undefined`: leave what the vendor wrote. */
+  readonly publicModel: string | undefined;
+  /** Whether the caller asked for base64. Default false. */
+  readonly isBase64?: boolean;
+}
+
 /**
- * Reads usage out of a reply and restores the public model name in it; every other byte stays.
+ * Reads usage out of a reply and restores the public model name in it; every other byte stays. Only if the caller asked
+ * for base64, and the vendor sent lists of numbers, they are encoded: OpenAI's SDK for Node.js asks for base64 by itself,
+ * and up to version 6 it decodes a list to other numbers.
  *
- * @param publicModel `undefined`: leave what the vendor wrote
  * @throws UnreadableReplyError
  */
-export function relayEmbeddings(body: Buffer, publicModel: string | undefined): RelayedEmbeddings {
+export function relayEmbeddings(
+  body: Buffer,
+  { publicModel, isBase64 = false }: EmbeddingsRelayOptions,
+): RelayedEmbeddings {
   const reply = relayJsonReply(body, publicModel);
-  return { body: reply.body, usage: readInputUsage(reply.record("usage")) };
+  const usage = readInputUsage(reply.record("usage"));
+  return { body: (isBase64 && encoded(reply.body)) || reply.body, usage };
+}
+
+/** Whether a request asks for vectors in base64. */
+export function asksForBase64(body: Uint8Array): boolean {
+  const bytes = asBuffer(body);
+  const member = readOutline(bytes).members.findLast(({ key }) => key === "encoding_format");
+  return member !== undefined && sliceText(bytes, member) === '"base64"';
+}
+
+/** A reply with its vectors in base64; `undefined`: they are. */
+function encoded(body: Buffer): Buffer | undefined {
+  const reply = JSON.parse(body.toString("utf8")) as JsonRecord;
+  const { data } = reply;
+  if (!Array.isArray(data) || !data.some((each) => isVector(each))) return undefined;
+  const all = data.map((each: unknown) =>
+    isVector(each) ? { ...each, embedding: float32Base64(each.embedding) } : each,
+  );
+  return Buffer.from(JSON.stringify({ ...reply, data: all }));
+}
+
+function isVector(each: unknown): each is { readonly embedding: readonly number[] } {
+  if (!isRecord(each)) return false;
+  const { embedding } = each;
+  return Array.isArray(embedding) && embedding.every((value) => typeof value === "number");
 }
 
 /** What a request asks of a vendor that makes embeddings in another form. */

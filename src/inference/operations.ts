@@ -18,7 +18,7 @@ import {
   readCompletionBody,
   relayCompletion,
 } from "../dialect/completions.ts";
-import { readInputUsage, relayEmbeddings } from "../dialect/embeddings.ts";
+import { asksForBase64, readInputUsage, relayEmbeddings } from "../dialect/embeddings.ts";
 import { relayJsonReply } from "../dialect/json-reply.ts";
 import {
   isRecord,
@@ -168,16 +168,19 @@ export class EmbeddingsRequest extends BodyRequest {
   protected readonly body: ModelBody;
   /** TEXT models whose vendors make embeddings serve it, too. */
   protected readonly modelTypes = [ModelType.EMBEDDING, ModelType.TEXT];
+  readonly #isBase64: boolean;
 
   /** @throws GatewayError INVALID_REQUEST */
   constructor(message: BodyMessage) {
     super(message);
     this.body = readModelBody(message.body, ["input"]);
     this.text = inputOnly(this.body);
+    this.#isBase64 = asksForBase64(message.body);
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
-    return { ...relayEmbeddings(body, this.publicModel(planned)), textBytes: 0 };
+    const options = { publicModel: this.publicModel(planned), isBase64: this.#isBase64 };
+    return { ...relayEmbeddings(body, options), textBytes: 0 };
   }
 
   override meter(delivered: Delivered): Metered {

@@ -7,6 +7,8 @@ import type { VendorCall, VendorOperation } from "./vendor.ts";
 
 /** The form that a vendor gives an operation. Pure. */
 export interface OperationForm {
+  /** Whether a request needs it; others pass as they are. Default: all do. */
+  applies?(body: JsonRecord): boolean;
   /**
    * The body for the vendor.
    *
@@ -32,6 +34,7 @@ export function inForm(
   return async (call) => {
     const asked = parseRecord(bodyText(call));
     if (asked === undefined) throw new TypeError("an operation without a JSON body");
+    if (form.applies?.(asked) === false) return send(call);
     const body = [Buffer.from(JSON.stringify(form.request(asked, call)))];
     const reply = await send({ ...call, body, query: "" });
     if (reply.status < 200 || reply.status > 299) return reply;

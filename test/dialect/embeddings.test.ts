@@ -4,7 +4,7 @@ import { UnreadableReplyError } from "../../src/dialect/json/value.ts";
 import { relayEmbeddings } from "../../src/dialect/embeddings.ts";
 
 function relay(text: string, publicModel?: string) {
-  const { body, usage } = relayEmbeddings(Buffer.from(text), publicModel);
+  const { body, usage } = relayEmbeddings(Buffer.from(text), { publicModel });
   return { text: body.toString(), inputTokens: usage?.inputTokens };
 }
 

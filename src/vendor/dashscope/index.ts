@@ -11,6 +11,7 @@ import {
   rerankDialects,
 } from "../http-vendor.ts";
 import { createNativeTransport, nativeBaseUrl } from "../native-http.ts";
+import type { OperationForm } from "../operation-form.ts";
 import type { Vendor, VendorKind } from "../vendor.ts";
 import { dashscopeFault } from "./faults.ts";
 import { dashscopeNative } from "./native.ts";
@@ -45,7 +46,7 @@ function create(config: VendorConfig): Vendor {
       credential,
       target: ({ query }) => ({ path: `${compatible}/chat/completions`, query }),
       operations: {
-        embed: `${compatible}/embeddings`,
+        embed: { path: () => `${compatible}/embeddings`, form: dashscopeEmbeddings },
         rerank: { ...dashscopeRerank, dialects: rerankDialects },
       },
       faultOf: dashscopeFault,
@@ -57,6 +58,16 @@ function create(config: VendorConfig): Vendor {
     },
   );
 }
+
+/** The form of its embeddings: OpenAI's, but for base64, which it does not have. */
+const dashscopeEmbeddings: OperationForm = {
+  applies: (body) => body["encoding_format"] === "base64",
+  request: (body) => ({ ...body, encoding_format: "float" }),
+  reply(reply) {
+    if (isRecord(reply)) return reply;
+    throw new UnreadableReplyError("embeddings that are no object");
+  },
+};
 
 // Rerank of DashScope: `{input, parameters}` in, `{output: {results}, usage}` out. Models of the family `qwen3-rerank` are
 // at another address, which takes and sends the caller's form.

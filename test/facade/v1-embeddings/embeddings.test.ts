@@ -36,6 +36,7 @@ const fixture = useGateway(() => ({
   vendors: {
     embedder: { baseUrl: `${vendor().url}/v1`, apiKey: secret, kind: "openai-compatible" },
     openai: { baseUrl: `${vendor().url}/v1`, apiKey: secret, kind: "openai" },
+    dashscope: { baseUrl: vendor().url, apiKey: secret, kind: "dashscope" },
     anthropic: { baseUrl: vendor().url, apiKey: secret, kind: "anthropic" },
   },
   models: {
@@ -45,6 +46,7 @@ const fixture = useGateway(() => ({
       type: ModelType.EMBEDDING,
       routes: [{ vendor: "openai", model: "text-embedding-3-small" }],
     },
+    "dashscope-embed": { routes: [{ vendor: "dashscope", model: "text-embedding-v4" }] },
     painter: { type: ModelType.IMAGE, routes: [{ vendor: "openai", model: "gpt-image-1" }] },
     "text-only": { routes: [{ vendor: "anthropic", model: "claude" }] },
   },
@@ -83,6 +85,57 @@ describe("the official SDK", () => {
       encoding_format: "float",
     });
     expect(plain).toMatchObject({ ...reply, model: "embed" });
+  });
+});
+
+describe("base64", () => {
+  const lists = {
+    ...reply,
+    data: [
+      { object: "embedding", index: 0, embedding: [0.5, -2] },
+      { object: "embedding", index: 1, embedding: [] },
+    ],
+  };
+  const client = (Client: typeof OpenAI | typeof OpenAIV6) =>
+    new Client({
+      apiKey: fixture.customer.key,
+      baseURL: `${fixture.gateway.url}/v1`,
+      maxRetries: 0,
+    });
+
+  it.each([
+    ["7", OpenAI],
+    ["6", OpenAIV6],
+  ])(
+    "is made of lists that a vendor sends instead: version %s of the SDK decodes them",
+    async (_version, Client) => {
+      vendor().answer = () => ({ body: JSON.stringify(lists) });
+      const { data, usage } = await client(Client).embeddings.create({
+        model: "embed",
+        input: ["a", "b"],
+      });
+      expect(data.map(({ embedding }) => embedding)).toEqual([[0.5, -2], []]);
+      expect(usage.prompt_tokens).toBe(12);
+    },
+  );
+
+  it("is never asked of DashScope, which has lists only", async () => {
+    vendor().answer = () => ({ body: JSON.stringify(lists) });
+    const input = { model: "dashscope-embed", input: ["a", "b"], dimensions: 64 };
+    const { data, model } = await client(OpenAIV6).embeddings.create(input);
+    expect([data[0]?.embedding, model]).toEqual([[0.5, -2], "dashscope-embed"]);
+    expect(vendor().requests[0]?.url).toBe("/compatible-mode/v1/embeddings");
+    expect(JSON.parse(vendor().requests[0]?.body ?? "")).toEqual({
+      ...{ ...input, model: "text-embedding-v4", encoding_format: "float" },
+    });
+  });
+
+  it("and lists are both left as they came where they were asked for", async () => {
+    vendor().answer = () => ({ body: JSON.stringify(lists) });
+    for (const body of [ask, { ...ask, encoding_format: "float" }]) {
+      const got = await fixture.send("/v1/embeddings", { body: JSON.stringify(body) });
+      expect(JSON.parse(got.body.toString())).toEqual({ ...lists, model: "embed" });
+    }
   });
 });
 
