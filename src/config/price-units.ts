@@ -78,7 +78,8 @@ export const priceUnits: readonly PriceUnit[] = [
     types: generating,
     counts: "input tokens read from the cache",
     held: asInput,
-    reported: "`cached_tokens`, `cache_read_input_tokens`, `cachedContentTokenCount`",
+    reported:
+      "`cached_tokens`, `prompt_cache_hit_tokens`, `cache_read_input_tokens`, `cachedContentTokenCount`",
   },
   {
     key: "cacheWrite",
@@ -208,7 +209,7 @@ export const priceUnits: readonly PriceUnit[] = [
     counts: "searches of the web that the vendor ran",
     held: asTool,
     reported:
-      "`server_tool_use.web_search_requests`, `web_search_call` items that search, `webSearchQueries`; one for a chat completion that asks for searches and reports none",
+      "`server_tool_use.web_search_requests`, `web_search_call` items that search, the counts of xAI and Perplexity in `usage`, `webSearchQueries`; one for a chat completion that asks for searches and reports none",
   },
   {
     key: "webFetch",
