@@ -14,7 +14,6 @@ import {
   sendEvents,
   sendWhole,
   type ServeByTask,
-  usageOf,
 } from "./media-by-task.ts";
 import { formValue, imageParams, withImageUrls } from "./media-params.ts";
 import type { MediaTaskModel, TaskFile } from "./media-tasks.ts";
@@ -30,7 +29,13 @@ export function createImagesByTask(options: MediaByTaskOptions): ServeByTask {
       const isStreamed = request.body.stream;
       const isBase64 = readResponseFormat(members["response_format"]) || isStreamed;
       const isEdit = request.operation === "editImages";
-      return { ...imageParams(members, model), asked: { isStreamed, isEdit, isBase64 } };
+      const read = imageParams(members, model);
+      const told = (name: string): string => {
+        const { [name]: value } = members;
+        return typeof value === "string" && !read.dropped.includes(name) ? value : "auto";
+      };
+      const form = { size: told("size"), quality: told("quality"), background: told("background") };
+      return { ...read, asked: { isStreamed, isEdit, isBase64, form } };
     },
     reply: (accepted, sink) => (accepted.asked.isStreamed ? stream : whole)(accepted, sink),
   });
@@ -42,6 +47,8 @@ interface AskedImages {
   /** Whether images are changed instead of made. */
   readonly isEdit: boolean;
   readonly isBase64: boolean;
+  /** As requested; `auto` where the model chooses. */
+  readonly form: Readonly<Record<"size" | "quality" | "background", string>>;
 }
 
 function operationOf({ request }: MediaInput): ImagesRequest["operation"] {
@@ -79,13 +86,15 @@ async function whole(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): 
       isBase64 ? { b64_json: await base64Of(image) } : { url: image.url },
     ),
   );
-  const json = { created: secondOf(ended), data, ...usageOf(ended) };
+  const usage = imageUsage(ended);
+  const json = { created: secondOf(ended), data, ...(usage.total_tokens > 0 && { usage }) };
   const body = Buffer.from(JSON.stringify(json));
   sendWhole(accepted, sink, { body, type: "application/json", ended });
 }
 
 /** Streams one event for each image. A task has no partial images. */
 function stream(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): Promise<void> {
+  const { form } = accepted.asked;
   const type = `${accepted.asked.isEdit ? "image_edit" : "image_generation"}.completed`;
   return sendEvents(accepted, sink, async function* (ended) {
     for (const image of ended.files) {
@@ -94,10 +103,22 @@ function stream(accepted: AcceptedMedia<AskedImages>, sink: Sink<Buffer>): Promi
         b64_json: await base64Of(image),
         created_at: secondOf(ended),
         output_format: image.contentType.replace("image/", ""),
-        ...usageOf(ended),
+        ...form,
+        usage: imageUsage(ended),
       };
     }
   });
+}
+
+/** The tokens of a result, in OpenAI's form; zeros where its vendor reports none. Vendors do not tell the tokens of images
+ * in the input from those of texts. */
+function imageUsage({ inputTokens, outputTokens }: MediaResult) {
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { image_tokens: 0, text_tokens: inputTokens },
+    output_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  };
 }
 
 function secondOf({ finishTime }: MediaResult): number {

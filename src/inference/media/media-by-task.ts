@@ -97,13 +97,6 @@ export async function sendEvents(
   }
 }
 
-/** The tokens of a result; empty: its vendor reports none. */
-export function usageOf({ inputTokens, outputTokens }: MediaResult): JsonObject {
-  if (inputTokens + outputTokens === 0) return {};
-  const total = { total_tokens: inputTokens + outputTokens };
-  return { usage: { input_tokens: inputTokens, output_tokens: outputTokens, ...total } };
-}
-
 /** Creates the handler of a form. */
 export function createMediaByTask<Read extends MediaRequest, Asked>(
   options: MediaByTaskOptions,

@@ -14,7 +14,6 @@ import {
   sendEvents,
   sendWhole,
   type ServeByTask,
-  usageOf,
 } from "./media-by-task.ts";
 import { speechParams } from "./media-params.ts";
 import type { TaskFile } from "./media-tasks.ts";
@@ -63,6 +62,9 @@ function stream(accepted: AcceptedMedia<AskedSpeech>, sink: Sink<Buffer>): Promi
   return sendEvents(accepted, sink, async function* (ended) {
     const bytes = await audioOf(ended).read();
     yield { type: "speech.audio.delta", audio: bytes.toString("base64") };
-    yield { type: "speech.audio.done", ...usageOf(ended) };
+    const { inputTokens, outputTokens } = ended;
+    const total = { total_tokens: inputTokens + outputTokens };
+    const usage = { input_tokens: inputTokens, output_tokens: outputTokens, ...total };
+    yield { type: "speech.audio.done", usage };
   });
 }

@@ -133,6 +133,7 @@ describe.each(speakers)("speech of $kind", (adapter) => {
       .map((each) => JSON.parse(each) as { type: string; audio?: string });
     expect(events.map((each) => each.type)).toEqual(["speech.audio.delta", "speech.audio.done"]);
     expect(Buffer.from(events[0]?.audio ?? "", "base64").equals(wav)).toBe(true);
+    expect(events[1]).toMatchObject({ usage: { total_tokens: 0 } });
   });
 
   it("takes parameters of the model, and those that only it has in extra", async () => {

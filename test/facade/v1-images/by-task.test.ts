@@ -127,6 +127,25 @@ describe("the demo vendor", () => {
     expect(events[0]).toMatchObject({ output_format: "png", b64_json: expect.any(String) });
   });
 
+  it("events of images have every member that the SDK's type requires", async () => {
+    const { images } = openaiOf(gateway, customer.key);
+    const sent = { ...ask, size: "512x512", quality: "high" } as const;
+    const [event] = await Array.fromAsync(await images.generate({ ...sent, stream: true }));
+    expect(event).toEqual({
+      type: "image_generation.completed",
+      b64_json: expect.any(String),
+      created_at: expect.any(Number),
+      output_format: "png",
+      size: "512x512",
+      // The model has no such parameter.
+      ...{ quality: "auto", background: "auto" },
+      usage: {
+        ...{ input_tokens: 0, output_tokens: 0, total_tokens: 0 },
+        input_tokens_details: { image_tokens: 0, text_tokens: 0 },
+      },
+    });
+  });
+
   it("the demo vendor names what its model has no parameter for, or refuses it where the caller is strict (R-TXT-2)", async () => {
     const more = { ...ask, quality: "high", style: "vivid", background: "auto", user: "u1" };
     const got = await generate(more);
