@@ -167,22 +167,17 @@ export interface InputFacts {
 }
 
 /**
- * Limits the input of a usage to what any model can have read: no text has more than twice the tokens of its bound, what
- * a vendor adds fits into the context of its model, and all of that is read once more after each call of a tool. Only a
- * broken or hostile vendor reports more. Returns the same object for nearly every call.
+ * Whether a usage has more input than any model can have read: no text has more than twice the tokens of its bound, what
+ * a vendor adds fits into the context of its model, and all of that is read once more after each call of a tool.
  */
-export function withinContext(
-  usage: Usage,
+export function isImplausible(
+  { inputTokens }: Usage,
   { heldTokens, contextTokens = 0, features }: InputFacts,
-): Usage {
-  if (usage.inputTokens <= longestInputTokens) return usage;
+): boolean {
+  if (inputTokens <= longestInputTokens) return false;
   const calls = toolMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
   const once = Math.max(longestInputTokens, contextTokens, 2 * heldTokens);
-  const inputTokens = Math.min(usage.inputTokens, once * (1 + calls));
-  if (inputTokens === usage.inputTokens) return usage;
-  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens);
-  const cacheWriteTokens = Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens);
-  return { ...usage, inputTokens, cachedInputTokens, cacheWriteTokens };
+  return inputTokens > once * (1 + calls);
 }
 
 const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;

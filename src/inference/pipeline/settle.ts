@@ -16,9 +16,8 @@ import { formatUsd, nanosPerUsd } from "../../core/money.ts";
 import {
   estimateTokens,
   inputOnly,
-  type InputFacts,
+  isImplausible,
   type StoppedText,
-  withinContext,
   withinRequest,
 } from "../metering.ts";
 import { average } from "../routing/targets.ts";
@@ -243,10 +242,9 @@ export function chargeToDate<Out extends Chunk>(
     isInputOwed,
   });
   const { usage: used } = metered;
-  const asked = used && withinRequest(used, units, first?.features);
-  call.usage = asked && withinContext(asked, inputFactsOf(chargeable));
+  call.usage = used && withinRequest(used, units, first?.features);
   call.units = metered.units;
-  call.usageSource = call.usage === asked ? metered.source : UsageSource.ESTIMATED;
+  call.usageSource = metered.source;
   call.isCharged = metered.isCharged && used !== undefined;
   const usage = call.usage && (metered.units ? { ...call.usage, ...metered.units } : call.usage);
   call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
@@ -255,11 +253,6 @@ export function chargeToDate<Out extends Chunk>(
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
   const made = form ?? request.text.imageForm;
   call.vendorCostNanos = ran && pricing.vendorCost(planned.route, ran, call.startMs, made);
-}
-
-function inputFactsOf<Out extends Chunk>({ plan, planned, first }: Chargeable<Out>): InputFacts {
-  const heldTokens = plan.inputTokens;
-  return { heldTokens, contextTokens: planned?.route.maxContext, features: first?.features };
 }
 
 /** The price of the images that were made, where the vendor chose their size or quality. Never above that of the hold. */
@@ -475,23 +468,19 @@ function markOverrun<Out extends Chunk>({
   deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
 }
 
-/** Alerts the operator of a vendor that reports more input than its model can have read: its customer does not pay that. */
-function reportImplausibleInput<Out extends Chunk>({
-  call,
-  planned,
-  reply,
-  deps,
-}: Chargeable<Out>): void {
-  const { usage: reported } = deliveredOf(reply);
-  const { usage, vendor, start } = call;
-  if (reported === undefined || usage === undefined) return;
-  if (usage.inputTokens >= reported.inputTokens) return;
+/** Alerts the operator of a vendor that reports more input than its model can have read. */
+function reportImplausibleInput<Out extends Chunk>(chargeable: Chargeable<Out>): void {
+  const { call, plan, planned, first, reply, deps } = chargeable;
+  const { usage } = deliveredOf(reply);
+  if (usage === undefined) return;
+  const contextTokens = planned?.route.maxContext;
+  const facts = { heldTokens: plan.inputTokens, contextTokens, features: first?.features };
+  if (!isImplausible(usage, facts)) return;
+  const { vendor, start } = call;
   deps.metrics.upstreamAlarms.inc({ vendor, reason: "usage_implausible" });
-  const { inputTokens } = reported;
-  const vendorModel = planned?.route.model;
   deps.log.error(
-    { vendor, vendorModel, callId: start.id, inputTokens, chargedInputTokens: usage.inputTokens },
-    "a vendor reports more input than its model can have read: compare the call with the vendor's invoice",
+    { vendor, vendorModel: planned?.route.model, callId: start.id, inputTokens: usage.inputTokens },
+    "a vendor reports more input than its model can have read: compare the call with the vendor's invoice, and refund it",
   );
 }
 
