@@ -49,7 +49,7 @@ async function askAndLeave(
   extra: object = {},
 ): Promise<string> {
   const url = new URL("/v1/chat/completions", fixture.gateway.url);
-  const body = { ...ask, ...extra, model, stream: true };
+  const body = { ...ask, stream: true, ...extra, model };
   const client = new Leaver(url, { key: fixture.customer.key, body });
   await fixture.upstream.request(1);
   if (typeof leaveAt === "string") await client.got(leaveAt);
@@ -123,6 +123,25 @@ describe("a client that disconnects after the first content", () => {
 });
 
 describe("a client that disconnects before any content", () => {
+  it("pays for a text that is not streamed, which its vendor makes before it sends any of it", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const whole = answer({ text: ["Hello", " there", "!"], usage });
+    fixture.upstream.script(async (exchange) => {
+      await promise;
+      await whole(exchange);
+    });
+    const requestId = await askAndLeave("short", undefined, { stream: false });
+    await expect.poll(detached).toBe(1);
+    resolve();
+    const call = await fixture.gateway.call(requestId);
+    expect(call).toMatchObject({
+      ending: CallEnding.CLIENT_GONE,
+      usageSource: UsageSource.UPSTREAM,
+      usage: { outputTokens: 10_012 },
+    });
+    expect(call.cost?.amountNanos).toBe(reportedNanos);
+  });
+
   it("pays the input that the vendor has, and the vendor is stopped", async () => {
     fixture.upstream.script(hang);
     const requestId = await askAndLeave("grace", undefined);

@@ -5,7 +5,7 @@
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
  * | before the whole request was sent | is not called, or is stopped | nothing |
- * | after that, before content | is stopped; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
+ * | after that, before content | is stopped; read to its end with `drain`, a reasoning model, or a text that is not streamed | the input, estimated; or what it reports |
  * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
  * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process reads at most
