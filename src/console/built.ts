@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -50,6 +50,7 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   const draft = await mkdtemp(join(parent, ".draft-"));
   try {
     await runVite(draft, signal);
+    await compressPages(draft);
     await rename(draft, folder).catch(async (error: NodeJS.ErrnoException) => {
       // Another process was faster; its pages are the same.
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
@@ -62,31 +63,51 @@ export async function buildPages(signal?: AbortSignal): Promise<string> {
   return folder;
 }
 
-/** Reads the built pages into memory, compressed too. About 1 MB. */
+/** Reads the built pages into memory, compressed too. About 2 MB. */
 export async function readPages(folder: string): Promise<Pages> {
-  const paths = (await readdir(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
+  const paths = new Set(await filesIn(folder));
   return new Map(
     await Promise.all(
-      paths.map(
-        async (path): Promise<[string, PageFile]> => [
-          path.slice(folder.length + 1).replaceAll("\\", "/"),
-          await readPage(path),
-        ],
-      ),
+      [...paths]
+        .filter((path) => !path.endsWith(compressedEnding))
+        .map(async (path): Promise<[string, PageFile]> => {
+          const compressed = `${path}${compressedEnding}`;
+          return [
+            path.slice(folder.length + 1).replaceAll("\\", "/"),
+            {
+              contentType: contentTypes[extname(path)] ?? "application/octet-stream",
+              bytes: await readFile(path),
+              gzip: paths.has(compressed) ? await readFile(compressed) : undefined,
+            },
+          ];
+        }),
     ),
   );
 }
 
-async function readPage(path: string): Promise<PageFile> {
-  const bytes = await readFile(path);
-  const compressed = await compress(bytes, { level: 9 });
-  return {
-    contentType: contentTypes[extname(path)] ?? "application/octet-stream",
-    bytes,
-    gzip: compressed.length < bytes.length * 0.9 ? compressed : undefined,
+/** What the name of a compressed page has behind that of the page. */
+const compressedEnding = ".gz";
+
+/**
+ * Writes a compressed page beside each that is smaller for it by a tenth. Done with the build: at each start it took
+ * 60 ms of CPU.
+ */
+async function compressPages(folder: string): Promise<void> {
+  const compressAndWrite = async (path: string): Promise<void> => {
+    const bytes = await readFile(path);
+    const compressed = await compress(bytes, { level: 9 });
+    if (compressed.length < bytes.length * 0.9)
+      await writeFile(`${path}${compressedEnding}`, compressed);
   };
+  await Promise.all((await filesIn(folder)).map(compressAndWrite));
+}
+
+/** The paths of all files in a folder and the folders below it. */
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 const compress = promisify(gzip);
