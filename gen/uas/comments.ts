@@ -65,7 +65,7 @@ export const comments: Readonly<Record<string, string>> = {
   "uas.inference.v1.InferenceService.Embed": "Carries a request for embeddings in OpenAI's form, bytes in and bytes out. Charged by what was read, and logged as a call.",
   "uas.inference.v1.InferenceService.Exchange": "Carries one text generation in the caller's dialect, bytes in and bytes out. The first response is the head; all others are chunks of the body, in order. A failure before the head fails the RPC; one after it ends the body with an error event of the dialect. Every call is charged and logged exactly once, however it ends.",
   "uas.inference.v1.InferenceService.GetModel": "Returns a model. Fails with NOT_FOUND where there is none, PERMISSION_DENIED where the caller's key may not use it.",
-  "uas.inference.v1.InferenceService.ListModels": "Lists the models that the caller may use, by model key; all of them for callers without a key.",
+  "uas.inference.v1.InferenceService.ListModels": "Lists the models that the caller may use, by model key. Operators may use all.",
   "uas.inference.v1.InferenceService.Moderate": "Classifies texts and images by categories of harm, in OpenAI's form, bytes in and bytes out. Charged by what was read, and logged as a call.",
   "uas.inference.v1.InferenceService.Rerank": "Orders documents by their relevance to a query, bytes in and bytes out. Charged by searches or by what was read, and logged as a call.",
   "uas.inference.v1.ListInputItemsRequest": "Request of ResponseService.ListInputItems.",

@@ -268,12 +268,20 @@ export function namedModel(body: Uint8Array, keys: readonly string[]): string {
  * Reads such a body.
  *
  * @param required required members besides `model`
+ * @param modelDefault the model of a body that names none. Default: it must name one
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
-export function readModelBody(body: Uint8Array, required: readonly string[]): ModelBody {
+export function readModelBody(
+  body: Uint8Array,
+  required: readonly string[],
+  modelDefault?: string,
+): ModelBody {
   const bytes = asBuffer(body);
   const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
-  const model = readModel(bytes, members, "model");
+  // A misspelt name is an error, not another model.
+  const isNamed = members.has("model") || members.unread?.some((name) => nearest(name, ["model"]));
+  const model =
+    modelDefault === undefined || isNamed ? readModel(bytes, members, "model") : modelDefault;
   for (const name of required) {
     if (textOf(bytes, members, name) === undefined) throw missing(members, [name], "");
   }
@@ -287,9 +295,15 @@ export function withModel(bytes: Buffer, members: Members, model: string): Model
     bytes,
     forVendor(vendorModel) {
       const member = members.get("model");
-      if (member === undefined || vendorModel === model) return [bytes];
+      const text = JSON.stringify(vendorModel);
+      if (member === undefined) {
+        // Other members are required, so one follows.
+        const start = bytes.indexOf("{") + 1;
+        return applyEdits(bytes, [{ start, end: start, text: `"model":${text},` }]);
+      }
+      if (vendorModel === model) return [bytes];
       const { valueStart: start, valueEnd: end } = member;
-      return applyEdits(bytes, [{ start, end, text: JSON.stringify(vendorModel) }]);
+      return applyEdits(bytes, [{ start, end, text }]);
     },
   };
 }

@@ -227,6 +227,9 @@ export class CompletionRequest extends BodyRequest {
   }
 }
 
+/** The model of a moderation that names none, as with OpenAI: its SDKs do not require one. */
+const moderationDefault = "omni-moderation-latest";
+
 /** A request for moderations that has been read. */
 export class ModerationsRequest extends BodyRequest {
   override readonly operation = "moderate";
@@ -237,7 +240,7 @@ export class ModerationsRequest extends BodyRequest {
   /** @throws GatewayError INVALID_REQUEST */
   constructor(message: BodyMessage) {
     super(message);
-    this.body = readModelBody(message.body, ["input"]);
+    this.body = readModelBody(message.body, ["input"], moderationDefault);
     this.text = inputOnly(this.body);
   }
 

@@ -19,6 +19,7 @@ const fixture = useGateway(() => ({
   models: {
     free: { type, routes, prices: always({ ...priceDefault, input: 0n, output: undefined }) },
     paid: { type, routes },
+    "omni-moderation-latest": { type, routes },
     chat: { routes },
   },
 }));
@@ -37,6 +38,15 @@ it("the official SDK gets moderation results, at the price 0 that the configurat
   expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(0n);
 });
 
+it("a moderation that names no model is one of omni-moderation-latest, as with OpenAI", async () => {
+  const id = newRequestId();
+  const headers = { "x-request-id": id };
+  const got = await fixture.openai.moderations.create({ input: "a" }, { headers });
+  expect(got.model).toBe("omni-moderation-latest");
+  expect(running.vendor?.requests.at(-1)?.body).toBe('{"model":"omni","input":"a"}');
+  expect((await fixture.gateway.call(id)).model).toBe("omni-moderation-latest");
+});
+
 it("charges what was read where it has a price", async () => {
   const id = newRequestId();
   const body = JSON.stringify({ model: "paid", input: "Hello" });
@@ -48,7 +58,9 @@ it("charges what was read where it has a price", async () => {
 
 describe("refused, free of charge", () => {
   it.each([
-    ["no model", { input: "x" }, "model", 400],
+    ["an empty model", { model: "", input: "x" }, "model", 400],
+    ["a misspelt model", { modell: "free", input: "x" }, "modell", 400],
+    ["neither model nor input", {}, "input", 400],
     ["no input", { model: "free" }, "input", 400],
     ["a model of text", { model: "chat", input: "x" }, "model", 400],
     ["an unknown model", { model: "none", input: "x" }, "model", 404],

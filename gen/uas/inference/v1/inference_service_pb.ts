@@ -872,7 +872,7 @@ export const InferenceService: GenService<{
     output: typeof CompleteResponseSchema;
   },
   /**
-   * Lists the models that the caller may use, by model key; all of them for callers without a key.
+   * Lists the models that the caller may use, by model key. Operators may use all.
    *
    * @generated from rpc uas.inference.v1.InferenceService.ListModels
    */
