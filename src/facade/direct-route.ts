@@ -127,7 +127,8 @@ function wireRoute(route: RestRoute, handle: HandleWire): RestRouteOptions {
     checkHead(request) {
       checkBodyForm(request);
       if (isFormTaken(request)) return;
-      if (takesOnlyForms.has(mediaOperation)) throw noForm();
+      const isMeantAsForm = takesForms.has(mediaOperation) && isMultipart(request);
+      if (takesOnlyForms.has(mediaOperation) || isMeantAsForm) throw noForm();
       checkJson(request);
     },
     isForm: isFormTaken,
@@ -176,6 +177,11 @@ const takesForms: ReadonlySet<MediaOperation> = new Set([
 
 function isForm({ headers }: IncomingMessage): boolean {
   return /^multipart\/form-data\s*;/i.test(headers["content-type"] ?? "");
+}
+
+/** Whether a body is a form, maybe without its boundary. */
+function isMultipart({ headers }: IncomingMessage): boolean {
+  return /^multipart\//i.test(headers["content-type"] ?? "");
 }
 
 /** Refuses bodies with another content type than JSON. A missing body is reported later. */

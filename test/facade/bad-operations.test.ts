@@ -188,6 +188,19 @@ describe.each(forms)("%s", (path, modelKey, fileName) => {
     expect(reply.status, reply.body.toString()).toBe(200);
   });
 
+  it.each([
+    ["no boundary", 415, "multipart/form-data"],
+    ["an empty boundary", 400, "multipart/form-data; boundary="],
+    ["another parameter", 400, "multipart/form-data; charset=utf-8"],
+    ["too long a boundary", 400, `multipart/form-data; boundary=${"x".repeat(300)}`],
+  ])("a form with %s is told that it needs one (%i)", async (_name, status, contentType) => {
+    const headers = { "content-type": contentType };
+    const reply = await fixture.send(path, { body: whole, headers });
+    expect(reply.status).toBe(status);
+    expect(reply.body.toString()).toContain("boundary");
+    expect(reply.body.toString()).not.toContain("needle");
+  });
+
   it.each<[string, number, RawRequest]>([
     ["no body", 400, form()],
     ["no part", 400, form(end)],

@@ -71,6 +71,21 @@ function problemOf(error: unknown): GatewayError {
   });
 }
 
+/** The longest boundary in characters. RFC 2046 allows 70. */
+const boundaryCharsMax = 200;
+
+/** @throws GatewayError INVALID_REQUEST */
+function checkBoundary(contentType: string): void {
+  const [, inQuotes, plain = ""] = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType) ?? [];
+  const { length } = inQuotes ?? plain;
+  if (length > 0 && length <= boundaryCharsMax) return;
+  const rule = `a boundary of 1 to ${boundaryCharsMax} characters`;
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `The form is malformed: its header \`content-type\` needs ${rule}; SDKs send one`,
+  );
+}
+
 /** A part: a text, or the place of a file in the temporary file. */
 type Part =
   | { readonly name: string; readonly value: string }
@@ -97,6 +112,7 @@ class FormUpload implements Upload {
 
   /** @throws GatewayError INVALID_REQUEST, REQUEST_TOO_LARGE; the parser's own errors */
   async read({ pieces, contentType }: UploadSource): Promise<void> {
+    checkBoundary(contentType);
     const parser = new Busboy({
       headers: { "content-type": contentType },
       limits: {
