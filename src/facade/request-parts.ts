@@ -5,6 +5,7 @@ import { emptyBody, bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts"
 import type { RestRoute } from "./route-table.ts";
 import { bodyBytesMax, discardedBodyBytesMax } from "../config/limits.ts";
 import { uploadMax } from "../config/upload-limits.ts";
+import { countMemory } from "../core/body-memory.ts";
 import { emptyBuffer, joinAndFree } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
@@ -84,6 +85,13 @@ export function readWireRequest(
   return { dialect, path, query, headers, body, alwaysStream, platformAliases, compact };
 }
 
+/** A body that came in several pieces. */
+function joined(pieces: readonly Buffer[]): Buffer {
+  const body = joinAndFree(pieces);
+  countMemory(body);
+  return body;
+}
+
 /** Options of {@link readBody}. */
 export interface ReadBodyOptions {
   readonly bodies: UnfinishedBodies;
@@ -93,7 +101,7 @@ export interface ReadBodyOptions {
 
 /**
  * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
- * memory. A client that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can
+ * memory; that of a long body is counted, so that it can be freed with the end of its call: core/body-memory.ts. A client that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can
  * refuse the request.
  *
  * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
@@ -143,7 +151,7 @@ export function readBody(
       isOver = true;
       body.close();
       if (announced !== undefined && size !== announced) reject(wrongLength());
-      else if (others !== undefined) resolve(joinAndFree(others));
+      else if (others !== undefined) resolve(joined(others));
       else resolve(first === undefined ? emptyBuffer : Buffer.from(first));
     };
     const onCut = (cause?: unknown): void => {

@@ -9,6 +9,7 @@ import {
   resolveRequestId,
   runInAccountContext,
 } from "../core/caller.ts";
+import { countedBytesMin, leaveMemory } from "../core/body-memory.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { type CancelSignal, CancelSource } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -146,6 +147,8 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
       const { settled } = await runInAccountContext(caller, () =>
         route.handle(request, body, this, form),
       );
+      // Nobody reads the body of a settled call. Where the call failed, that is not known.
+      if (body.length >= countedBytesMin) void settled?.then(() => leaveMemory(body));
       if (this.#writer !== undefined) await this.#end(this.#writer, settled);
     } catch (error) {
       await this.#fail(error);

@@ -2,7 +2,7 @@
  * HTTP client for vendors: one keep-alive pool per origin, timeouts, cancellation, and bodies read at the pace of
  * their reader, decoded where they are compressed. No redirects or retries.
  */
-import { Readable, type Transform } from "node:stream";
+import type { Transform } from "node:stream";
 import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type Dispatcher, Pool } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
@@ -11,6 +11,7 @@ import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { type Placed, ShortLivedSet } from "../core/short-lived.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
+import { contentOf, type StreamedBody } from "./request-body.ts";
 import { SecretMask } from "./secret-mask.ts";
 
 /** A request to an origin. */
@@ -27,14 +28,6 @@ interface HttpRequest {
   readonly firstByteMs?: number | undefined;
   /** Cancels the request and its reply. A reason that is an {@link HttpFailure} is reported as the failure. */
   readonly signal: CancelSignal;
-}
-
-/** A body that is read while it is sent. */
-export interface StreamedBody {
-  /** Its length. */
-  readonly bytes: number;
-  /** Reads it, from its beginning. */
-  open(): AsyncIterable<Uint8Array>;
 }
 
 /** A client of one origin. */
@@ -96,25 +89,6 @@ function send(pool: Pool, shared: Shared, request: HttpRequest): Promise<HttpRep
 
 /** undici takes 0 for no timeout. */
 const noTimeouts = { headersTimeout: 0, bodyTimeout: 0 } as const;
-
-function contentOf(
-  headers: Readonly<Record<string, string>>,
-  body: readonly Uint8Array[] | StreamedBody,
-): Pick<Dispatcher.DispatchOptions, "headers" | "body"> {
-  if (!("open" in body)) {
-    if (body.length <= 1) return { headers, body: body[0] ?? null };
-    const length = body.reduce((sum, piece) => sum + piece.length, 0);
-    return { headers: withLength(headers, length), body: Readable.from(body) };
-  }
-  return { headers: withLength(headers, body.bytes), body: Readable.from(body.open()) };
-}
-
-function withLength(
-  headers: Readonly<Record<string, string>>,
-  length: number,
-): Record<string, string> {
-  return { ...headers, "content-length": String(length) };
-}
 
 /** The head of a reply, and its body. */
 interface HttpReply {

@@ -3,7 +3,7 @@ import type { VendorReply } from "./reply.ts";
 import type { VendorFault, VendorTasks } from "./task.ts";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { StreamedBody } from "../http/client.ts";
+import type { StreamedBody } from "../http/request-body.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
 import type { NativeTransport } from "./native-http.ts";

@@ -15,7 +15,7 @@ import { uploadMax } from "../../config/upload-limits.ts";
 import { joinBuffers } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
-import type { StreamedBody } from "../../http/client.ts";
+import type { StreamedBody } from "../../http/request-body.ts";
 import type { ReadAt } from "../../vendor/media-length.ts";
 
 /** A file of a request. */

@@ -1,0 +1,55 @@
+/** Bodies of requests to vendors: sent in pieces, and their memory left once the system has taken it. */
+import { Readable } from "node:stream";
+import type { Dispatcher } from "undici";
+import { countedBytesMin, leaveMemory, useMemory } from "../core/body-memory.ts";
+
+/** A body that is read while it is sent. */
+export interface StreamedBody {
+  /** Its length. */
+  readonly bytes: number;
+  /** Reads it, from its beginning. */
+  open(): AsyncIterable<Uint8Array>;
+}
+
+/** The headers and the body of a request, as undici takes them. */
+export function contentOf(
+  headers: Readonly<Record<string, string>>,
+  body: readonly Uint8Array[] | StreamedBody,
+): Pick<Dispatcher.DispatchOptions, "headers" | "body"> {
+  if (!("open" in body)) {
+    const isLarge = body.some(isCounted);
+    if (body.length <= 1 && !isLarge) return { headers, body: body[0] ?? null };
+    const length = body.reduce((sum, piece) => sum + piece.length, 0);
+    return {
+      headers: withLength(headers, length),
+      body: isLarge ? sent(body) : Readable.from(body),
+    };
+  }
+  return { headers: withLength(headers, body.bytes), body: Readable.from(body.open()) };
+}
+
+/** Sends pieces in their order. undici accepts any iterable, and takes less CPU for it than for a `Readable`. */
+function sent(pieces: readonly Uint8Array[]): Readable {
+  for (const piece of pieces) if (isCounted(piece)) useMemory(piece);
+  return takenPieces(pieces) as unknown as Readable;
+}
+
+/**
+ * undici asks for what comes after a large piece once the system has taken that piece: its memory is then free. Whether a
+ * small one is taken is not known, so it is sent as a copy.
+ */
+async function* takenPieces(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array, void> {
+  for (const piece of pieces) yield isCounted(piece) ? piece : Buffer.from(piece);
+  for (const piece of pieces) if (isCounted(piece)) leaveMemory(piece);
+}
+
+function isCounted({ length }: Uint8Array): boolean {
+  return length >= countedBytesMin;
+}
+
+function withLength(
+  headers: Readonly<Record<string, string>>,
+  length: number,
+): Record<string, string> {
+  return { ...headers, "content-length": String(length) };
+}
