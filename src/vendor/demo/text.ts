@@ -243,11 +243,12 @@ function toolCall({ body, messages, tools }: Asked): ToolCall | undefined {
     tools.find(({ name }) => name === named) ?? tools.toSorted((a, b) => fit(b) - fit(a))[0];
   if (tool === undefined) return undefined;
   const { name, parameters } = tool;
-  const value = valueOf(parameters ?? { type: "object" }, { text, param: "tools" });
+  const schema = { type: "object", ...(isRecord(parameters) && parameters) };
+  const value = valueOf(schema, { text, param: "tools" });
   return {
     id: `call_demo_${randomUUID().replaceAll("-", "").slice(0, 20)}`,
     name: String(name),
-    arguments: JSON.stringify(value),
+    arguments: JSON.stringify(isRecord(value) ? value : {}),
   };
 }
 

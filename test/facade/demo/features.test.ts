@@ -146,6 +146,18 @@ describe("chat", () => {
     expect(JSON.parse(args)).toEqual({ count: 5 });
   });
 
+  it.each([{}, undefined, { anyOf: [{ type: "string" }] }])(
+    "calls a tool with an object, also where its parameters are %j",
+    async (parameters) => {
+      const described = { name: "f", ...(parameters && { parameters }) };
+      const { choices } = await openai.chat.completions.create({
+        ...{ ...ask, tools: [{ type: "function", function: described }] },
+      });
+      const [call] = choices[0]?.message.tool_calls ?? [];
+      expect(call?.type === "function" && call.function.arguments).toBe("{}");
+    },
+  );
+
   it("stops at a stop sequence", async () => {
     const { choices } = await openai.chat.completions.create({ ...ask, stop: [" of UAS"] });
     expect(choices[0]).toMatchObject({
