@@ -130,7 +130,7 @@ describe("a client that disconnects before any content", () => {
       await promise;
       await whole(exchange);
     });
-    const requestId = await askAndLeave("short", undefined, { stream: false });
+    const requestId = await askAndLeave("grace", undefined, { stream: false });
     await expect.poll(detached).toBe(1);
     resolve();
     const call = await fixture.gateway.call(requestId);
@@ -140,6 +140,18 @@ describe("a client that disconnects before any content", () => {
       usage: { outputTokens: 10_012 },
     });
     expect(call.cost?.amountNanos).toBe(reportedNanos);
+  });
+
+  it("pays only the input for a text that does not come within the grace period, and the vendor is stopped", async () => {
+    fixture.upstream.script(hang);
+    const requestId = await askAndLeave("short", undefined, { stream: false });
+    const call = await fixture.gateway.call(requestId);
+    expect(call).toMatchObject({
+      ending: CallEnding.CLIENT_GONE,
+      usageSource: UsageSource.ESTIMATED,
+      usage: { outputTokens: 0 },
+    });
+    expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 
   it("pays the input that the vendor has, and the vendor is stopped", async () => {

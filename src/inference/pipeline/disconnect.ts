@@ -5,7 +5,7 @@
  * | when the client disconnects | the vendor | charged |
  * |---|---|---|
  * | before the whole request was sent | is not called, or is stopped | nothing |
- * | after that, before content | is stopped; read to its end with `drain`, a reasoning model, or a text that is not streamed | the input, estimated; or what it reports |
+ * | after that, before content | is stopped; a text that is not streamed is read for the grace period; read to its end with `drain` or a reasoning model | the input, estimated; or what it reports |
  * | after the first content | is read for the grace period; to its end with `drain` or a reasoning model | what it reports; else the input and the received text, estimated |
  *
  * `on_disconnect: abort` stops the vendor at once: what it does not report is estimated. A process reads at most
@@ -34,6 +34,7 @@ export class DisconnectHandler {
   /** Stops the vendor; separate from the client's signal, so that the reply can outlive the client. */
   #vendor: AttemptSignal | undefined;
   #detachedReadMs = 0;
+  #isWholeText = false;
   #isDetached = false;
   #isListening = false;
 
@@ -56,12 +57,19 @@ export class DisconnectHandler {
     return this.#options.client.reason instanceof GatewayStopping;
   }
 
-  /** Returns the signal that stops the vendor of an attempt. @param detachedReadMs see {@link PlannedRoute} */
-  signalFor(detachedReadMs: number): CancelSignal {
+  /**
+   * Returns the signal that stops the vendor of an attempt.
+   *
+   * @param detachedReadMs see {@link PlannedRoute}
+   * @param isWholeText whether the reply is a text that is not streamed. It shows nothing before its end: whoever left just
+   * before that would pay for none of the output. Default false
+   */
+  signalFor(detachedReadMs: number, isWholeText = false): CancelSignal {
     const { client } = this.#options;
     // Without a client no further attempt is made.
     if (client.aborted) return client;
     this.#detachedReadMs = detachedReadMs;
+    this.#isWholeText = isWholeText;
     this.#vendor ??= new AttemptSignal();
     this.#vendor.isSent = false;
     if (!this.#isListening) client.addEventListener("abort", this.#onDisconnect);
@@ -110,8 +118,9 @@ export class DisconnectHandler {
 
   /** Whether the reply to a request that was sent is read on. */
   #isReadOn(hasContent: boolean): boolean {
+    const isBegun = hasContent || this.#isWholeText;
     return (
-      this.#detachedReadMs === Number.POSITIVE_INFINITY || (this.#detachedReadMs > 0 && hasContent)
+      this.#detachedReadMs === Number.POSITIVE_INFINITY || (this.#detachedReadMs > 0 && isBegun)
     );
   }
 

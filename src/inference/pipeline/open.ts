@@ -222,9 +222,8 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       (isFirst && first) || request.prepare(modelOf(held, planned), planned);
     connection.dropped = prepared.dropped;
     const { headers, body, send } = prepared;
-    // A whole text shows nothing before its end. Whoever left just before it would pay for none of the output.
+    const isReadToEnd = request.isReadToEnd && planned.detachedReadMs > 0;
     const isWholeText = !request.text.stream && request.operation === undefined;
-    const isReadToEnd = (request.isReadToEnd || isWholeText) && planned.detachedReadMs > 0;
     return {
       dialect: planned.dialect ?? Dialect.UNSPECIFIED,
       model: planned.route.model,
@@ -235,6 +234,7 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       stream: request.text.stream,
       signal: connection.client.signalFor(
         isReadToEnd ? Number.POSITIVE_INFINITY : planned.detachedReadMs,
+        isWholeText,
       ),
     };
   }
