@@ -134,6 +134,10 @@ test("a server whose starter was killed is adopted, and stopped by who adopted i
   expect(embedded.adopted).toBe(true);
   expect(serverPid()).toBe(pid);
   expect(await query(embedded.url, "select value from kept")).toEqual([7]);
+  // Until the server has noticed the death, the starter is still one of its users.
+  const users =
+    "select count(*)::int as value from pg_locks where locktype = 'advisory' and mode = 'ShareLock'";
+  await expect.poll(() => query(embedded.url, users)).toEqual([1]);
   await embedded.stop();
   expect(serverPid()).toBeUndefined();
 });
