@@ -79,9 +79,9 @@ export default defineConfig({
           name: "tests",
           include: ["test/**/*.test.ts"],
           exclude: loads,
-          // One more than there are cores: most of the slow files wait for processes, timers and the database. A server of
+          // Two more than there are cores: most of the slow files wait for processes, timers and the database. A server of
           // one's own may let in 100 connections only.
-          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
+          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
           sequence: { groupOrder: 1 },
         },
       },
