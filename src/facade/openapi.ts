@@ -201,6 +201,13 @@ const styleBodies: ReadonlyMap<string, { readonly required: string[]; readonly d
       },
     ],
     [
+      "moderate/1",
+      {
+        required: ["input"],
+        docs: "https://platform.openai.com/docs/api-reference/moderations/create",
+      },
+    ],
+    [
       "exchangeMedia/1",
       { required: ["model"], docs: "https://platform.openai.com/docs/api-reference" },
     ],
