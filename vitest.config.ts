@@ -2,16 +2,19 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/** The files that load the machine with as much as it can do: beside each other, or beside what waits for a database at most
- * a second, they fail. */
-const loads = ["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`);
+/** The files that load the machine with as much as it can do, or look at the memory of a process: beside each other, or beside
+ * what waits for a database at most a second, they fail. */
+const loads = [
+  ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
+  "test/facade/v1-audio/upload-memory.test.ts",
+];
 
 /** The other files that take longest: they start processes, databases or browsers and wait for them. */
 const slow = [
-  // It starts processes and waits for them, while the static checks run beside it.
-  /^test\/bench\/bench\.test\.ts$/,
   // It collects garbage again and again: behind other files, with all that they have left, that takes four times as long.
   /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
+  // It starts processes and waits for them, while the static checks run beside it.
+  /^test\/bench\/bench\.test\.ts$/,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
@@ -79,9 +82,9 @@ export default defineConfig({
           name: "tests",
           include: ["test/**/*.test.ts"],
           exclude: loads,
-          // Two more than there are cores: most of the slow files wait for processes, timers and the database. A server of
-          // one's own may let in 100 connections only.
-          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
+          // One more than there are cores: most of the slow files wait for processes, timers and the database. With two more,
+          // the run is no shorter. A server of one's own may let in 100 connections only.
+          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
           sequence: { groupOrder: 1 },
         },
       },
