@@ -6,6 +6,7 @@ import { invalid } from "../core/validation.ts";
 import { readOutline } from "./body-members.ts";
 import { relayJsonReply } from "./json-reply.ts";
 import { sliceText } from "./json/outline.ts";
+import { openBracket, skipSpace } from "./json/scan.ts";
 import { countAt, isRecord, type JsonRecord } from "./json/value.ts";
 
 /** A reply after relaying. */
@@ -19,8 +20,8 @@ export interface RelayedEmbeddings {
 export interface EmbeddingsRelayOptions {
   /** `undefined`: leave what the vendor wrote. */
   readonly publicModel: string | undefined;
-  /** Whether the caller asked for base64. Default false. */
-  readonly isBase64?: boolean;
+  /** Whether the caller asked for base64; asked only where the vendor sent lists. Default: it did not. */
+  readonly isBase64?: () => boolean;
 }
 
 /**
@@ -32,11 +33,24 @@ export interface EmbeddingsRelayOptions {
  */
 export function relayEmbeddings(
   body: Buffer,
-  { publicModel, isBase64 = false }: EmbeddingsRelayOptions,
+  { publicModel, isBase64 }: EmbeddingsRelayOptions,
 ): RelayedEmbeddings {
   const reply = relayJsonReply(body, publicModel);
   const usage = readInputUsage(reply.record("usage"));
-  return { body: (isBase64 && encoded(reply.body)) || reply.body, usage };
+  const isEncoded = isBase64 !== undefined && hasList(reply.body) && isBase64();
+  return { body: (isEncoded && encoded(reply.body)) || reply.body, usage };
+}
+
+const embeddingKey = '"embedding"';
+
+/** Whether an embedding in a reply is a list. Vendors that send base64 as asked need no more than this search. */
+function hasList(body: Buffer): boolean {
+  for (let at = body.indexOf(embeddingKey); at >= 0; at = body.indexOf(embeddingKey, at + 1)) {
+    const colon = skipSpace(body, at + embeddingKey.length, body.length);
+    const value = skipSpace(body, colon + 1, body.length);
+    if (body[colon] === 0x3a && body[value] === openBracket) return true;
+  }
+  return false;
 }
 
 /** Whether a request asks for vectors in base64. */

@@ -168,14 +168,14 @@ export class EmbeddingsRequest extends BodyRequest {
   protected readonly body: ModelBody;
   /** TEXT models whose vendors make embeddings serve it, too. */
   protected readonly modelTypes = [ModelType.EMBEDDING, ModelType.TEXT];
-  readonly #isBase64: boolean;
+  readonly #isBase64: () => boolean;
 
   /** @throws GatewayError INVALID_REQUEST */
   constructor(message: BodyMessage) {
     super(message);
     this.body = readModelBody(message.body, ["input"]);
     this.text = inputOnly(this.body);
-    this.#isBase64 = asksForBase64(message.body);
+    this.#isBase64 = () => asksForBase64(message.body);
   }
 
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {

@@ -158,8 +158,9 @@ const shortString = 64;
 export const openBrace = 0x7b;
 /** First byte of a string: see {@link ObjectScan.kind}. */
 export const quote = 0x22;
+/** First byte of a list: see {@link ObjectScan.kind}. */
+export const openBracket = 0x5b;
 const closeBrace = 0x7d;
-const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const backslash = 0x5c;
 const colon = 0x3a;
