@@ -1,9 +1,9 @@
 /**
- * Memory of large bodies, freed as soon as nobody needs it. V8 would free it with its next full collection, which every
- * 64 MiB of such memory starts: half of the CPU of a request of 1 MB went into collections.
+ * Memory of large bodies, freed as soon as nobody needs it. V8 would free it with its next full collection, and each new body
+ * would get new pages of the system: a request of 1 MB then takes 2.5 times the CPU (docs/performance.md).
  *
- * Freed memory is an `ArrayBuffer` of length 0: who still reads it gets nothing. So everybody who reads a body after the end
- * of its call must be counted by {@link useMemory}. The memory of a body whose count never ends is left to V8.
+ * Freed memory is an `ArrayBuffer` of length 0: whoever still reads it finds nothing. So everybody who reads a body after the
+ * end of its call must be counted by {@link useMemory}. Where the count never reaches 0, V8 frees the memory.
  */
 
 /** The shortest body that is counted, in bytes. A socket that takes as much tells when the system has all of it. */
