@@ -25,7 +25,7 @@ import { Sheet } from "../ui/dialog.tsx";
 import { TextField } from "../ui/field.tsx";
 import { FormDialog, useDone } from "../ui/form.tsx";
 import { Amount, Badge, ErrorNote, Time } from "../ui/show.tsx";
-import { callCurl, tasksPath } from "./call-curl.ts";
+import { callCurl, tasksPath } from "../common/snippets.ts";
 import { didFail, EndingBadge } from "./columns.tsx";
 
 /** The details of a call; open while there is an id. */

@@ -19,8 +19,7 @@ import { Card, Empty, PageHead, Skeleton } from "../ui/card.tsx";
 import { CodeBlock } from "../ui/code.tsx";
 import { AreaField, SelectField, TextField } from "../ui/field.tsx";
 import { ErrorNote } from "../ui/show.tsx";
-import type { Reply } from "./chat.ts";
-import { chatCode } from "./code.ts";
+import { type Reply, chatCode } from "./chat.ts";
 import { Composer, resultMessages, ToolResults, useDraft } from "./composer.tsx";
 import {
   bodyOf,

@@ -1,13 +1,9 @@
 /** English: every other language has the same members. */
-import { accounts, audit, system } from "./en/accounts.ts";
-import { billing, budgets, codes, rates } from "./en/billing.ts";
+import { accounts, audit, system, keys } from "./en/accounts.ts";
+import { billing, budgets, codes, rates, finance, overview, usage } from "./en/money.ts";
 import { allCalls, calls, refund } from "./en/calls.ts";
-import { common, layout } from "./en/common.ts";
-import { keys } from "./en/keys.ts";
-import { models, prices, reference, vendors } from "./en/models.ts";
-import { finance, overview, usage } from "./en/overview.ts";
-import { playground } from "./en/playground.ts";
-import { code, settings, signIn } from "./en/sign-in.ts";
+import { common, layout, code, settings, signIn } from "./en/common.ts";
+import { models, prices, reference, vendors, playground } from "./en/models.ts";
 import { allDeliveries, tasks, webhooks } from "./en/tasks.ts";
 
 /** All texts in English, by area. */

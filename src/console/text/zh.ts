@@ -1,14 +1,10 @@
 /** Simplified Chinese, in the terms of Chinese cloud consoles. */
 import type { Texts } from "./en.ts";
-import { accounts, audit, system } from "./zh/accounts.ts";
-import { billing, budgets, codes, rates } from "./zh/billing.ts";
+import { accounts, audit, system, keys } from "./zh/accounts.ts";
+import { billing, budgets, codes, rates, finance, overview, usage } from "./zh/money.ts";
 import { allCalls, calls, refund } from "./zh/calls.ts";
-import { common, layout } from "./zh/common.ts";
-import { keys } from "./zh/keys.ts";
-import { models, prices, reference, vendors } from "./zh/models.ts";
-import { finance, overview, usage } from "./zh/overview.ts";
-import { playground } from "./zh/playground.ts";
-import { code, settings, signIn } from "./zh/sign-in.ts";
+import { common, layout, code, settings, signIn } from "./zh/common.ts";
+import { models, prices, reference, vendors, playground } from "./zh/models.ts";
 import { allDeliveries, tasks, webhooks } from "./zh/tasks.ts";
 
 /** All texts in Chinese, by area. */

@@ -3,14 +3,19 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { assert, constantFrom, property, record, string } from "fast-check";
 import { expect, test } from "vitest";
-import { chatCode } from "../../../src/console/playground/code.ts";
+import {
+  chatCode,
+  type Chunk,
+  messageOf,
+  noReply,
+  withChunk,
+} from "../../../src/console/playground/chat.ts";
 import {
   bodyOf,
   type FunctionTool,
   requestOf,
   userMessage,
 } from "../../../src/console/playground/conversation.ts";
-import { type Chunk, messageOf, noReply, withChunk } from "../../../src/console/playground/chat.ts";
 import {
   nameFault,
   newTool,

@@ -1,4 +1,4 @@
-/** English: models, and for operators configured prices and vendors. */
+/** English: models, the playground, and for operators configured prices and vendors. */
 
 export const models = {
   title: "Models",
@@ -137,4 +137,91 @@ export const reference = {
   body: "Members of the body",
   describedAt: "The body has the form described at",
   required: "required",
+};
+
+/** The part of a schema that an error is about. */
+const place = (path: string): string => (path === "" ? "The schema" : `“${path}”`);
+
+export const playground = {
+  title: "Playground",
+  hint: "Try any model. Runs are charged and logged like every call, with an API key of their own.",
+  keyName: "Playground",
+  message: "Message",
+  send: "Send",
+  stop: "Stop",
+  clear: "Clear chat",
+  you: "You",
+  assistant: "Model",
+  reasoning: "Reasoning",
+  chatEmpty: "Write a message. Enter sends it, Shift+Enter starts a new line.",
+  silent: "The model's reply is empty.",
+  finishes: {
+    length: "The reply was cut off at the max tokens. Raise the limit in the settings.",
+    content_filter: "The vendor's content filter ended the reply.",
+  } as Readonly<Record<string, string>>,
+  settings: "Settings",
+  system: "System prompt",
+  maxTokens: "Max tokens",
+  temperature: "Temperature",
+  usual: "Default",
+  code: "Code",
+  codeHint: "The same request from your own program.",
+  codeNext: "The next request, from your own program.",
+  codeSent: "The last request, from your own program.",
+  cost: "Cost of the last run",
+  params: "Parameters (JSON)",
+  paramsWrong: "This is not a JSON object.",
+  run: "Run",
+  openTask: "Open task",
+  attach: "Add images",
+  attachHint:
+    "PNG, JPEG, WebP or GIF, up to 3.5 MB each, 10 per message. You can also paste or drop them.",
+  drop: "Drop the images here",
+  images: "Images of this message",
+  image: (index: number) => `Image ${index}`,
+  removeImage: (name: string) => `Remove ${name}`,
+  imageFaults: {
+    type: (name: string) => `${name} is not a supported image. Use PNG, JPEG, WebP or GIF.`,
+    size: (name: string) => `${name} is larger than 3.5 MB. Use a smaller image.`,
+    count: (name: string) => `${name} was not added: a message can have 10 images.`,
+    all: (name: string) =>
+      `${name} was not added: the images of a chat can have 14 MB together. Clear the chat, or use smaller images.`,
+    read: (name: string) => `${name} could not be read. Choose it again.`,
+  },
+  tools: "Tools",
+  toolsHint: "Functions that the model can call. You write their results.",
+  toolAdd: "Add tool",
+  toolNew: "Add a tool",
+  toolChange: (name: string) => `Edit ${name}`,
+  toolRemove: (name: string) => `Remove ${name}`,
+  toolHint: "The model asks to call the function with arguments. You write the result.",
+  toolName: "Name",
+  toolNameHint: "Up to 64 letters, digits, “_” and “-”.",
+  toolNameFaults: {
+    empty: "Enter a name, such as get_weather.",
+    letters: "A name has 1 to 64 characters, only A–Z, a–z, 0–9, “_” and “-”.",
+    taken: "Another tool has this name.",
+  },
+  toolDescription: "Description",
+  toolDescriptionHint: "What it does and when to call it. The model reads this to decide.",
+  toolParameters: "Parameters (JSON Schema)",
+  toolParametersHint: "An object. Its properties are the arguments.",
+  schemaFaults: {
+    syntax: ({ detail }: { detail?: string }) => `This is not valid JSON: ${detail ?? ""}`,
+    object: ({ path }: { path: string }) => `${place(path)} must be an object: { … }.`,
+    root: () => 'The outermost “type” must be "object", because functions have named arguments.',
+    type: ({ path }: { path: string }) =>
+      `${place(path)} must be one of string, number, integer, boolean, array, object, null, or a list of them.`,
+    list: ({ path }: { path: string }) => `${place(path)} must be a list that is not empty.`,
+    names: ({ path }: { path: string }) => `${place(path)} must be a list of names: ["city"].`,
+    unknownName: ({ path, detail }: { path: string; detail?: string }) =>
+      `${place(path)} names “${detail ?? ""}”, which is not one of the properties.`,
+    text: ({ path }: { path: string }) => `${place(path)} must be a string.`,
+  },
+  calls: "Calls",
+  argumentsOf: (name: string) => `Arguments of ${name}`,
+  resultOf: (name: string) => `Result of ${name}`,
+  resultsHint: "Write what your program would return, as text or JSON.",
+  resultMissing: "Enter a result. If there is none, say so: “no result”.",
+  sendResults: (count: number): string => (count === 1 ? "Send result" : "Send results"),
 };

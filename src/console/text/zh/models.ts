@@ -1,4 +1,4 @@
-/** Chinese: models, and for operators configured prices and vendors. */
+/** Chinese: models, the playground, and for operators configured prices and vendors. */
 import type { Texts } from "../en.ts";
 
 export const models: Texts["models"] = {
@@ -138,4 +138,88 @@ export const reference: Texts["reference"] = {
   body: "请求体字段",
   describedAt: "请求体格式见",
   required: "必填",
+};
+
+/** The part of a schema that an error is about. */
+const place = (path: string): string => (path === "" ? "Schema" : `“${path}”`);
+
+export const playground: Texts["playground"] = {
+  title: "模型体验",
+  hint: "试用任意模型。与普通调用一样计费并记录日志，使用单独的 API Key。",
+  keyName: "Playground",
+  message: "消息",
+  send: "发送",
+  stop: "停止",
+  clear: "清空对话",
+  you: "您",
+  assistant: "模型",
+  reasoning: "思考过程",
+  chatEmpty: "输入消息。按 Enter 发送，Shift+Enter 换行。",
+  silent: "模型没有返回内容。",
+  finishes: {
+    length: "回复已达到最大输出 Token 数，被截断。可在设置中调高。",
+    content_filter: "供应商的内容审核中止了回复。",
+  },
+  settings: "设置",
+  system: "系统提示词",
+  maxTokens: "最大输出 Token 数",
+  temperature: "温度",
+  usual: "默认",
+  code: "代码",
+  codeHint: "在您的程序中发送同样的请求。",
+  codeNext: "下一个请求，可用于您的程序。",
+  codeSent: "上一个请求，可用于您的程序。",
+  cost: "上次运行费用",
+  params: "参数（JSON）",
+  paramsWrong: "不是 JSON 对象。",
+  run: "运行",
+  openTask: "查看任务",
+  attach: "添加图片",
+  attachHint: "支持 PNG、JPEG、WebP、GIF，单张不超过 3.5 MB，每条消息最多 10 张。也可粘贴或拖放。",
+  drop: "将图片拖放到这里",
+  images: "本条消息的图片",
+  image: (index) => `图片 ${index}`,
+  removeImage: (name) => `移除 ${name}`,
+  imageFaults: {
+    type: (name) => `${name} 不是支持的图片。请使用 PNG、JPEG、WebP 或 GIF。`,
+    size: (name) => `${name} 超过 3.5 MB。请使用更小的图片。`,
+    count: (name) => `${name} 未添加：每条消息最多 10 张图片。`,
+    all: (name) => `${name} 未添加：一次对话的图片合计不超过 14 MB。请清空对话，或使用更小的图片。`,
+    read: (name) => `无法读取 ${name}，请重新选择。`,
+  },
+  tools: "工具",
+  toolsHint: "模型可以调用的函数，由您填写结果。",
+  toolAdd: "添加工具",
+  toolNew: "添加工具",
+  toolChange: (name) => `编辑 ${name}`,
+  toolRemove: (name) => `移除 ${name}`,
+  toolHint: "模型给出要调用的函数及参数，由您填写结果。",
+  toolName: "名称",
+  toolNameHint: "最多 64 个字母、数字、“_”和“-”。",
+  toolNameFaults: {
+    empty: "请输入名称，例如 get_weather。",
+    letters: "名称为 1 到 64 个字符，仅限 A–Z、a–z、0–9、“_”和“-”。",
+    taken: "已存在同名工具。",
+  },
+  toolDescription: "描述",
+  toolDescriptionHint: "函数的作用和调用时机，模型据此决定是否调用。",
+  toolParameters: "参数（JSON Schema）",
+  toolParametersHint: "一个对象，其属性即各个参数。",
+  schemaFaults: {
+    syntax: ({ detail }) => `不是有效的 JSON：${detail ?? ""}`,
+    object: ({ path }) => `${place(path)} 必须是对象：{ … }。`,
+    root: () => '最外层的“type”必须是 "object"，因为函数的参数有名称。',
+    type: ({ path }) =>
+      `${place(path)} 必须是 string、number、integer、boolean、array、object、null 之一，或由它们组成的列表。`,
+    list: ({ path }) => `${place(path)} 必须是非空列表。`,
+    names: ({ path }) => `${place(path)} 必须是名称列表：["city"]。`,
+    unknownName: ({ path, detail }) => `${place(path)} 中的“${detail ?? ""}”不在 properties 中。`,
+    text: ({ path }) => `${place(path)} 必须是字符串。`,
+  },
+  calls: "调用",
+  argumentsOf: (name) => `${name} 的参数`,
+  resultOf: (name) => `${name} 的结果`,
+  resultsHint: "填写您的程序会返回的内容，文本或 JSON 均可。",
+  resultMissing: "请填写结果。没有结果时请注明，例如“无结果”。",
+  sendResults: () => "发送结果",
 };

@@ -1,4 +1,95 @@
-/** English: billing and redeem codes. */
+/** English: the overview, usage, billing and redeem codes. */
+
+export const overview = {
+  title: "Overview",
+  balance: "Available balance",
+  held: "Held",
+  today: "Spent today",
+  month: "Spent in 30 days",
+  daysLeft: (days: string) => `About ${days} days left at this rate`,
+  callCount: (count: bigint) =>
+    count === 1n ? "1 call" : `${count.toLocaleString("en-US")} calls`,
+  heldNote: "Reserved until running calls and tasks end",
+  topUpNote: "Top up to make calls",
+  chart: "Cost per day",
+  chartHint: "By model, last 30 days.",
+  noUsage: "No costs yet",
+  noUsageHint: "After your first calls, this chart shows the daily cost of each model.",
+  errors: "Recent failures",
+  errorsHint: "The latest failed calls of the last 7 days.",
+  noErrors: "No failed calls",
+  noErrorsHint: "Failed calls appear here, with what to do about them.",
+  allFailures: "All failures",
+  firstTitle: "Make your first call",
+  firstHint: "Run this in a terminal. The call appears here as soon as it ends.",
+  firstNoKey: "You need an API key to make calls.",
+  firstCreate: "Create API key",
+  waiting: "Waiting for your first call…",
+  arrived: "Your first call has arrived",
+  firstNoMoney:
+    "Your balance is empty. Redeem a code, or ask the operator of this gateway to top up your account.",
+  firstMoney: "Top up",
+  firstFailed: (status: number, code: string) => `Your last call failed: ${status} ${code}`.trim(),
+  arrivedText: (model: string, cost: string) => `${model} answered. Cost: ${cost}.`,
+  openCall: "Open call",
+  dismiss: "Dismiss",
+  usesKey: "Set UAS_API_KEY to one of your API keys first.",
+};
+
+export const usage = {
+  title: "Usage",
+  hint: "What you used and what it cost. Totals are exact, and match the call log and the ledger.",
+  rest: "Other",
+  everything: "All",
+  total: "Total",
+  metric: "Metric",
+  metrics: {
+    cost: "Cost",
+    calls: "Calls",
+    failed: "Failed calls",
+    tokens: "Tokens",
+    input: "Input tokens",
+    cached: "Cached input tokens",
+    output: "Output tokens",
+    images: "Images",
+    seconds: "Seconds",
+  },
+  group: "Group by",
+  groups: { none: "None", model: "Model", key: "API key" },
+  bucket: "Interval",
+  buckets: { hour: "Hour", day: "Day", week: "Week", month: "Month" },
+  compared: (change: string) => `${change} compared with the previous period`,
+  none: "No usage",
+  noneHint: "There were no calls in this time range. Choose a longer one, or make a call.",
+  download: "Download CSV",
+  seeCalls: "View calls",
+};
+
+export const finance = {
+  title: "Finances",
+  hint: "Revenue from the calls of all accounts, and their cost at the vendors.",
+  figure: "Figure",
+  figures: {
+    revenue: "Revenue",
+    vendorCost: "Vendor cost",
+    attempts: "Abandoned attempts",
+    loss: "Platform loss",
+    margin: "Margin",
+  },
+  notes: {
+    revenue: "Charged for calls",
+    vendorCost: "At the costs of the routes",
+    attempts: "Upper bound, where another route answered",
+    loss: "Charges that balances did not cover",
+    margin: (percent: string) => `${percent} of the revenue`,
+  },
+  group: "Group by",
+  groups: { model: "Model", vendor: "Vendor", account: "Account" },
+  share: "Margin in %",
+  table: "Revenue, cost and margin",
+  unknownCosts: "Calls through routes without a configured cost count with a vendor cost of 0.",
+  none: "No calls",
+};
 
 export const billing = {
   title: "Billing",
