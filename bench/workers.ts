@@ -1,4 +1,7 @@
-/** How much more two workers of the gateway do than one, on all cores; vendor and load stay on theirs. */
+/**
+ * How much more two workers of the gateway do than one, on all cores; vendor and load stay on theirs. Each worker has as many
+ * connections as one has alone: with half of them it would write batches of half the size, and two would do the work of one.
+ */
 import { availableParallelism } from "node:os";
 import { type Cleanup, type GatewayContestant, keep } from "./contestants.ts";
 import { serve, withWorkers } from "./gateway.ts";
@@ -7,7 +10,7 @@ import { descendants } from "./proc.ts";
 import { print } from "./report.ts";
 import { rangeText } from "./report-rounds.ts";
 import type { RoundsOptions } from "./rounds.ts";
-import { scenarioOf } from "./scenario.ts";
+import { type Scenario, scenarioOf } from "./scenario.ts";
 import { medianOf, ratioOf } from "./statistics.ts";
 
 /** What {@link benchWorkers} needs. */
@@ -63,19 +66,19 @@ async function compare(
   two: Contestant,
 ): Promise<number> {
   const scenario = scenarioOf("json");
+  const loadOf = (workers: number): Scenario => ({
+    ...scenario,
+    connections: workers * scenario.connections,
+  });
   const { seconds, pauses, rounds, mayRefuse } = options;
-  const results = new Map<Contestant, Measurement[]>([
-    [one, []],
-    [two, []],
-  ]);
-  for (const contestant of results.keys()) await warmUp(load, contestant, options.warmUp);
+  const ones: Measurement[] = [];
+  const twos: Measurement[] = [];
+  for (const contestant of [one, two]) await warmUp(load, contestant, options.warmUp);
   for (let round = 0; round < rounds; round++) {
-    for (const [contestant, measured] of results) {
-      const turn = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
-      measured.push(await measure(load, contestant, turn));
-    }
+    const turn = { seconds, pauses, mayRefuse, isFirst: round === 0 };
+    ones.push(await measure(load, one, { scenario: loadOf(1), ...turn }));
+    twos.push(await measure(load, two, { scenario: loadOf(2), ...turn }));
   }
-  const [ones, twos] = [results.get(one) ?? [], results.get(two) ?? []];
   const clock = ratioOf(
     twos.map(({ perSecond }) => perSecond),
     ones.map(({ perSecond }) => perSecond),

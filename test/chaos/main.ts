@@ -2,11 +2,12 @@
  * `npm run chaos`: kills gateways, their database's processes and their database at every point where money moves, fills
  * disks and steps clocks, and compares what clients were told with the books. Then it kills workers of tasks and senders
  * of webhooks at each of their points, workers of a gateway, one of two containers that share a data folder, and the
- * primary of a replicated database. A fault that never came is a failure.
+ * primary of a replicated database; and ledgers under full load, until a million charges were acknowledged. A fault that
+ * never came is a failure.
  *
  * `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
- * `--mode ledger|gateway|tasks|workers|containers|failover`, `--lanes` how many rounds at a time, `--fast` without the
- * rounds that have the timings of production.
+ * `--mode ledger|gateway|load|tasks|workers|containers|failover`, `--charges` how many are acknowledged under full load,
+ * `--lanes` how many rounds at a time, `--fast` without the rounds that have the timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
@@ -26,6 +27,7 @@ import { runTestRounds, taskTests, workerTests } from "./tasks.ts";
 
 interface Options {
   readonly rounds: number;
+  readonly charges: number;
   readonly seed: number;
   readonly only: string;
   readonly modes: readonly Mode[];
@@ -39,6 +41,7 @@ function readOptions(): Options {
   const { values } = parseArgs({
     options: {
       rounds: { type: "string", default: "10" },
+      charges: { type: "string", default: "1000000" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       only: { type: "string", default: "" },
       mode: { type: "string" },
@@ -53,6 +56,7 @@ function readOptions(): Options {
   }
   return {
     rounds: wholeNumber("--rounds", values.rounds),
+    charges: wholeNumber("--charges", values.charges),
     seed: wholeNumber("--seed", values.seed),
     lanes: wholeNumber("--lanes", values.lanes),
     only,
@@ -64,7 +68,7 @@ function readOptions(): Options {
 
 const allModes: readonly Mode[] = ["ledger", "gateway"];
 
-const otherModes = ["tasks", "workers", "containers", "failover"] as const;
+const otherModes = ["load", "tasks", "workers", "containers", "failover"] as const;
 
 /** What has no rounds with a fault each. */
 type OtherMode = (typeof otherModes)[number];
@@ -100,6 +104,7 @@ async function main(): Promise<void> {
   if (options.modes.length > 0) await killMoney(options);
   const { rounds } = options;
   const run = {
+    load: () => killUnderLoad(options),
     tasks: () => repeat("tasks and webhooks", taskTests, rounds),
     workers: () => repeat("workers", workerTests, rounds),
     containers: () => killContainers(options),
@@ -190,6 +195,38 @@ async function killMoney(options: Options): Promise<void> {
   } finally {
     for (const server of [...fragile, ...steady]) await server.close();
     await clocked?.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Ledgers with as many calls as a busy gateway, each killed a few times. */
+const fullLoad: Pick<Planned, "fault" | "isFull" | "mode" | "pace"> = {
+  mode: "ledger",
+  fault: { name: "kill -9 under full load", kind: "random" },
+  isFull: false,
+  pace: { callers: 256, lives: 5, lifeMs: [1_000, 3_000] },
+};
+
+async function killUnderLoad({ charges, seed }: Options): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
+  const random = createRandom(seed);
+  const steady = await startServers(join(folder, "steady"), 1);
+  const ran: Ran[] = [];
+  try {
+    do {
+      const rounds = [{ ...fullLoad, seed: Math.floor(random() * 2 ** 31) }];
+      ran.push(
+        ...(await runRounds({ rounds, servers: { steady, fragile: [] }, folder, lanes: 1 })),
+      );
+    } while (problemsOf(ran).length === 0 && sumUp(ran).settled < charges);
+    print(`\n${tableOf(ran)}\n`);
+    for (const problem of problemsOf(ran)) print(problem);
+    const kills = ran.length * (fullLoad.pace?.lives ?? 0);
+    const verdict = isGood(sumUp(ran)) ? "nothing is lost or charged twice" : "WRONG";
+    print(`seed ${seed}: ${sumUp(ran).settled} acknowledged charges, ${kills} kills: ${verdict}`);
+    if (!isGood(sumUp(ran))) process.exitCode = 1;
+  } finally {
+    for (const server of steady) await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -21,7 +21,22 @@ export interface RoundOptions {
   readonly seed: number;
   /** Whether the timings are those of production, not a tenth. */
   readonly isFull: boolean;
+  /** Default: {@link usualPace}. */
+  readonly pace?: Pace | undefined;
 }
+
+/** How much is done by the processes that are killed at any time. */
+export interface Pace {
+  /** How many calls each has at once. */
+  readonly callers: number;
+  /** How many of them are killed, one after the other. */
+  readonly lives: number;
+  /** The shortest and the longest time between the start of work and the end, in milliseconds. */
+  readonly lifeMs: readonly [least: number, most: number];
+}
+
+/** Little work: most rounds are about one moment. */
+const usualPace: Pace = { callers: 6, lives: 2, lifeMs: [50, 300] };
 
 /** What came of it. */
 export interface RoundResult extends Checked {
@@ -157,15 +172,16 @@ class Round {
   }
 
   async #hitAnyTime(): Promise<boolean> {
-    for (let lives = 2; lives > 0; lives--) await this.#leave("holds");
+    const { pace = usualPace } = this.#options;
+    for (let lives = pace.lives; lives > 0; lives--) await this.#leave("holds", pace);
     return true;
   }
 
   /** Works for a while and is killed: `holds` while one was open, `journal` while the database was away. */
-  async #leave(what: "holds" | "journal"): Promise<void> {
+  async #leave(what: "holds" | "journal", { callers, lifeMs } = usualPace): Promise<void> {
     do {
-      const child = await this.#start(6);
-      await sleep(this.#from(50, 300));
+      const child = await this.#start(callers);
+      await sleep(this.#from(...lifeMs));
       if (what === "journal") await this.#fillJournal();
       await child.kill();
       this.#site.giveBack();

@@ -1,7 +1,7 @@
 /** Many rounds, several at a time; those that hurt a database one after another there. */
 import type { ClockedServer } from "./clocks.ts";
 import { type Fault, isFragile, isOfDatabaseClock } from "./fault.ts";
-import { type RoundOptions, type RoundResult, runRound } from "./round.ts";
+import { type Pace, type RoundOptions, type RoundResult, runRound } from "./round.ts";
 import type { ChaosServer, FragileServer } from "./server.ts";
 import { openGatewayWork } from "./gateway-work.ts";
 import { openLedgerWork } from "./work.ts";
@@ -15,6 +15,7 @@ export interface Planned {
   readonly fault: Fault;
   readonly seed: number;
   readonly isFull: boolean;
+  readonly pace?: Pace | undefined;
 }
 
 /** A round that was run; an error is one of the harness. */
@@ -72,7 +73,7 @@ export async function runRounds(options: RunsOptions): Promise<Ran[]> {
 }
 
 async function tryRound(
-  { mode, fault, seed, isFull }: Planned,
+  { mode, fault, seed, isFull, pace }: Planned,
   server: ChaosServer,
   folder: string,
 ): Promise<RoundResult | Error> {
@@ -80,6 +81,7 @@ async function tryRound(
     fault,
     seed,
     isFull,
+    pace,
     folder,
     server,
     openWork: mode === "ledger" ? openLedgerWork : openGatewayWork,
