@@ -43,6 +43,24 @@ async function probeNow(accountId: string): Promise<void> {
   ]);
 }
 
+/** Lets three hours pass: all that is due, and all that a receiver has done, is so much further back. */
+async function passThreeHours(): Promise<void> {
+  await webhooks.pool.query("update webhook_delivery set due = due - interval '3 h'");
+  await webhooks.pool.query(
+    `update webhook_endpoint set failing_since = failing_since - interval '3 h',
+       open_until = open_until - interval '3 h', failure_time = failure_time - interval '3 h'`,
+  );
+}
+
+/** Deliveries that a dispatcher may try now, or tries. */
+async function countDue(): Promise<number> {
+  const { rows } = await webhooks.pool.query<{ count: number }>(
+    `select count(*)::int as count from webhook_delivery d left join webhook_endpoint e on e.id = d.endpoint_id
+     where d.state = 2 or (d.state = 1 and d.due <= now() and coalesce(e.open_until <= now(), true))`,
+  );
+  return rows[0]?.count ?? 0;
+}
+
 describe("R-HOOK-4: the breaker of a receiver", () => {
   it("opens after five failures, keeps deliveries without using up attempts, and is closed by a probe", async () => {
     let status = 500;
@@ -133,6 +151,33 @@ describe("R-HOOK-4: the breaker of a receiver", () => {
     await webhooks.enqueue({ url: "https://b.example/", accountId });
     await running.ended(3);
     expect(await webhooks.stored(later)).toMatchObject({ state: PENDING, attempts: 0 });
+  });
+
+  it("a receiver that was away for 60 hours gets every event of that time, each once", async () => {
+    const accountId = newId();
+    let isAway = true;
+    const arrived: string[] = [];
+    const { client } = webhooks.fake((target) => {
+      if (!isAway) arrived.push(target);
+      return isAway ? 503 : 204;
+    });
+    await webhooks.dispatch({ client });
+    const urls = Array.from({ length: 20 }, (_, index) => `${origin}/${3 * index}`);
+    const ids: string[] = [];
+    for (const target of urls) {
+      ids.push((await webhooks.enqueue({ url: target, accountId })) ?? "");
+      await passThreeHours();
+      await expect.poll(countDue).toBe(0);
+    }
+    for (const id of ids) expect(await webhooks.stored(id)).toMatchObject({ state: PENDING });
+    isAway = false;
+    // The longest pause between two attempts is 16 hours, and up to a fifth more.
+    for (let hours = 21; hours > 0; hours -= 3) {
+      await passThreeHours();
+      await expect.poll(countDue).toBe(0);
+    }
+    expect(arrived.toSorted()).toEqual(urls.toSorted());
+    for (const id of ids) expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED });
   });
 
   it("R-HOOK-6: the breaker of a receiver lets urgent deliveries through to a dead receiver, and success revives it", async () => {
