@@ -145,8 +145,8 @@ class Round {
   async #hitPoint(point: string): Promise<boolean> {
     const [operation] = point.split(".");
     // What is recovered and replayed is what another one has left.
-    if (operation === "recovery") await this.#leave("holds");
-    if (point === "journal.replayed") await this.#leave("journal");
+    if (operation === "recovery") await this.#leaveHolds();
+    if (point === "journal.replayed") await this.#leaveJournal();
     const child = await this.#start(6, { crash: { point, hit: this.#chooseHit(point) } });
     const ended = child.ended.then(() => true);
     const isPlain = operation !== "journal";
@@ -173,20 +173,26 @@ class Round {
 
   async #hitAnyTime(): Promise<boolean> {
     const { pace = usualPace } = this.#options;
-    for (let lives = pace.lives; lives > 0; lives--) await this.#leave("holds", pace);
+    for (let lives = pace.lives; lives > 0; lives--) await this.#leaveHolds(pace);
     return true;
   }
 
-  /** Works for a while and is killed: `holds` while one was open, `journal` while the database was away. */
-  async #leave(what: "holds" | "journal", { callers, lifeMs } = usualPace): Promise<void> {
+  /** Works for a while and is killed; again, if that was between its calls: then nothing is left to be found. */
+  async #leaveHolds({ callers, lifeMs } = usualPace): Promise<void> {
     do {
       const child = await this.#start(callers);
       await sleep(this.#from(...lifeMs));
-      if (what === "journal") await this.#fillJournal();
       await child.kill();
-      this.#site.giveBack();
-      // Killed between its calls, it leaves nothing to be found.
-    } while (what === "holds" && (await this.#site.openHolds()) === 0);
+    } while ((await this.#site.openHolds()) === 0);
+  }
+
+  /** Works for a while, loses the database, and is killed. */
+  async #leaveJournal(): Promise<void> {
+    const child = await this.#start(usualPace.callers);
+    await sleep(this.#from(...usualPace.lifeMs));
+    await this.#fillJournal();
+    await child.kill();
+    this.#site.giveBack();
   }
 
   /** Takes the database away; again, as long as nothing was being settled when it went. */
