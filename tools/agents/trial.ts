@@ -1,6 +1,6 @@
 /** What every agent must be able to do with every model. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { greeting } from "../../test/support/upstream/scenario.ts";
 import type { Agent, Setup } from "./agent.ts";
@@ -63,20 +63,30 @@ async function askReasoning(trial: Trial): Promise<string | undefined> {
   return isBack ? undefined : "the reasoning did not come back to the vendor";
 }
 
-/** The agent must go on after its conversation was replaced by a summary of the model, or by the vendor's own item. */
+/**
+ * The agent must go on after its conversation was replaced by a summary of the model, or by the vendor's own item: the
+ * model gets what takes the conversation's place, and what is done is not done again.
+ */
 async function askCompaction(trial: Trial): Promise<string | undefined> {
   const { agent, gateway, setup } = trial;
+  const home = makeHome(trial);
   const before = gateway.sentTo(setup.model).length;
-  const { tool, arguments: args } = agent.callOf("echo done");
+  const { tool, arguments: args } = agent.callOf("echo ran >> runs.txt");
   const prompt = `call ${tool} with ${JSON.stringify(args)}`;
-  const ending = await ask(trial, makeHome(trial), prompt, agent.compacting);
-  const wrong = judge(trial, ending, "");
+  const ending = await ask(trial, home, prompt, agent.compacting);
+  const wrong = judge(trial, ending, greeting.join(""));
   if (wrong !== undefined) return wrong;
+  const runs = readFileSync(join(home, "work", "runs.txt"), "utf8");
+  if (runs !== "ran\n") return `the command ran ${runs.split("\n").length - 1} times, not once`;
   const sent = gateway.sentTo(setup.model).slice(before);
-  const isCompacted = sent.some((body) =>
+  const asked = sent.findIndex((body) =>
     /compaction_trigger|Summarise the conversation/.test(body),
   );
-  return isCompacted ? undefined : "no compaction reached the vendor";
+  if (asked < 0) return "no compaction reached the vendor";
+  // A vendor that is asked for a summary answers with the greeting.
+  const next = sent[asked + 1] ?? "";
+  const isBack = next.includes('"type":"compaction"') || next.includes(greeting.join(""));
+  return isBack ? undefined : "what the conversation was compacted to did not reach the vendor";
 }
 
 /** A home with the agent's settings, and an empty folder to work in. */

@@ -3,7 +3,16 @@ import { type Completion, streamChunks, wholeReply } from "./chat.ts";
 import { check } from "./chat-request.ts";
 import { asksForUsage, isObject, type RecordedRequest } from "./exchange.ts";
 import { doorRefusalAt, errorOf, foreignPrefixes, headers, messageOf } from "./openai.ts";
-import { describeUrl, type Json, object, objects, string, textOf, without } from "./read.ts";
+import {
+  describeUrl,
+  type Json,
+  lastTextOf,
+  object,
+  objects,
+  string,
+  textOf,
+  without,
+} from "./read.ts";
 import { type Play, tokens, type Turn } from "./scenario.ts";
 import {
   dataFrame,
@@ -40,7 +49,7 @@ function turnOf({ json = {} }: RecordedRequest): Turn {
   return {
     model: string(json.model),
     stream: json.stream === true,
-    text: textOf(user),
+    text: lastTextOf(user),
     system: messages
       .filter(({ role }) => role === "system" || role === "developer")
       .map(({ content }) => textOf(content))

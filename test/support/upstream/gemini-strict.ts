@@ -2,7 +2,7 @@
 import type { RecordedRequest } from "./exchange.ts";
 import { check } from "./gemini-request.ts";
 import { writeGemini } from "./gemini-reply.ts";
-import { type Json, object, objects, string, textOf, without } from "./read.ts";
+import { type Json, lastTextOf, object, objects, string, textOf, without } from "./read.ts";
 import type { Rules } from "./rules.ts";
 import { describeBytes, type Turn } from "./scenario.ts";
 import { bracketPath, type ShapeError } from "./shape.ts";
@@ -70,7 +70,7 @@ function errorBody({ status, message }: StyleError): Json {
 
 function turnOf({ json = {}, url }: RecordedRequest): Turn {
   const contents = objects(json["contents"]);
-  const spoken = (turn: Json): string => textOf(turn["parts"]);
+  const spoken = (turn: Json): string => lastTextOf(turn["parts"]);
   const atUser = contents.findLastIndex((turn) => turn["role"] !== "model" && spoken(turn) !== "");
   const user = contents[atUser] ?? {};
   const after = contents.slice(atUser + 1);

@@ -3,7 +3,7 @@ import type { RecordedRequest } from "./exchange.ts";
 import { isVersion } from "./messages-request.ts";
 import { writeMessage } from "./messages-reply.ts";
 import { check } from "./messages-rules.ts";
-import { type Json, object, objects, string, textOf, without } from "./read.ts";
+import { type Json, lastTextOf, object, objects, string, textOf, without } from "./read.ts";
 import type { Rules } from "./rules.ts";
 import { describeBytes, type Turn } from "./scenario.ts";
 import { dotPath, type ShapeError } from "./shape.ts";
@@ -98,7 +98,7 @@ function turnOf({ json = {} }: RecordedRequest): Turn {
   return {
     model: string(json.model),
     stream: json.stream === true,
-    text: textOf(user),
+    text: lastTextOf(user),
     system: [textOf(json["system"]), ...late.map(({ content }) => textOf(content))]
       .filter((text) => text !== "")
       .join("\n"),

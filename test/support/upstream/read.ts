@@ -28,6 +28,19 @@ export function textOf(content: unknown): string {
     .join("");
 }
 
+/**
+ * The last text of content. Texts before it in the same message are not what is asked for now: agents put context before
+ * the user's words, and vendors whose turns must alternate get several turns of the user as one.
+ */
+export function lastTextOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  return (
+    objects(content)
+      .map((part) => string(part["text"]))
+      .findLast((text) => text !== "") ?? ""
+  );
+}
+
 /** All members but these. */
 export function without(body: Json, names: readonly string[]): Json {
   return Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)));

@@ -1,7 +1,7 @@
 /** A vendor of the responses style, in full strictness. */
 import type { RecordedRequest } from "./exchange.ts";
 import { doorRefusalAt, errorOf, foreignPrefixes, headers, messageOf } from "./openai.ts";
-import { describeUrl, object, objects, string, textOf, without } from "./read.ts";
+import { describeUrl, lastTextOf, object, objects, string, textOf, without } from "./read.ts";
 import { writeResponse } from "./responses-reply.ts";
 import { check } from "./responses-rules.ts";
 import { ResponsesStore } from "./responses-store.ts";
@@ -39,7 +39,7 @@ function turnOf({ json = {} }: RecordedRequest, store: ResponsesStore): Turn {
   return {
     model: string(json.model),
     stream: json.stream === true,
-    text: textOf(user),
+    text: lastTextOf(user),
     system: [string(json["instructions"]), ...system.map(({ content }) => textOf(content))]
       .filter((text) => text !== "")
       .join("\n"),

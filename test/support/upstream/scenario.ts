@@ -1,6 +1,7 @@
 /**
- * What a simulated vendor says is chosen by the conversation itself: the words of the last user text, or the
- * tool results that came after it. So a test needs no access to the vendor to get what it wants.
+ * What a simulated vendor says is chosen by the conversation itself: the words of the user's last text, which is the
+ * last one of its message too, or the tool results that came after it. So a test needs no access to the vendor to get
+ * what it wants.
  *
  * | words | what happens |
  * |---|---|
@@ -32,7 +33,7 @@ export interface TurnTool {
 export interface Turn {
   readonly model: string;
   readonly stream: boolean;
-  /** Text of the last user message. */
+  /** The last text of the last user message. */
   readonly text: string;
   readonly system: string;
   readonly tools: readonly TurnTool[];

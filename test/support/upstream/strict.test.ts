@@ -4,6 +4,7 @@ import { strictChat } from "./chat-strict.ts";
 import { strictGemini } from "./gemini-strict.ts";
 import { strictMessages } from "./messages-strict.ts";
 import { strictResponses } from "./responses-strict.ts";
+import { greeting } from "./scenario.ts";
 import { seal, sign } from "./seal.ts";
 import type { StrictStyle } from "./strict.ts";
 import { startUpstream, type Upstream } from "./upstream.ts";
@@ -208,7 +209,7 @@ describe.each<[string, string, () => StrictStyle, readonly Row[]]>([
   ["responses", "/v1/responses", strictResponses, responsesRows],
   ["messages", "/v1/messages", strictMessages, messagesRows],
   ["gemini", "/v1beta/models/vendor-model:generateContent", strictGemini, geminiRows],
-])("%s", (_name, path, style, rows) => {
+])("%s", (name, path, style, rows) => {
   let upstream: Upstream;
   beforeAll(async () => {
     upstream = await startUpstream({ style: style() });
@@ -234,6 +235,22 @@ describe.each<[string, string, () => StrictStyle, readonly Row[]]>([
     const { error } = JSON.parse(reply.body) as { error: { message: string } };
     expect(error.message).toMatch(text);
     expect(reply.status).toBe(400);
+  });
+
+  it("goes by the last text of the user's last message, not by context and turns before it", async () => {
+    const texts = ["refuse, or be long", "say hello"].map((text) => ({
+      ...(path.endsWith("responses")
+        ? { type: "input_text" }
+        : !path.includes("beta") && { type: "text" }),
+      text,
+    }));
+    const bodies: Readonly<Record<string, unknown>> = {
+      "chat completions": { model, messages: [{ role: "user", content: texts }] },
+      responses: { model, input: [{ role: "user", content: texts }] },
+      messages: { ...message, messages: [{ role: "user", content: texts }] },
+      gemini: { contents: [{ role: "user", parts: texts }] },
+    };
+    expect((await send(bodies[name])).body).toContain(greeting.join(""));
   });
 
   it("reports a seal that was wrapped for a client of another style", async () => {
