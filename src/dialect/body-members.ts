@@ -264,17 +264,24 @@ export function namedModel(body: Uint8Array, keys: readonly string[]): string {
   }
 }
 
+/** Options of {@link readModelBody}. */
+export interface ModelBodyOptions {
+  /** The model of a body that names none. Default: it must name one. */
+  readonly modelDefault?: string;
+  /** Whether the required members may be an empty text or list. Default: the vendor says it. */
+  readonly mayBeEmpty?: boolean;
+}
+
 /**
  * Reads such a body.
  *
  * @param required required members besides `model`
- * @param modelDefault the model of a body that names none. Default: it must name one
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export function readModelBody(
   body: Uint8Array,
   required: readonly string[],
-  modelDefault?: string,
+  { modelDefault, mayBeEmpty = true }: ModelBodyOptions = {},
 ): ModelBody {
   const bytes = asBuffer(body);
   const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
@@ -283,10 +290,17 @@ export function readModelBody(
   const model =
     modelDefault === undefined || isNamed ? readModel(bytes, members, "model") : modelDefault;
   for (const name of required) {
-    if (textOf(bytes, members, name) === undefined) throw missing(members, [name], "");
+    const json = textOf(bytes, members, name);
+    if (json === undefined) throw missing(members, [name], "");
+    if (!mayBeEmpty && emptyValue.test(json)) {
+      throw invalid(name, `"${name}" must not be empty`);
+    }
   }
   return withModel(bytes, members, model);
 }
+
+/** An empty text or list, as JSON. */
+const emptyValue = /^(?:""|\[\s*\])$/;
 
 /** Such a body, from its members. @param model the value of `model` */
 export function withModel(bytes: Buffer, members: Members, model: string): ModelBody {

@@ -173,7 +173,7 @@ export class EmbeddingsRequest extends BodyRequest {
   /** @throws GatewayError INVALID_REQUEST */
   constructor(message: BodyMessage) {
     super(message);
-    this.body = readModelBody(message.body, ["input"]);
+    this.body = readModelBody(message.body, ["input"], { mayBeEmpty: false });
     this.text = inputOnly(this.body);
     this.#isBase64 = () => asksForBase64(message.body);
   }
@@ -240,7 +240,7 @@ export class ModerationsRequest extends BodyRequest {
   /** @throws GatewayError INVALID_REQUEST */
   constructor(message: BodyMessage) {
     super(message);
-    this.body = readModelBody(message.body, ["input"], moderationDefault);
+    this.body = readModelBody(message.body, ["input"], { modelDefault: moderationDefault });
     this.text = inputOnly(this.body);
   }
 

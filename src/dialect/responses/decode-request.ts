@@ -100,11 +100,15 @@ function decodeTurns(body: JsonReader): Turn[] {
   const instructions = body.optionalText("instructions");
   const first = instructions === undefined ? [] : [instructionsTurn(instructions)];
   const input = body.value("input");
+  const isContinuation = body.has("previous_response_id");
+  if (!isContinuation && (input === "" || (Array.isArray(input) && input.length === 0))) {
+    throw body.invalid('is empty: send at least one item, or "previous_response_id"', "input");
+  }
   if (typeof input === "string") {
     const parts = [textPart(input)];
     return [...first, newTurn(Role.USER, parts, { plain: true })];
   }
-  if (input === undefined && !body.has("previous_response_id")) {
+  if (input === undefined && !isContinuation) {
     const unread = body.extras().map(({ name }) => name);
     throw missing({ unread }, ["input"], "send a string or an array of items");
   }

@@ -169,7 +169,7 @@ const format = fc.oneof(
 
 /** A body as the gateway writes it: nothing in it is said in two ways. */
 export const canonicalBody: fc.Arbitrary<unknown> = record(
-  { model: constant("vendor-model"), input: fc.array(item, { maxLength: 5 }) },
+  { model: constant("vendor-model"), input: fc.array(item, { minLength: 1, maxLength: 5 }) },
   {
     instructions: words,
     tools: fc.uniqueArray(tool, {

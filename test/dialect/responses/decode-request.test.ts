@@ -104,6 +104,9 @@ describe("a responses request is read", () => {
   const refused: Array<[string, Record<string, unknown>, string]> = [
     ["no model", { input: "x" }, "model"],
     ["no input", { model: "m" }, "input"],
+    ["an empty text as input", { model: "m", input: "" }, "input"],
+    ["an empty list as input", { model: "m", input: [] }, "input"],
+    ["instructions without input", { model: "m", input: [], instructions: "x" }, "input"],
     ["input that is a number", { model: "m", input: 1 }, "input"],
     ["background", { model: "m", input: "x", background: true }, "background"],
     ["a conversation", { model: "m", input: "x", conversation: "conv_1" }, "conversation"],
@@ -143,6 +146,11 @@ describe("a responses request is read", () => {
       expect(() => decode(body)).toThrow(expect.objectContaining({ status: 400, param }));
     });
   }
+
+  it("a responses request may have no input where it continues a response", () => {
+    const body = { model: "m", input: [], previous_response_id: "resp_1" };
+    expect(decode(body).conversation?.turns).toEqual([]);
+  });
 
   it("a responses request never fails in another way, whatever stands in it", () => {
     const names = [

@@ -224,6 +224,8 @@ describe("refused, free of charge", () => {
   it.each([
     { status: 400, name: "no JSON", body: "{" },
     { status: 400, name: "no input", body: '{"model":"embed"}', param: "input" },
+    { status: 400, name: "an empty text", body: '{"model":"embed","input":""}', param: "input" },
+    { status: 400, name: "an empty list", body: '{"model":"embed","input":[ ]}', param: "input" },
     { status: 400, name: "no model", body: '{"input":"x"}', param: "model" },
     { status: 400, name: "model twice", body: '{"model":"embed","model":"x","input":"x"}' },
     { status: 400, name: "a vendor without", body: body.replace('"embed"', '"text-only"') },
