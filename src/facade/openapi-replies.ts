@@ -93,6 +93,11 @@ export const replySchemas: Readonly<Record<string, JsonPart>> = {
     object: words("model"),
     created: count,
     owned_by: text,
+    capabilities: {
+      type: ["object", "null"],
+      description: "Whether it can do each of these; null with the header anthropic-version",
+      additionalProperties: flag,
+    },
   }),
   Response: open({
     id: text,

@@ -18,6 +18,7 @@ import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { nextPageToken, readPage } from "../core/pagination.ts";
+import { type ModelFeature, modelFeatures } from "../dialect/model-features.ts";
 
 /** Finds models for callers. */
 export interface Catalogue {
@@ -94,20 +95,21 @@ export type OfferedSince = (model: ModelConfig) => Date | undefined;
 /** Tells which paths a model answers. */
 export type EndpointsOf = (model: ModelConfig) => string[];
 
-/** What models can beside their type, and the unit whose price says so. */
-const pricedFeatures = [
-  ["audio_input", "audioInput"],
-  ["audio_output", "audioOutput"],
-  ["web_search", "webSearch"],
-  ["web_fetch", "webFetch"],
-  ["code_execution", "codeExecution"],
-  ["file_search", "fileSearch"],
-  ["cache_storage", "cacheStorage"],
-] as const;
+/** The unit whose price says that a model has a feature. */
+const featureUnits = {
+  audio_input: "audioInput",
+  audio_output: "audioOutput",
+  web_search: "webSearch",
+  web_fetch: "webFetch",
+  code_execution: "codeExecution",
+  file_search: "fileSearch",
+  cache_storage: "cacheStorage",
+} as const satisfies Record<Exclude<ModelFeature, "reasoning">, keyof PriceConfig>;
 
-function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): string[] {
-  const priced = pricedFeatures.filter(([, unit]) => price[unit] !== undefined);
-  return [...(isReasoning ? ["reasoning"] : []), ...priced.map(([name]) => name)];
+function featuresOf({ isReasoning = false }: ModelConfig, price: PriceConfig): ModelFeature[] {
+  return modelFeatures.filter((feature) =>
+    feature === "reasoning" ? isReasoning : price[featureUnits[feature]] !== undefined,
+  );
 }
 
 /** The most that any route takes; 0 where one does not say. */

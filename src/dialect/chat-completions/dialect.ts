@@ -56,7 +56,7 @@ export const chatCompletions: TextDialect = {
 
 /** The bodies of RPCs that are no text generation: models. */
 function chatReplyBody(schema: DescMessage, message: Message): JsonObject {
-  if (isMessage(message, ListModelsResponseSchema)) return modelListJson(message);
+  if (isMessage(message, ListModelsResponseSchema)) return modelListJson(message, modelJson);
   if (isMessage(message, GetModelResponseSchema) && message.model !== undefined) {
     return modelJson(message.model);
   }

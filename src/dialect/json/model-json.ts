@@ -1,18 +1,22 @@
 /**
  * Models as JSON. The SDKs of OpenAI and Anthropic list models on the same path in different forms, and both ignore
  * unknown members. This form has the members of both (R-TXT-7), so that clients with the other's headers, or none,
- * can read it.
+ * can read it. Only `capabilities` differs.
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ListModelsResponse } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import type { Model } from "../../../gen/uas/inference/v1/model_pb.ts";
+import { modelFeatures } from "../model-features.ts";
 import { priceJson, typeWord } from "../platform.ts";
 
-/** A page of models. */
-export function modelListJson({ models, hasMore }: ListModelsResponse): JsonObject {
+/** A page of models. @param form that of a model */
+export function modelListJson(
+  { models, hasMore }: ListModelsResponse,
+  form: (model: Model) => JsonObject,
+): JsonObject {
   return {
     object: "list",
-    data: models.map(modelJson),
+    data: models.map(form),
     has_more: hasMore,
     first_id: models.at(0)?.modelKey ?? null,
     last_id: models.at(-1)?.modelKey ?? null,
@@ -41,10 +45,23 @@ export function modelJson(model: Model): JsonObject {
     retires_at: null,
     max_input_tokens: model.maxContextTokens || null,
     max_tokens: maxOutputTokens || null,
-    capabilities: null,
+    capabilities: capabilitiesJson(model),
     model_type: typeWord(type),
     endpoints: model.endpoints,
     features: model.features,
     price: priceJson(model),
   };
+}
+
+/**
+ * A model for clients of Anthropic's form, which gives `capabilities` members of its own: they are what the model's vendor
+ * knows. The form has null where they are not known.
+ */
+export function anthropicModelJson(model: Model): JsonObject {
+  return { ...modelJson(model), capabilities: null };
+}
+
+/** Whether a model can do each thing that any model may do beside its type. */
+function capabilitiesJson({ features }: Model): JsonObject {
+  return Object.fromEntries(modelFeatures.map((name) => [name, features.includes(name)]));
 }

@@ -7,7 +7,7 @@ import {
 import { pageSizeMax } from "../../config/limits.ts";
 import { invalid } from "../../core/validation.ts";
 import type { TextDialect } from "../dialect.ts";
-import { modelJson, modelListJson } from "../json/model-json.ts";
+import { anthropicModelJson, modelListJson } from "../json/model-json.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
@@ -68,9 +68,10 @@ export const messages: TextDialect = {
 
 /** The bodies of RPCs that are no text generation: models. */
 function messagesReplyBody(schema: DescMessage, message: Message): JsonObject {
-  if (isMessage(message, ListModelsResponseSchema)) return modelListJson(message);
+  if (isMessage(message, ListModelsResponseSchema))
+    return modelListJson(message, anthropicModelJson);
   if (isMessage(message, GetModelResponseSchema) && message.model !== undefined) {
-    return modelJson(message.model);
+    return anthropicModelJson(message.model);
   }
   throw new TypeError(`messages have no form for ${schema.typeName}`);
 }

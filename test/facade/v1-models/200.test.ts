@@ -1,9 +1,16 @@
 /** GET /v1/models and /v1/models/{id}: the official SDK and ids that are hard to write. */
 import { describe, expect, it } from "vitest";
+import { priceDefault } from "../../support/gateway.ts";
 import { json, useGateway } from "../harness.ts";
 
 const keys = ["public-model", "acme/chat", "acme/deep/er", "ünï code", "a%2Fb"];
-const fixture = useGateway(() => ({ models: Object.fromEntries(keys.map((key) => [key, {}])) }));
+const price = { ...priceDefault, audioInput: 10_000_000_000n, webSearch: 10_000_000n };
+const fixture = useGateway(() => ({
+  models: {
+    ...Object.fromEntries(keys.map((key) => [key, {}])),
+    able: { isReasoning: true, price },
+  },
+}));
 
 describe("list", () => {
   it("gives every model to the SDK", async () => {
@@ -13,7 +20,7 @@ describe("list", () => {
       expect(Number.isInteger(model.created)).toBe(true);
       listed.push(model.id);
     }
-    expect(listed.toSorted()).toEqual(keys.toSorted());
+    expect(listed.toSorted()).toEqual(["able", ...keys].toSorted());
   });
 
   it("shows a key only what it may use (R-AUTH-5)", async () => {
@@ -39,6 +46,28 @@ describe("retrieve", () => {
     const reply = await fixture.send(path, { method: "GET" });
     expect(reply.status).toBe(200);
     expect(json(reply)["id"]).toBe(key);
+  });
+});
+
+describe("capabilities", () => {
+  const none = {
+    reasoning: false,
+    audio_input: false,
+    audio_output: false,
+    web_search: false,
+    web_fetch: false,
+    code_execution: false,
+    file_search: false,
+    cache_storage: false,
+  };
+
+  it.each([
+    ["public-model", none],
+    ["able", { ...none, reasoning: true, web_search: true, audio_input: true }],
+  ])("tell of %s what it can do beside its type", async (key, capabilities) => {
+    expect(await fixture.openai.models.retrieve(key)).toMatchObject({ capabilities });
+    const { data } = await fixture.openai.models.list();
+    expect(data.find(({ id }) => id === key)).toMatchObject({ capabilities });
   });
 });
 
