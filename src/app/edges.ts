@@ -53,19 +53,17 @@ import {
   createHealthService,
   createReflectionService,
   ServerReflectionAlpha,
-} from "../rpc/health.ts";
+  type InternalListener,
+  listenOn,
+  openInternalListener,
+  type PlainAnswer,
+} from "../rpc/internal-listener.ts";
 import {
   cancelOnDisconnect,
   createAccess,
   createErrorMapping,
   requestId as requestIdInterceptor,
 } from "../rpc/interceptors.ts";
-import {
-  type InternalListener,
-  listenOn,
-  openInternalListener,
-  type PlainAnswer,
-} from "../rpc/internal-listener.ts";
 import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
 
 /** Dependencies of the edges. */
