@@ -6,7 +6,7 @@ import type { MetricSnapshot } from "../core/metrics.ts";
 import { readFound } from "./pages.ts";
 import { createServerLog } from "../server/server-log.ts";
 import { setV8Flags } from "../server/v8-flags.ts";
-import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/worker-messages.ts";
+import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/supervisor.ts";
 
 /**
  * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and the exit code is
