@@ -2,7 +2,7 @@
  * The wiring: with backend.ts and edges.ts the only code that knows every room. It builds a server (ledger, keys,
  * vendors, background jobs) and closes it in the right order.
  */
-import { setTimeout } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { type Backend, type OpenOptions, openBackend, silent } from "./app/backend.ts";
@@ -17,7 +17,7 @@ import { countDeadlineMs, drainMs } from "./config/limits.ts";
 import { createEdges, directHandlers, type EdgeOptions, type Edges } from "./app/edges.ts";
 import { DetachedReplies } from "./inference/pipeline/disconnect.ts";
 import { createInference } from "./inference/module.ts";
-import { openLimiter } from "./inference/limits/limiter.ts";
+import { openLimiter, type Limiter } from "./inference/limits/limiter.ts";
 import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
@@ -26,7 +26,6 @@ import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { formatUsd } from "./core/money.ts";
 import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./native/module.ts";
 import { createOperatorRoom } from "./operator/module.ts";
-import { createReadiness, watchCalls } from "./app/gauges.ts";
 import type { ResultFiles } from "./result/result.ts";
 import { openResults } from "./result/module.ts";
 import { fileSeconds } from "./vendor/media-length.ts";
@@ -38,9 +37,18 @@ import {
   type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
-import { openVendors } from "./app/vendors.ts";
 import { WarmUp } from "./app/warm-up.ts";
 import { createWebhookSending } from "./webhook/module.ts";
+import type { Pool } from "pg";
+import type { BillingJobs } from "./billing/jobs.ts";
+import type { Config, Settings, VendorConfig } from "./config/config.ts";
+import type { Database } from "./db/database.ts";
+import { AffinityShare } from "./inference/routing/affinity.ts";
+import { HealthStore } from "./inference/routing/health-store.ts";
+import { type OpenVendor, Targets } from "./inference/routing/targets.ts";
+import { createUpstream, type Upstream } from "./inference/upstream.ts";
+import { vendorKinds } from "./vendor/index.ts";
+import type { Vendor } from "./vendor/vendor.ts";
 
 /** Time for stopped calls to be settled, in milliseconds. */
 const drainEndMs = 5_000;
@@ -190,7 +198,7 @@ async function closeAll(
 ): Promise<void> {
   const { log, edges, working, stopping, ledger, open, backend } = closing;
   edges.announceStop(isReplaced);
-  if (delayMs > 0) await setTimeout(delayMs);
+  if (delayMs > 0) await sleep(delayMs);
   log.info("draining");
   edges.stopListening();
   await Promise.all([endCalls(closing, limitMs), working.stop(limitMs)]);
@@ -250,4 +258,188 @@ function createRunningCalls({ settings, metrics }: Parts): RunningCalls {
   return new RunningCalls(settings.maxConcurrentCalls, () =>
     metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
   );
+}
+
+// Gauges of running calls and their holds, and the readiness check.
+
+/** Registers the gauges. */
+function watchCalls({
+  metrics,
+  calls,
+  detached,
+  ledger,
+  jobs,
+}: {
+  metrics: Metrics;
+  calls: RunningCalls;
+  detached: DetachedReplies;
+  ledger: LedgerWriter;
+  jobs: BillingJobs;
+}): void {
+  metrics.gauge("uas_workers", "Processes that serve calls.", () => 1);
+  metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
+  metrics.gauge(
+    "uas_replies_drained",
+    "Replies that are read on although their clients have left.",
+    () => detached.count,
+  );
+  metrics.gauge(
+    "uas_billing_holds_open",
+    "Holds of this process's calls.",
+    () => ledger.stats().openHolds,
+  );
+  metrics.gauge(
+    "uas_billing_settlements_waiting",
+    "Settlements that the database does not have yet.",
+    () => ledger.stats().pendingSettles,
+  );
+  metrics.gauge(
+    "uas_billing_journal_entries",
+    "Settlements in the journal that the database does not have yet.",
+    () => ledger.stats().journalEntries,
+  );
+  metrics.gauge(
+    "uas_billing_journal_bytes",
+    "Bytes of this process's settlement journal.",
+    () => ledger.stats().journalBytes,
+  );
+  metrics.gauge(
+    "uas_billing_journal_failures",
+    "Writes to the settlement journal that failed since the start.",
+    () => ledger.stats().journalFailures,
+  );
+  metrics.gauge(
+    "uas_ledger_audit_findings",
+    "Ledger rules found broken by this process's last audit, at most 100; hourly.",
+    () => jobs.findings(),
+    "max",
+  );
+  metrics.gauge(
+    "uas_call_records_dropped",
+    "Records of refused calls that were lost since the start.",
+    () => ledger.stats().droppedRecords,
+  );
+}
+
+/** How long a readiness result is cached, in milliseconds. */
+const readyMs = 1_000;
+
+/**
+ * Ready means warmed up, not stopping, and the database answers. Never contacts a vendor.
+ *
+ * @param isWarm whether the warm-up has ended, or is disabled
+ */
+function createReadiness(
+  pool: Pool,
+  calls: RunningCalls,
+  isWarm: () => boolean,
+): () => Promise<boolean> {
+  let checkedMs = Number.NEGATIVE_INFINITY;
+  let answer = Promise.resolve(false);
+  return async () => {
+    if (!calls.isOpen || !isWarm()) return false;
+    if (performance.now() - checkedMs > readyMs) {
+      checkedMs = performance.now();
+      const query = pool.query("select 1").then(
+        () => true,
+        () => false,
+      );
+      const late = new Promise<boolean>((resolve) => {
+        setTimeout(resolve, readyMs, false).unref();
+      });
+      answer = Promise.race([query, late]);
+    }
+    return answer;
+  };
+}
+
+// The vendors of the configuration, opened once for each of their credentials.
+
+/** Options of {@link openVendors}. */
+interface OpenVendorsOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly database: Pick<Database, "pool" | "url">;
+  /** Holds credentials to their limits. */
+  readonly limiter: Limiter;
+}
+
+/** The vendors of a process. */
+interface Vendors {
+  /** By name, with the first credential: what a vendor stores belongs to one of them. */
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  /** Those that store responses: by name, and also by `vendor#credential` where there are several. */
+  readonly storing: ReadonlyMap<string, Vendor>;
+  /** All, to be closed. */
+  readonly clients: readonly Vendor[];
+  readonly upstream: Upstream;
+  /** Share breakers and health with other processes. */
+  readonly sharing: readonly { start(): Promise<void>; stop(): Promise<void> }[];
+}
+
+/** Opens the vendors that a route uses. */
+function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
+  const opened = openUsed(config);
+  const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
+  const { metrics, log, database, limiter } = options;
+  const targets = new Targets({ metrics, log, vendors: shared, shared: database });
+  const health = new HealthStore({ pool: database.pool, targets, log });
+  const upstream = createUpstream({ targets, limiter, metrics, log });
+  const { affinity } = upstream;
+  // A process whose models have no choice needs no connection for it.
+  const isShared = hasChoice(config, opened);
+  const share = { pool: database.pool, url: database.url, affinity, targets, log };
+  return {
+    vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
+    storing: storingVendors(opened),
+    clients: [...opened.values()].flatMap(({ clients }) => clients),
+    upstream,
+    sharing: [targets, health, ...(isShared ? [new AffinityShare(share)] : [])],
+  };
+}
+
+/** Whether a call may go to several routes or credentials. */
+function hasChoice({ models }: Config, opened: ReadonlyMap<string, OpenVendor>): boolean {
+  return (
+    [...models.values()].some(({ routes }) => routes.length > 1) ||
+    [...opened.values()].some(({ clients }) => clients.length > 1)
+  );
+}
+
+/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+function shareOf({ config, clients }: OpenVendor, { workers }: Settings): OpenVendor {
+  const { maxInFlight } = config;
+  return {
+    config: { ...config, maxInFlight: maxInFlight && Math.ceil(maxInFlight / workers) },
+    clients,
+  };
+}
+
+function storingVendors(opened: ReadonlyMap<string, OpenVendor>): ReadonlyMap<string, Vendor> {
+  const entries = [...opened].flatMap(([name, { config, clients }]): [string, Vendor][] => [
+    [name, clients[0]],
+    ...clients.map((client, index): [string, Vendor] => [
+      `${name}#${config.credentials?.[index]?.name ?? ""}`,
+      client,
+    ]),
+  ]);
+  return new Map(entries);
+}
+
+function openUsed(config: Config): ReadonlyMap<string, OpenVendor> {
+  const used = new Set(
+    [...config.models.values()].flatMap((model) => model.routes.map((route) => route.vendor)),
+  );
+  const opened = new Map<string, OpenVendor>();
+  for (const [name, vendor] of config.vendors) {
+    const kind = used.has(name) ? vendorKinds[vendor.kind] : undefined;
+    if (kind === undefined) continue;
+    const [first = vendor, ...others] = vendor.credentials ?? [];
+    const create = ({ apiKey }: Pick<VendorConfig, "apiKey">): Vendor =>
+      kind.create({ ...vendor, apiKey });
+    opened.set(name, { config: vendor, clients: [create(first), ...others.map(create)] });
+  }
+  return opened;
 }
