@@ -182,13 +182,12 @@ async function importPrices(context: CliContext, options: ImportOptions): Promis
 
 /** Late, so that no other command loads the price list. */
 async function loadImport() {
-  const [compare, report, yaml, source] = await Promise.all([
+  const [compare, report, source] = await Promise.all([
     import("./price-import/compare.ts"),
     import("./price-import/report.ts"),
-    import("./price-import/yaml.ts"),
     import("./price-import/open-source.ts"),
   ]);
-  return { ...compare, ...report, ...yaml, ...source };
+  return { ...compare, ...report, ...source };
 }
 
 function checkVendor({ vendors, source }: Config, vendor: string | undefined): void {

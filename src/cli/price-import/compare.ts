@@ -16,9 +16,14 @@ import { moments, upcoming } from "../price-dates.ts";
 import { namesUnit, tierLimits, unitPrice } from "../price-units.ts";
 import { addMargin, type MarginPpm } from "./decimal.ts";
 import { pricesText } from "./price-text.ts";
-import { providerOf } from "./providers.ts";
+import {
+  providerOf,
+  PriceRefusal,
+  type PriceSource,
+  type RefusalStatus,
+  type SourceEntry,
+} from "./source.ts";
 import { type Quote, readQuote } from "./quote.ts";
-import { PriceRefusal, type PriceSource, type RefusalStatus, type SourceEntry } from "./source.ts";
 
 /** What to compare. */
 export interface CompareOptions {
