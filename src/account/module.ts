@@ -11,7 +11,7 @@ import { createFailures } from "./session/failures.ts";
 import { createKnownBrowsers } from "./session/known-browsers.ts";
 import { createSessionService, createStepUp } from "./session/service.ts";
 import { createSessions } from "./session/store.ts";
-import { createSms } from "./sms/create.ts";
+import { createSms } from "./sms/sms.ts";
 import { createLinks } from "./user/links.ts";
 import { createTotpCheck } from "./user/proof.ts";
 import { createUserService } from "./user/service.ts";
