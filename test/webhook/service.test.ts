@@ -7,7 +7,7 @@ import {
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { type Caller, operator } from "../../src/core/caller.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { createWebhookJobs } from "../../src/webhook/jobs.ts";
+import { createWebhookJobs } from "../../src/webhook/module.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
 import { newId } from "../../src/core/uuid.ts";
