@@ -40,10 +40,16 @@ import {
   scanStatement,
 } from "./delivery-store.ts";
 import { dueChannel, originOf } from "./enqueue.ts";
-import { classifyAttempt, outcomeOf, readRetryAfter, type Verdict } from "./schedule.ts";
+import {
+  classifyAttempt,
+  outcomeOf,
+  readRetryAfter,
+  type Verdict,
+  type SlotLimits,
+  Slots,
+} from "./schedule.ts";
 import type { Secrets } from "./secrets.ts";
 import { signatureHeaders, type SigningSecrets } from "./signature.ts";
-import { type SlotLimits, Slots } from "./slots.ts";
 
 /** Sends webhooks from {@link start} to {@link stop}. */
 export interface Dispatcher {

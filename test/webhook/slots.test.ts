@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Slot, type SlotLimits, Slots } from "../../src/webhook/slots.ts";
+import { type Slot, type SlotLimits, Slots } from "../../src/webhook/schedule.ts";
 
 const limits: SlotLimits = {
   node: 100,
