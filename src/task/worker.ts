@@ -27,13 +27,11 @@ import {
   vendorFor,
   type TaskRoute,
 } from "./claim.ts";
-import { FinalizeSteps } from "./finalizing.ts";
+import { FinalizeSteps, RunningSteps, LateChargeSteps } from "./running.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { growingPauseMs } from "./poll-slots.ts";
-import { RunningSteps } from "./running.ts";
 import { VendorHealth } from "./vendor-health.ts";
 import { SubmitSteps } from "./submitting.ts";
-import { LateChargeSteps } from "./late-charges.ts";
 import type { TaskRow } from "./task-row.ts";
 import { timedOut } from "./failures.ts";
 import { TaskWork, type Work } from "./task-work.ts";
