@@ -23,8 +23,7 @@ import { preparedResponse } from "../../dialect/responses/response-json.ts";
 import { toGatewayError } from "../errors.ts";
 import type { DirectCall, FacadeOptions } from "../options.ts";
 import { stallMs } from "../rest-call.ts";
-import { type ConversationMemory, LastConversation } from "./conversations.ts";
-import { errorMessage, SocketTurn } from "./turn.ts";
+import { type ConversationMemory, LastConversation, errorMessage, SocketTurn } from "./turn.ts";
 
 /** What a connection needs of its server. */
 export interface ConnectionDeps

@@ -1,23 +1,30 @@
-/** One request of a connection: the sink of its reply, whose events become messages. */
+/** One request of a connection: the sink of its reply, whose events become messages, and the conversation that it continues. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../../core/cancel-signal.ts";
 import { errorMeanings, type GatewayError } from "../../core/errors.ts";
 import type { SinkHead } from "../../core/sink.ts";
-import { parseRecord, recordAt, textAt } from "../../dialect/json/value.ts";
+import {
+  parseRecord,
+  recordAt,
+  textAt,
+  isRecord,
+  type JsonRecord,
+} from "../../dialect/json/value.ts";
 import { EventDataReader } from "../../dialect/sse/event-stream.ts";
 import { errorHeaders } from "../errors.ts";
 import type { DirectCall } from "../options.ts";
-import { endedResponse, type EndedResponse } from "./conversations.ts";
+import { bodyBytesMax } from "../../config/limits.ts";
+import { webSocketMax } from "../../config/web-socket-limits.ts";
 
 /** Where the messages of a turn go. */
-export interface Messages {
+interface Messages {
   /** Sends one message. Resolves when more can be taken; `undefined` means at once. */
   send(text: string): Promise<void> | undefined;
 }
 
 /** What a turn needs. */
-export interface TurnOptions {
+interface TurnOptions {
   readonly messages: Messages;
   readonly caller: KeyCaller;
   readonly requestId: string;
@@ -137,4 +144,83 @@ export function errorMessage(error: GatewayError, requestId: string): string {
   const body: JsonObject = { type: meaning.type, code, message, param };
   if (Object.keys(details).length > 0) body["details"] = details;
   return JSON.stringify({ type: "error", status, error: { ...body, headers }, headers });
+}
+
+// The conversations that connections keep: those of responses that are not stored, and of requests that were only prepared.
+
+/** The memory of a process for them. */
+export class ConversationMemory {
+  #bytes = 0;
+
+  /** Takes memory. @returns false where there is not enough */
+  take(bytes: number): boolean {
+    if (this.#bytes + bytes > webSocketMax.conversationBytes) return false;
+    this.#bytes += bytes;
+    return true;
+  }
+
+  /** Gives memory back. */
+  give(bytes: number): void {
+    this.#bytes -= bytes;
+  }
+}
+
+/** The last conversation of one stream of a connection. */
+export class LastConversation {
+  readonly #memory: ConversationMemory;
+  #responseId = "";
+  #items = "";
+  #bytes = 0;
+
+  constructor(memory: ConversationMemory) {
+    this.#memory = memory;
+  }
+
+  /** The items of a response's conversation, as JSON without brackets; `undefined`: it is another response. */
+  find(responseId: string): string | undefined {
+    return responseId !== "" && responseId === this.#responseId ? this.#items : undefined;
+  }
+
+  /** Keeps a conversation in place of the one before, where there is memory for it. */
+  keep(responseId: string, items: string): void {
+    this.forget();
+    const bytes = Buffer.byteLength(items);
+    if (bytes > bodyBytesMax || !this.#memory.take(bytes)) return;
+    this.#responseId = responseId;
+    this.#items = items;
+    this.#bytes = bytes;
+  }
+
+  /** Forgets the conversation. */
+  forget(): void {
+    this.#memory.give(this.#bytes);
+    this.#responseId = "";
+    this.#items = "";
+    this.#bytes = 0;
+  }
+}
+
+/** A response that has ended. */
+interface EndedResponse {
+  readonly id: string;
+  /** Its items as JSON, without the brackets of the list. */
+  readonly items: string;
+}
+
+/** Reads an event; `undefined`: it does not end a response that can be continued. */
+function endedResponse(event: string): EndedResponse | undefined {
+  if (!/"response\.(?:completed|incomplete)"/.test(event)) return undefined;
+  const { type, response } = JSON.parse(event) as JsonRecord;
+  if (type !== "response.completed" && type !== "response.incomplete") return undefined;
+  if (!isRecord(response)) return undefined;
+  const output: readonly unknown[] = Array.isArray(response["output"]) ? response["output"] : [];
+  const items = output.filter(isContinuable).map((item) => JSON.stringify(item));
+  return { id: textAt(response, "id"), items: items.join(",") };
+}
+
+/** Reasoning without its content can only be continued where the vendor has stored it. */
+function isContinuable(item: unknown): boolean {
+  return (
+    !isRecord(item) || item["type"] !== "reasoning" || textAt(item, "encrypted_content") !== ""
+  );
 }

@@ -20,7 +20,7 @@ import type { Upgrades } from "../http-server.ts";
 import { headerText, platformKeyOf, readWireRequest } from "../request-parts.ts";
 import type { RestRoute } from "../route-table.ts";
 import { SocketConnection } from "./connection.ts";
-import { ConversationMemory } from "./conversations.ts";
+import { ConversationMemory } from "./turn.ts";
 
 /** How long clients may take to answer the close of a server that ends, in milliseconds. */
 const cutMs = 1_000;
