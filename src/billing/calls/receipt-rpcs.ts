@@ -38,7 +38,7 @@ import {
 } from "../prices/pricing.ts";
 import { parseScope } from "../scope.ts";
 import { rareQuantities } from "./call-record.ts";
-import { addRequestId } from "./filter.ts";
+import { addRequestId } from "./read.ts";
 
 /** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(

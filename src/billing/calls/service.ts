@@ -53,11 +53,18 @@ import { callMessage, type StoredCallRow } from "../message.ts";
 import { parseScope } from "../scope.ts";
 import { hourMs } from "./buckets.ts";
 import type { CallFeed } from "./feed.ts";
-import { addIndexedConditions, addOtherConditions, type CallQuery, parseFilter } from "./filter.ts";
+import {
+  addIndexedConditions,
+  addOtherConditions,
+  type CallQuery,
+  parseFilter,
+  findFloor,
+  readCalls,
+  timeOf,
+} from "./read.ts";
 import { limitOf, parseRange, type Range, summedUntilMs } from "./range.ts";
-import { findFloor, readCalls, timeOf } from "./read.ts";
 import { getReceipt } from "./receipt-rpcs.ts";
-import { isFailed, queryUsage } from "./usage-query.ts";
+import { isFailed, queryUsage } from "./usage-service.ts";
 
 interface CallServiceOptions {
   /** The plain pool of the database. */
