@@ -1,4 +1,4 @@
-/** Meters replies of fal: from a header, or from the JSON of the result. */
+/** Only fal, whose tasks are metered like its native replies: from a header, or from the JSON of the result. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
