@@ -29,8 +29,9 @@ import {
   CompactionRewriter,
   compactReplies,
 } from "../dialect/responses/compaction.ts";
-import { requireChoices, TranslatedChoices } from "../dialect/translate-choices.ts";
 import {
+  requireChoices,
+  TranslatedChoices,
   TranslatedStream,
   translateReply,
   translateToStream,

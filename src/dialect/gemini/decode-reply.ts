@@ -6,8 +6,7 @@ import {
   type Reply,
   ReplySchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { type VendorError } from "../codec.ts";
-import { UnreadableReplyError, isRecord, parseReply, recordAt, textAt } from "../json/value.ts";
+import { UnreadableReplyError, parseReply } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeReply}. */
@@ -62,18 +61,4 @@ function add(part: Part | undefined, delta: PartDelta["delta"]): void {
   if (kind?.case === "reasoning" && delta.case === "text") kind.value.text += delta.value;
   if (kind?.case === "reasoning" && delta.case === "seal") kind.value.seal = delta.value;
   if (kind?.case === "toolCall" && delta.case === "input") kind.value.input += delta.value;
-}
-
-/** Implements {@link VendorCodec.decodeError}. A stream that is refused comes as a list of one. */
-export function decodeGeminiError(body: Buffer): VendorError | undefined {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body.toString("utf8"));
-  } catch {
-    return undefined;
-  }
-  const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
-  const error = isRecord(first) ? recordAt(first, "error") : undefined;
-  if (error === undefined) return undefined;
-  return { message: textAt(error, "message"), code: textAt(error, "status") };
 }

@@ -1,7 +1,8 @@
 /** Gemini's generateContent, as vendors speak it. */
 import type { VendorDialect } from "../dialect.ts";
-import { decodeGeminiError, decodeGeminiReply, splitGeminiCandidates } from "./decode-reply.ts";
+import { decodeGeminiReply, splitGeminiCandidates } from "./decode-reply.ts";
 import { addedGeminiText, GeminiStreamDecoder, GeminiStreamSplitter } from "./decode-stream.ts";
+import { decodeGeminiError } from "./errors.ts";
 import { encodeGeminiRequest, geminiStops } from "./encode-request.ts";
 import { guardGemini } from "./guard.ts";
 

@@ -1,7 +1,8 @@
-/** Reads the failures that a reply or a stream chunk reports. */
+/** Reads errors: of refused requests, and failures that a reply or a stream chunk reports. */
 import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import type { ReplyError } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import type { VendorError } from "../codec.ts";
+import { countAt, isRecord, type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
 /** The model wrote something that Gemini itself could not read, and threw away: there is no reply. Told as
  * the end of one, an agent would take its work for done. */
@@ -48,4 +49,18 @@ function errorOf(error: JsonRecord): ReplyError {
 
 function replyError(code: ErrorCode, message: string): ReplyError {
   return { $typeName: "uas.inference.v1.ReplyError", code, message };
+}
+
+/** Implements {@link VendorCodec.decodeError}. A stream that is refused comes as a list of one. */
+export function decodeGeminiError(body: Buffer): VendorError | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+  const first: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
+  const error = isRecord(first) ? recordAt(first, "error") : undefined;
+  if (error === undefined) return undefined;
+  return { message: textAt(error, "message"), code: textAt(error, "status") };
 }

@@ -12,6 +12,13 @@ import {
   ToolChoiceSchema,
   ToolSchema,
   type Turn,
+  type CacheHint,
+  CacheHintSchema,
+  type Citation,
+  OpaquePartSchema,
+  type Part,
+  ReasoningSchema,
+  ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -24,9 +31,20 @@ import type { DecodeRequestOptions } from "../codec.ts";
 import { unsupportedThread } from "../guard.ts";
 import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json/reader.ts";
-import { newExtra, newTurn } from "../parts.ts";
-import { decodeCacheHint, decodeContent } from "./decode-content.ts";
-import { readServiceTier } from "./wire.ts";
+import {
+  newExtra,
+  newTurn,
+  newPart,
+  newText,
+  newToolCall,
+  newToolResult,
+  textPart,
+} from "../parts.ts";
+import { readServiceTier, type PartKind } from "./wire.ts";
+import { parseRecord } from "../json/value.ts";
+import { readCitation } from "./citation.ts";
+import { decodeDocument, decodeImage } from "./media.ts";
+import { readRedacted, readThinking } from "./reasoning.ts";
 
 const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 const roleWords = ["user", "assistant", "system"] as const;
@@ -224,4 +242,92 @@ function readChoice(choice: JsonReader, type: string): ToolChoice {
   if (mode !== undefined) return create(ToolChoiceSchema, { mode });
   const opaque = { dialect: Dialect.MESSAGES, type, json: choice.toJson() };
   return create(ToolChoiceSchema, { opaque });
+}
+
+// Content blocks, into parts.
+
+/** Content: parts, and whether they came as one string. */
+interface Content {
+  readonly parts: Part[];
+  readonly plain: boolean;
+}
+
+/** Reads a member that is a string or an array of blocks. Absent, it is empty. */
+function decodeContent(reader: JsonReader, name: string): Content {
+  if (reader.has(name) && !reader.isArray(name)) {
+    return { parts: [textPart(reader.text(name))], plain: true };
+  }
+  return { parts: reader.objects(name).map(decodeBlock), plain: false };
+}
+
+function decodeBlock(block: JsonReader): Part {
+  const type = block.requiredText("type");
+  const kind = decodeKind(block, type);
+  // What only this style knows stays whole, its cache hint included.
+  if (kind === undefined) return newPart(opaqueKind(block, type));
+  const cacheHint = decodeCacheHint(block);
+  const part = newPart(kind, block.extras());
+  if (cacheHint !== undefined) part.cacheHint = cacheHint;
+  return part;
+}
+
+function decodeKind(block: JsonReader, type: string): PartKind | undefined {
+  switch (type) {
+    case "text":
+      return { case: "text", value: newText(block.text("text"), decodeCitations(block)) };
+    case "image":
+      return decodeImage(block);
+    case "document":
+      return decodeDocument(block);
+    case "tool_use":
+      return decodeToolUse(block);
+    case "tool_result":
+      return decodeToolResult(block);
+    case "thinking":
+      return reasoning(readThinking(block.text("thinking"), block.text("signature")));
+    case "redacted_thinking":
+      return reasoning(readRedacted(block.text("data")));
+    default:
+      return undefined;
+  }
+}
+
+function reasoning(init: MessageInitShape<typeof ReasoningSchema>): PartKind {
+  return { case: "reasoning", value: create(ReasoningSchema, init) };
+}
+
+function opaqueKind(block: JsonReader, type: string): PartKind {
+  const init = { dialect: Dialect.MESSAGES, type, json: block.toJson() };
+  return { case: "opaque", value: create(OpaquePartSchema, init) };
+}
+
+function decodeCitations(block: JsonReader): Citation[] {
+  return block
+    .objects("citations")
+    .map((citation) => readCitation(parseRecord(citation.toJson()) ?? {}));
+}
+
+function decodeToolUse(block: JsonReader): PartKind {
+  // The SDK sends replies back as they came; that the model called it itself goes without saying.
+  if (block.has("caller") && block.object("caller")?.text("type") !== "direct") {
+    return opaqueKind(block, "tool_use");
+  }
+  const id = block.requiredText("id");
+  const name = block.requiredText("name");
+  const input = block.json("input") || "{}";
+  return { case: "toolCall", value: newToolCall(ToolType.FUNCTION, { id, name, input }) };
+}
+
+function decodeToolResult(block: JsonReader): PartKind {
+  const { parts, plain } = decodeContent(block, "content");
+  const toolCallId = block.requiredText("tool_use_id");
+  const isError = block.flag("is_error") ?? false;
+  const result = { toolCallId, parts, plain, isError, type: ToolType.FUNCTION };
+  return { case: "toolResult", value: newToolResult(result) };
+}
+
+/** The hint of a block or a tool; `undefined`: none. */
+function decodeCacheHint(block: JsonReader): CacheHint | undefined {
+  const control = block.object("cache_control");
+  return control && create(CacheHintSchema, { ttl: control.text("ttl") });
 }
