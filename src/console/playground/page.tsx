@@ -33,8 +33,7 @@ import {
   type ToolCall,
   userMessage,
 } from "./conversation.ts";
-import { RunSide } from "./run-side.tsx";
-import { ToolsCard } from "./tools-card.tsx";
+import { RunSide, ToolsCard } from "./run-side.tsx";
 import { type Chat, type Turn, useChat } from "./use-chat.ts";
 import { usePlaygroundKey } from "./use-key.ts";
 

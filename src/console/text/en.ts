@@ -1,10 +1,9 @@
 /** English: every other language has the same members. */
 import { accounts, audit, system, keys } from "./en/accounts.ts";
 import { billing, budgets, codes, rates, finance, overview, usage } from "./en/money.ts";
-import { allCalls, calls, refund } from "./en/calls.ts";
+import { allCalls, calls, refund, allDeliveries, tasks, webhooks } from "./en/calls.ts";
 import { common, layout, code, settings, signIn } from "./en/common.ts";
 import { models, prices, reference, vendors, playground } from "./en/models.ts";
-import { allDeliveries, tasks, webhooks } from "./en/tasks.ts";
 
 /** All texts in English, by area. */
 export const en = {

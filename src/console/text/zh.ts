@@ -2,10 +2,9 @@
 import type { Texts } from "./en.ts";
 import { accounts, audit, system, keys } from "./zh/accounts.ts";
 import { billing, budgets, codes, rates, finance, overview, usage } from "./zh/money.ts";
-import { allCalls, calls, refund } from "./zh/calls.ts";
+import { allCalls, calls, refund, allDeliveries, tasks, webhooks } from "./zh/calls.ts";
 import { common, layout, code, settings, signIn } from "./zh/common.ts";
 import { models, prices, reference, vendors, playground } from "./zh/models.ts";
-import { allDeliveries, tasks, webhooks } from "./zh/tasks.ts";
 
 /** All texts in Chinese, by area. */
 export const zh: Texts = {

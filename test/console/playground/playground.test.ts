@@ -15,13 +15,11 @@ import {
   type FunctionTool,
   requestOf,
   userMessage,
-} from "../../../src/console/playground/conversation.ts";
-import {
   nameFault,
   newTool,
   parametersFault,
   toolOf,
-} from "../../../src/console/playground/tool.ts";
+} from "../../../src/console/playground/conversation.ts";
 
 const run = promisify(execFile);
 
