@@ -3,23 +3,24 @@ import type { Pool, PoolClient } from "pg";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
+import type { RowOf } from "../db/row.ts";
 import type { TaskUnits } from "../vendor/task.ts";
+import type { NativeJobEntity } from "./entity.ts";
 import { firstCredential, type NativeExchange } from "./mount.ts";
 
-/** A stored job. */
-export interface NativeJob {
-  readonly task_id: string;
-  readonly account_id: string;
-  readonly vendor: string;
-  readonly word: string;
-  /** The vendor's id; null until the vendor has answered. */
-  readonly vendor_id: string | null;
-  readonly callback_id: string | null;
-  readonly wants_progress: boolean;
-  /** The vendor's status word. */
-  readonly status: string;
-  /** The vendor's last report; null: too long to keep. */
-  readonly body: Buffer | null;
+/** A stored job, with what its task has. */
+export type NativeJob = RowOf<
+  typeof NativeJobEntity,
+  | "task_id"
+  | "account_id"
+  | "vendor"
+  | "word"
+  | "vendor_id"
+  | "callback_id"
+  | "wants_progress"
+  | "status"
+  | "body"
+> & {
   /** The age of the report in milliseconds; null: there is none. */
   readonly age_ms: number | null;
   /** The token of its task. */
@@ -30,7 +31,7 @@ export interface NativeJob {
   readonly asked: TaskUnits | null;
   /** The name of the credential that submitted it; empty: the vendor's only or first one. */
   readonly credential: string;
-}
+};
 
 /** A job that is about to be submitted. */
 type NewNativeJob = Pick<
