@@ -46,7 +46,7 @@ import type { Database } from "./db/database.ts";
 import { AffinityShare } from "./inference/routing/affinity.ts";
 import { HealthStore } from "./inference/routing/health-store.ts";
 import { type OpenVendor, Targets } from "./inference/routing/targets.ts";
-import { createUpstream, type Upstream } from "./inference/upstream.ts";
+import { createUpstream, type Upstream } from "./inference/routing/upstream.ts";
 import { vendorKinds } from "./vendor/index.ts";
 import type { Vendor } from "./vendor/vendor.ts";
 

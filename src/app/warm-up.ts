@@ -19,7 +19,7 @@ import { DetachedReplies } from "../inference/pipeline/disconnect.ts";
 import { MonitoredStreams } from "../inference/pipeline/hold-monitor.ts";
 import { RunningCalls } from "../inference/running-calls.ts";
 import { Targets } from "../inference/routing/targets.ts";
-import { createUpstream } from "../inference/upstream.ts";
+import { createUpstream } from "../inference/routing/upstream.ts";
 import { createMetrics } from "../core/metrics.ts";
 import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";

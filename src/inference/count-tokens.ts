@@ -15,16 +15,16 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
-import { estimateTokens } from "./metering.ts";
+import { estimateTokens } from "./pipeline/metering.ts";
 import { admitTextModel } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import { tryRoutes } from "./try-routes.ts";
-import type { OpenReply } from "./attempt.ts";
-import type { Upstream } from "./upstream.ts";
+import { tryRoutes } from "./routing/try-routes.ts";
+import type { OpenReply } from "./routing/attempt.ts";
+import type { Upstream } from "./routing/upstream.ts";
 
 /** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (

@@ -33,7 +33,7 @@ import { createResponseService } from "./state/response-service.ts";
 import type { InferenceState } from "./state/state.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { createUnlimitedRoutes } from "./unlimited-routes.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream } from "./routing/upstream.ts";
 
 /** Options of {@link createInference}. */
 interface InferenceRoomOptions {

@@ -36,7 +36,7 @@ import {
 } from "../dialect/rerank.ts";
 import type { OperationName } from "../vendor/vendor.ts";
 import { checkRequest, forwarded, replyHeaders, type WireRequest } from "./headers.ts";
-import { type Delivered, type Metered, meterInput, nothingMetered } from "./metering.ts";
+import { type Delivered, type Metered, meterInput, nothingMetered } from "./pipeline/metering.ts";
 import {
   CallAdapter,
   type PlannedRoute,

@@ -23,7 +23,7 @@ import {
   type TaskFaultCode,
 } from "../vendor/task.ts";
 import { upstreamRequestId } from "./headers.ts";
-import { estimateTokens, meter, type Metered, withinRequest } from "./metering.ts";
+import { estimateTokens, meter, type Metered, withinRequest } from "./pipeline/metering.ts";
 import type {
   Chunk,
   PlannedRoute,
@@ -35,9 +35,9 @@ import { readCompleteBody } from "./pipeline/reply.ts";
 import { cautiousTokens, measureRequest } from "./tokens/request-tokens.ts";
 import type { RequestAmount } from "./routing/attempt-plan.ts";
 import { toVendorError } from "./translation.ts";
-import { tryRoutes } from "./try-routes.ts";
-import type { OpenReply } from "./attempt.ts";
-import type { Upstream } from "./upstream.ts";
+import { tryRoutes } from "./routing/try-routes.ts";
+import type { OpenReply } from "./routing/attempt.ts";
+import type { Upstream } from "./routing/upstream.ts";
 
 /** The request of one exchange. */
 interface TextExchange<Out extends Chunk> {

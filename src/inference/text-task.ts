@@ -8,7 +8,7 @@ import { type Submitted, TaskRefused } from "../vendor/task.ts";
 import type { PlannedRoute } from "./pipeline/adapter.ts";
 import { exchangeText, TextReply, textFiles, textUsage } from "./text-exchange.ts";
 import { TypedRequest } from "./typed-adapter.ts";
-import type { Upstream } from "./upstream.ts";
+import type { Upstream } from "./routing/upstream.ts";
 
 /** The request of one TEXT task. */
 export interface TextTaskRequest {

@@ -18,7 +18,7 @@ import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { estimateTokens } from "./metering.ts";
+import { estimateTokens } from "./pipeline/metering.ts";
 import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
   type AnsweredBy,

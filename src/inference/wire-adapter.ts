@@ -46,7 +46,7 @@ import {
   type RoutingWishes,
   takeRoutingMembers,
 } from "./headers.ts";
-import { estimateTokens } from "./metering.ts";
+import { estimateTokens } from "./pipeline/metering.ts";
 import {
   type AnsweredBy,
   CallAdapter,

@@ -12,7 +12,7 @@ import type { BilledFeatures } from "../dialect/billed-features.ts";
 import { rewriteAddresses } from "../dialect/json/addresses.ts";
 import { EventDataReader } from "../dialect/sse/event-stream.ts";
 import { asJob } from "../inference/job-reply.ts";
-import { type Delivered, meter, type Metered, meterInput } from "../inference/metering.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../inference/pipeline/metering.ts";
 import {
   type AnsweredBy,
   CallAdapter,
@@ -27,7 +27,7 @@ import {
   type VendorRefusal,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import { detachedReadMs } from "../inference/upstream.ts";
+import { detachedReadMs } from "../inference/routing/upstream.ts";
 import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { VendorBody, VendorReply } from "../vendor/reply.ts";
 import { withCharacters } from "../vendor/task-params.ts";

@@ -24,7 +24,12 @@ import { requireActive } from "../core/caller.ts";
 import { transact } from "../db/transaction.ts";
 import { type BilledFeatures, refuseUnpriced } from "../dialect/billed-features.ts";
 import { asJob } from "../inference/job-reply.ts";
-import { type Delivered, type Metered, meterInput, nothingMetered } from "../inference/metering.ts";
+import {
+  type Delivered,
+  type Metered,
+  meterInput,
+  nothingMetered,
+} from "../inference/pipeline/metering.ts";
 import {
   CallAdapter,
   type PlannedRoute,

@@ -12,7 +12,7 @@ import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
-import type { Upstream } from "../inference/upstream.ts";
+import type { Upstream } from "../inference/routing/upstream.ts";
 import type { RunningCalls } from "../inference/running-calls.ts";
 import { createExternalTasks } from "../task/external.ts";
 import { notifyTask } from "../task/notify.ts";

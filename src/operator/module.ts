@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { VendorTarget } from "../inference/routing/targets.ts";
-import type { Upstream } from "../inference/upstream.ts";
+import type { Upstream } from "../inference/routing/upstream.ts";
 import { createOperatorService } from "./service.ts";
 import type { VendorHealth, VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
 import { type Service, serve } from "../core/service.ts";

@@ -19,7 +19,7 @@ import { admitModel } from "../inference/pipeline/admit.ts";
 import type { MediaTasks } from "../inference/media/media-tasks.ts";
 import type { InferenceState } from "../inference/state/state.ts";
 import { createTextRunner } from "../inference/text-task.ts";
-import type { Upstream } from "../inference/upstream.ts";
+import type { Upstream } from "../inference/routing/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundTasks, createMediaTasks } from "./background.ts";

@@ -7,7 +7,7 @@ import { exchangeText } from "../../src/inference/text-exchange.ts";
 import { plannedRoute, textGeneration } from "../../src/inference/text-task.ts";
 import { TypedRequest } from "../../src/inference/typed-adapter.ts";
 import { Targets } from "../../src/inference/routing/targets.ts";
-import { createUpstream } from "../../src/inference/upstream.ts";
+import { createUpstream } from "../../src/inference/routing/upstream.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { vendorKinds } from "../../src/vendor/index.ts";
 import { TaskStopped } from "../../src/vendor/task.ts";

@@ -11,7 +11,7 @@ import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
 import { contextBytes, type CallState } from "../state/responses-memory.ts";
 import { exchangeText, openFailure, textUsage, type GeneratedText } from "../text-exchange.ts";
 import { plannedRoute, type TextTaskRequest, type TextRunner } from "../text-task.ts";
-import type { Upstream } from "../upstream.ts";
+import type { Upstream } from "../routing/upstream.ts";
 import { WireAdapter } from "../wire-adapter.ts";
 import {
   initialEvents,

@@ -19,7 +19,7 @@ import {
 import { type AudioFormat, audioSeconds, recordingSeconds } from "../../vendor/media-length.ts";
 import { speechSecondsMax, speechSecondsTypical } from "../../vendor/task-params.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
-import { type Delivered, type Metered, nothingMetered } from "../metering.ts";
+import { type Delivered, type Metered, nothingMetered } from "../pipeline/metering.ts";
 import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
 import { flagField, requiredField } from "./images-form.ts";
 import { type MediaInput, MediaRequest } from "./media-adapter.ts";

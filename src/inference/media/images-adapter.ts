@@ -12,7 +12,7 @@ import {
   relayImages,
   type WrittenForm,
 } from "../../dialect/images.ts";
-import { type Delivered, type Metered, meterInput } from "../metering.ts";
+import { type Delivered, type Metered, meterInput } from "../pipeline/metering.ts";
 import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
 import { readImagesForm, type ImagesForm } from "./images-form.ts";
 import { type MediaInput, MediaRequest } from "./media-adapter.ts";

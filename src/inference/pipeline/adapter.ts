@@ -13,7 +13,7 @@ import type { UnfinishedEvent } from "../../dialect/sse/event-stream.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { OperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
-import { type Delivered, meter, type Metered } from "../metering.ts";
+import { type Delivered, meter, type Metered } from "./metering.ts";
 
 export type { FallbackModel, PlannedRoute } from "../routing/planned-route.ts";
 

@@ -6,7 +6,7 @@ import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { LimitRefusal, Ticket } from "../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 import type { Destination } from "../routing/attempt-plan.ts";
-import type { FailedFacts } from "../try-routes.ts";
+import type { FailedFacts } from "../routing/try-routes.ts";
 
 /** The facts of a call that are known when it starts. */
 export interface CallStart {

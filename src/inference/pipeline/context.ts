@@ -12,7 +12,7 @@ import type { Limiter } from "../limits/limiter.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
 import type { UnlimitedRoutes } from "../unlimited-routes.ts";
-import type { Upstream } from "../upstream.ts";
+import type { Upstream } from "../routing/upstream.ts";
 import type { DetachedReplies } from "./disconnect.ts";
 import type { MonitoredStreams } from "./hold-monitor.ts";
 

@@ -20,7 +20,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { type Placed, ShortLivedSet } from "../../core/short-lived.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance, tooManyUnfinished } from "./failures.ts";
-import { estimateTokens } from "../metering.ts";
+import { estimateTokens } from "./metering.ts";
 
 /** The reply that is monitored. */
 interface MonitoredReply {

@@ -17,16 +17,16 @@ import type {
   RequestAmount,
 } from "../routing/attempt-plan.ts";
 import type { OperationName } from "../../vendor/vendor.ts";
-import { tryRoutes, type FailedFacts, type TryOptions } from "../try-routes.ts";
-import type { OpenReply } from "../attempt.ts";
-import type { AttemptRequest } from "../upstream.ts";
+import { tryRoutes, type FailedFacts, type TryOptions } from "../routing/try-routes.ts";
+import type { OpenReply } from "../routing/attempt.ts";
+import type { AttemptRequest } from "../routing/upstream.ts";
 import { isContextRefusal } from "../upstream-refusal.ts";
 import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
 import { DisconnectHandler } from "./disconnect.ts";
 import { tooLong } from "./failures.ts";
 import type { Held } from "./hold.ts";
 import { readCompleteBody, StreamReply } from "./reply.ts";
-import { inputOnly } from "../metering.ts";
+import { inputOnly } from "./metering.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {

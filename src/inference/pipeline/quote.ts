@@ -13,7 +13,7 @@ import { type HoldPlan, planHold } from "./hold-monitor.ts";
 import type { ReadCall } from "./admit.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
-import type { Upstream } from "../upstream.ts";
+import type { Upstream } from "../routing/upstream.ts";
 import { applyPreferences, type RoutePreferences } from "../routing/preferences.ts";
 
 const noOthers: readonly FallbackModel[] = [];

@@ -19,7 +19,7 @@ import {
   isImplausible,
   type StoppedText,
   withinRequest,
-} from "../metering.ts";
+} from "./metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk, PlannedRoute } from "./adapter.ts";

@@ -5,7 +5,7 @@ import { type BodySize, scanObject } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
 import type { RequestSummary, PlannedRoute } from "../pipeline/adapter.ts";
-import { estimateTokens } from "../metering.ts";
+import { estimateTokens } from "../pipeline/metering.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf, imageTokensMax, imageTokensOf } from "./family.ts";
 import type { Media } from "../../dialect/json/media.ts";

@@ -1,11 +1,11 @@
 /** Decides which usage a call is charged: R-MON-8 as one pure function. */
 import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../billing/prices/pricing.ts";
-import type { PriceConfig } from "../config/config.ts";
-import { bytesPerToken, longestInputTokens } from "../config/limits.ts";
-import type { BilledFeatures } from "../dialect/billed-features.ts";
-import { tokensMax } from "../dialect/usage.ts";
+import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { PriceConfig } from "../../config/config.ts";
+import { bytesPerToken, longestInputTokens } from "../../config/limits.ts";
+import type { BilledFeatures } from "../../dialect/billed-features.ts";
+import { tokensMax } from "../../dialect/usage.ts";
 
 /** The facts of a reply that ended, completely or not. */
 export interface Delivered {

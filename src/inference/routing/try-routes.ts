@@ -1,13 +1,13 @@
 /** Makes the attempts of one call, one after another, until a vendor answers. */
-import { pause } from "../core/async.ts";
-import type { CancelSignal } from "../core/cancel-signal.ts";
-import type { GatewayError } from "../core/errors.ts";
-import { unusableReply } from "./pipeline/failures.ts";
-import type { AttemptPlan, Destination } from "./routing/attempt-plan.ts";
-import type { AttemptFailure } from "./routing/breaker.ts";
+import { pause } from "../../core/async.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { unusableReply } from "../pipeline/failures.ts";
+import type { AttemptPlan, Destination } from "./attempt-plan.ts";
+import type { AttemptFailure } from "./breaker.ts";
 import type { FailedAttempt, OpenReply } from "./attempt.ts";
 import type { AttemptOptions, Upstream } from "./upstream.ts";
-import { isContextRefusal } from "./upstream-refusal.ts";
+import { isContextRefusal } from "../upstream-refusal.ts";
 
 /** A failed attempt, for the record. `error`: `undefined` where the vendor reported it in its answer. */
 export type FailedFacts = Pick<FailedAttempt, "failure" | "isSent"> & {

@@ -2,10 +2,15 @@
 import { create } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { callCost } from "../../src/billing/prices/pricing.ts";
-import { estimateTokens, meter, meterInput, isImplausible } from "../../src/inference/metering.ts";
-import { priceDefault } from "../support/gateway.ts";
+import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { callCost } from "../../../src/billing/prices/pricing.ts";
+import {
+  estimateTokens,
+  meter,
+  meterInput,
+  isImplausible,
+} from "../../../src/inference/pipeline/metering.ts";
+import { priceDefault } from "../../support/gateway.ts";
 
 function usage(inputTokens: number, outputTokens: number): Usage {
   return create(UsageSchema, { inputTokens, outputTokens });

@@ -1,26 +1,26 @@
 /** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
 import type { Logger } from "pino";
-import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import type { ModelConfig, VendorConfig } from "../config/config.ts";
-import { disconnectGraceMs, refusalBytesMax } from "../config/limits.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Metrics } from "../core/metrics.ts";
-import { UnreadableReplyError } from "../dialect/json/value.ts";
-import { EventTooLongError } from "../dialect/sse/event-stream.ts";
-import { HttpFailure } from "../http/failure.ts";
-import { memberName } from "./headers.ts";
-import { unusableReply } from "./pipeline/failures.ts";
-import type { OperationName, Vendor, VendorCall } from "../vendor/vendor.ts";
-import type { VendorReply } from "../vendor/reply.ts";
-import type { PlannedRoute, PreparedCall } from "./pipeline/adapter.ts";
-import { Affinity } from "./routing/affinity.ts";
-import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./routing/attempt-plan.ts";
-import type { AttemptFailure } from "./routing/breaker.ts";
-import { routePriorities } from "./routing/choice.ts";
-import { JobRouting } from "./routing/job-routing.ts";
-import { average, type Targets } from "./routing/targets.ts";
+import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type { ModelConfig, VendorConfig } from "../../config/config.ts";
+import { disconnectGraceMs, refusalBytesMax } from "../../config/limits.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Metrics } from "../../core/metrics.ts";
+import { UnreadableReplyError } from "../../dialect/json/value.ts";
+import { EventTooLongError } from "../../dialect/sse/event-stream.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import { memberName } from "../headers.ts";
+import { unusableReply } from "../pipeline/failures.ts";
+import type { OperationName, Vendor, VendorCall } from "../../vendor/vendor.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
+import type { PlannedRoute, PreparedCall } from "../pipeline/adapter.ts";
+import { Affinity } from "./affinity.ts";
+import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./attempt-plan.ts";
+import type { AttemptFailure } from "./breaker.ts";
+import { routePriorities } from "./choice.ts";
+import { JobRouting } from "./job-routing.ts";
+import { average, type Targets } from "./targets.ts";
 import { Attempt, type AttemptResult, type FailedAttempt } from "./attempt.ts";
-import type { Limiter, LimitRefusal, LimitSubject, Ticket } from "./limits/limiter.ts";
+import type { Limiter, LimitRefusal, LimitSubject, Ticket } from "../limits/limiter.ts";
 import {
   attemptFailureOf,
   attemptFailureOfKind,
@@ -33,7 +33,7 @@ import {
   retryAfterSeconds,
   unserved,
   type Refusal,
-} from "./upstream-refusal.ts";
+} from "../upstream-refusal.ts";
 
 /** Sends requests to vendors. */
 export interface Upstream {

@@ -1,11 +1,11 @@
 /** One attempt at a vendor: its slot, its answer, and what it uses of its credential's limits. */
-import type { GatewayError } from "../core/errors.ts";
-import type { VendorReply } from "../vendor/reply.ts";
-import type { Ticket } from "./limits/limiter.ts";
-import type { AttemptPlan, Destination } from "./routing/attempt-plan.ts";
-import type { AttemptFailure } from "./routing/breaker.ts";
-import type { Targets } from "./routing/targets.ts";
-import { hasQuota, type QuotaMark, VendorQuota } from "./routing/vendor-quota.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import type { VendorReply } from "../../vendor/reply.ts";
+import type { Ticket } from "../limits/limiter.ts";
+import type { AttemptPlan, Destination } from "./attempt-plan.ts";
+import type { AttemptFailure } from "./breaker.ts";
+import type { Targets } from "./targets.ts";
+import { hasQuota, type QuotaMark, VendorQuota } from "./vendor-quota.ts";
 
 /** The result of one attempt. */
 export type AttemptResult = OpenReply | FailedAttempt;
