@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 const bin = join(import.meta.dirname, "../../bin/uas.js");
 
 /** How long anything may take on a busy machine, in milliseconds. */
-const patienceMs = 30_000;
+const patienceMs = 120_000;
 
 /** A working directory. Close it when its processes have ended. */
 export interface Place {
