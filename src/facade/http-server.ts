@@ -8,7 +8,6 @@ import {
   type RequestListener,
   type Server,
   type ServerResponse,
-  STATUS_CODES,
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -16,6 +15,13 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
+import {
+  clientErrorListener,
+  jsonType,
+  type PlainError,
+  runningOn,
+  wholeReply,
+} from "../core/malformed-request.ts";
 
 /** How long an idle connection is kept for further requests, in milliseconds: longer than balancers and SDKs keep it, so that
  * they close it, and never send a request to a closing one. */
@@ -74,7 +80,7 @@ export function createHttpServer(
   server.on("upgrade", (request, socket, head) => {
     const problem = hostProblem(request);
     if (problem === undefined) upgrades.onUpgrade(request, socket, head);
-    else socket.end(plainReply({ status: 400, message: problem }));
+    else socket.end(wholeReply(400, plainError(problem)));
   });
   allowHalfOpen(server);
   return server;
@@ -123,68 +129,16 @@ function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void
   setTimeout(probe, pauseMs, socket, later.length > 0 ? later : [pauseMs]).unref();
 }
 
-/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
-export function clientErrorHandler(error: NodeJS.ErrnoException, socket: Socket): void {
-  const running = runningOn(socket);
-  // During a reply, another reply would be read as a part of it; after it, as the reply to the next request.
-  const isReplied = running === undefined ? isBodyOpen(socket) : running.headersSent;
-  if (error.code === "ECONNRESET" || !socket.writable || isReplied) {
-    socket.destroy();
-    return;
-  }
-  socket.end(plainReply(parserAnswers[error.code ?? ""] ?? malformed));
-}
-
-/** A whole reply as bytes, for connections without a response. */
-function plainReply({ status, message }: PlainAnswer): string {
-  const body = plainError(message);
-  return (
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${jsonType}\r\n` +
-    `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
-  );
-}
-
-interface PlainAnswer {
-  readonly status: number;
-  readonly message: string;
-}
-
-const malformed: PlainAnswer = {
-  status: 400,
-  message: "The HTTP request is malformed or incomplete",
-};
-
-const parserAnswers: Readonly<Record<string, PlainAnswer>> = {
-  HPE_HEADER_OVERFLOW: {
-    status: 431,
-    message: `The request head is longer than ${headerBytesMax} bytes`,
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 408,
-    message: `The request did not arrive in time: send its head within ${headMs / 1_000} s, and all of it within ${requestMs / 1_000} s`,
-  },
-};
-
-/** The reply that is being sent on a connection. */
-function runningOn(socket: Socket): ServerResponse | undefined {
-  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
-}
-
-/** Whether the body of a request with a lawful head has not arrived whole. */
-function isBodyOpen(socket: Socket): boolean {
-  const { parser } = socket as Socket & { parser?: { incoming?: IncomingMessage | null } | null };
-  return parser?.incoming?.complete === false;
-}
+/** Answers requests that Node's HTTP parser refuses. */
+export const clientErrorHandler = clientErrorListener(plainError);
 
 /** Refuses a request before its style is known, and closes the connection. */
-function sendPlain(response: ServerResponse, { status, message }: PlainAnswer): void {
+function sendPlain(response: ServerResponse, { status, message }: PlainError): void {
   const body = plainError(message);
   const length = Buffer.byteLength(body);
   const headers = { "content-type": jsonType, "content-length": length, connection: "close" };
   response.writeHead(status, headers).end(body);
 }
-
-const jsonType = "application/json; charset=utf-8";
 
 /** An error in the style of requests whose style is unknown. */
 function plainError(message: string): string {

@@ -6,6 +6,8 @@
 import {
   createServer as createHttpServer,
   type IncomingMessage,
+  type RequestListener,
+  type Server as HttpServer,
   type ServerResponse,
 } from "node:http";
 import {
@@ -18,6 +20,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import type { ListenAddress } from "../config/address.ts";
 import { closeListener } from "../core/close-listener.ts";
 import { headerBytesMax, headMs } from "../config/limits.ts";
+import { clientErrorListener } from "../core/malformed-request.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
 import {
   clone,
@@ -68,10 +71,7 @@ export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
   const handler = createHandler(options);
-  const limits = { maxHeaderSize: headerBytesMax, headersTimeout: headMs };
-  const http1 = createHttpServer({ ...limits, connectionsCheckingInterval: 1_000 }, handler);
-  // Who reads the message says "100 Continue", once its caller is known.
-  http1.on("checkContinue", handler);
+  const http1 = createHttp1(handler);
   const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
@@ -126,6 +126,15 @@ export async function openInternalListener(
       for (const socket of sockets.keys()) socket.destroy();
     },
   };
+}
+
+function createHttp1(handler: RequestListener): HttpServer {
+  const limits = { maxHeaderSize: headerBytesMax, headersTimeout: headMs };
+  const server = createHttpServer({ ...limits, connectionsCheckingInterval: 1_000 }, handler);
+  // Who reads the message says "100 Continue", once its caller is known.
+  server.on("checkContinue", handler);
+  server.on("clientError", clientErrorListener(malformedRpc));
+  return server;
 }
 
 /** Serves RPCs, and plain pages on other paths. */
@@ -214,6 +223,11 @@ function refuseRpc(
   response.statusCode = status;
   response.setHeader("content-type", "application/json");
   response.end(JSON.stringify({ code: "unimplemented", message }));
+}
+
+/** The body of the answer to a request that is no lawful HTTP. */
+function malformedRpc(message: string): string {
+  return JSON.stringify({ code: "invalid_argument", message });
 }
 
 /** A reply that consists of trailers only: status 12, UNIMPLEMENTED. */

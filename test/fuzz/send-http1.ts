@@ -47,12 +47,15 @@ export class Http1Client {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const reader = new ReplyReader(shot.method === "HEAD");
     const timers: NodeJS.Timeout[] = [];
+    // A reply may come before its request has been sent whole; the next one would stand in the middle of that.
+    let isSent = false;
     const finish = (end: Outcome["end"]): void => {
       for (const timer of timers) clearTimeout(timer);
       socket.removeAllListeners();
       socket.on("error", () => {});
       const reply = reader.reply();
       const isReusable =
+        isSent &&
         end === "complete" &&
         reply.extra === 0 &&
         reply.headers["connection"] !== "close" &&
@@ -74,6 +77,7 @@ export class Http1Client {
     if (readMs < deadlineMs) timers.push(setTimeout(() => finish("left"), readMs));
     timers.push(setTimeout(() => finish(reader.isComplete ? "complete" : "hang"), deadlineMs));
     void this.#write(socket, shot).then(() => {
+      isSent = true;
       if (socket.destroyed) return;
       if (shot.then === "reset") {
         socket.resetAndDestroy();

@@ -1,0 +1,68 @@
+/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
+
+/** An error reply whose body is still to be written. */
+export interface PlainError {
+  readonly status: number;
+  readonly message: string;
+}
+
+export const jsonType = "application/json; charset=utf-8";
+
+const malformed: PlainError = {
+  status: 400,
+  message: "The HTTP request is malformed or incomplete",
+};
+
+const parserErrors: Readonly<Record<string, PlainError>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    message: `The request head is longer than ${headerBytesMax} bytes`,
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    message: `The request did not arrive in time: send its head within ${headMs / 1_000} s, and all of it within ${requestMs / 1_000} s`,
+  },
+};
+
+/**
+ * Creates the listener of a server's `clientError`.
+ *
+ * @param bodyOf writes the error as JSON, in the style of the listener
+ */
+export function clientErrorListener(
+  bodyOf: (message: string) => string,
+): (error: NodeJS.ErrnoException, socket: Socket) => void {
+  return (error, socket) => {
+    const running = runningOn(socket);
+    // During a reply, another reply would be read as a part of it; after it, as the reply to the next request.
+    const isReplied = running === undefined ? isBodyOpen(socket) : running.headersSent;
+    if (error.code === "ECONNRESET" || !socket.writable || isReplied) {
+      socket.destroy();
+      return;
+    }
+    const { status, message } = parserErrors[error.code ?? ""] ?? malformed;
+    socket.end(wholeReply(status, bodyOf(message)));
+  };
+}
+
+/** A whole reply as bytes, for connections without a response; it closes the connection. */
+export function wholeReply(status: number, json: string): string {
+  return (
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${jsonType}\r\n` +
+    `content-length: ${Buffer.byteLength(json)}\r\nconnection: close\r\n\r\n${json}`
+  );
+}
+
+/** The reply that is being sent on a connection. */
+export function runningOn(socket: Socket): ServerResponse | undefined {
+  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}
+
+/** Whether the body of a request with a lawful head has not arrived whole. */
+function isBodyOpen(socket: Socket): boolean {
+  const { parser } = socket as Socket & { parser?: { incoming?: IncomingMessage | null } | null };
+  return parser?.incoming?.complete === false;
+}
