@@ -179,7 +179,7 @@ function changed(value: Json, chance: Chance): Json {
   const odd = chance.of(oddValues);
   if (chance.is(0.6)) return odd;
   if (chance.is(0.2)) return [value];
-  if (chance.is(0.1)) return deep(chance.of([10, 63, 64, 65, 66, 2_000]), value);
+  if (chance.is(0.1)) return deep(chance.of(depths), value);
   if (typeof value === "string")
     return chance.is(0.1) ? "x".repeat(chance.of([300, 70_000])) : `${value}${JSON.stringify(odd)}`;
   if (typeof value === "number")
@@ -188,6 +188,9 @@ function changed(value: Json, chance: Chance): Json {
   if (typeof value === "object" && value !== null) return { ...value, [chance.of(oddNames)]: odd };
   return odd;
 }
+
+/** Levels around the limit of the gateway. Five changes one in the other must not exceed the stack of the fuzzer itself. */
+const depths = [10, 63, 64, 65, 66, 500];
 
 function deep(levels: number, value: Json): Json {
   let inner = value;

@@ -154,7 +154,7 @@ class Run {
     const outcome = await this.#send(shot, http1, http2);
     this.#count(entry, outcome);
     const problem = judge(shot, outcome, this.#secrets);
-    if (problem !== undefined) await this.#report(index, recipe, problem);
+    if (problem !== undefined) await this.#report(index, recipe, { problem, after: outcome.after });
     if (index % 2_000 === 1_999) {
       this.world.vendors.clear();
       this.options.onProgress?.(index + 1);
@@ -185,7 +185,11 @@ class Run {
   }
 
   /** Repeats a finding alone, then with fewer mutations, as long as it stays. */
-  async #report(index: number, recipe: Recipe, problem: string): Promise<void> {
+  async #report(
+    index: number,
+    recipe: Recipe,
+    { problem, after }: { readonly problem: string; readonly after: Shot | undefined },
+  ): Promise<void> {
     if (this.#isOver()) return;
     const http1 = new Http1Client();
     const http2 = new Http2Client();
@@ -207,9 +211,13 @@ class Run {
     const { url, internalUrl } = this.world.gateway;
     const shot = this.#make(smallest);
     const address = shot.listener === "public" ? url : internalUrl;
+    const before =
+      after === undefined
+        ? ""
+        : `\n  on the connection of: ${commandOf(after, address).slice(0, 4_000)}`;
     const kinds = smallest.mutations.map(({ kind }) => kind).join(", ") || "none";
     this.#find(
-      `${recipe.entry}: ${problem}\n  seed ${this.options.seed}, request ${index}; mutations: ${kinds}${again === undefined ? "; it did not happen again alone" : ""}\n  ${commandOf(shot, address).slice(0, 4_000)}`,
+      `${recipe.entry}: ${problem}\n  seed ${this.options.seed}, request ${index}; mutations: ${kinds}${again === undefined ? "; it did not happen again alone" : ""}\n  ${commandOf(shot, address).slice(0, 4_000)}${before}`,
     );
   }
 

@@ -15,6 +15,8 @@ export interface Outcome {
   /** Bytes behind the reply. */
   readonly extra: number;
   readonly ms: number;
+  /** The request before it on the same connection; `undefined`: none. */
+  readonly after?: Shot | undefined;
 }
 
 /** How long a reply may take before the client closes its side, where its request may be incomplete, in milliseconds. */
@@ -23,6 +25,8 @@ const idleMs = 300;
 /** A client that keeps its connection while both sides agree about what was sent. */
 export class Http1Client {
   readonly #sockets = new Map<string, Socket>();
+  /** The last request of each connection that is kept. */
+  readonly #last = new WeakMap<Socket, Shot>();
 
   /** Never rejects. @param deadlineMs how long everything may take */
   async send(address: string, shot: Shot, deadlineMs: number): Promise<Outcome> {
@@ -64,7 +68,9 @@ export class Http1Client {
         shot.then === "read";
       if (isReusable && !this.#sockets.has(address)) this.#sockets.set(address, socket);
       else socket.destroy();
-      resolve({ ...reply, end, ms: performance.now() - startMs });
+      const after = this.#last.get(socket);
+      this.#last.set(socket, shot);
+      resolve({ ...reply, end, ms: performance.now() - startMs, after });
     };
     socket.on("data", (piece: Buffer) => {
       reader.take(piece);

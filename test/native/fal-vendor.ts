@@ -137,8 +137,9 @@ export class Fal {
       ...(this.billed !== undefined && { "x-fal-billable-units": this.billed }),
     };
     if (asked.url.startsWith("/storage/upload/initiate")) return upload(asked);
+    const [path = ""] = asked.url.split("?");
     const [, model, stream] =
-      /^\/(fal-ai\/[\w-]+(?:\/(?!stream)[\w-]+)?)(\/stream)?$/.exec(asked.url) ?? [];
+      /^\/(fal-ai\/[\w-]+(?:\/(?!stream)[\w-]+)?)(\/stream)?$/.exec(path) ?? [];
     if (model === undefined) return falError(404, `Application "${asked.url}" not found`);
     if (model === "fal-ai/any-llm" || model === "fal-ai/router") {
       const isStream = stream !== undefined;
