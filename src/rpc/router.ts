@@ -71,6 +71,7 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
           const body = isOneMessage
             ? readMessage(request, response, { values, bodies })
             : undefined;
+          response.once("close", () => passRest(request));
           const reply = await handle(body === undefined ? universal : { ...universal, body });
           await universalResponseToNodeResponse(await blameMessage(reply), response);
         } catch {
@@ -81,6 +82,18 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
     ];
   });
   return new Map(handlers);
+}
+
+/**
+ * Passes over what is left of a request that was answered before it was read whole, for example because more came than its
+ * message: otherwise the next request on its connection would wait behind it for ever. HTTP/2 has a stream for each request.
+ */
+function passRest(request: NodeRequest): void {
+  if (request.httpVersionMajor !== 1 || request.readableEnded) return;
+  // An iterator that waits for more keeps the request from flowing.
+  request.removeAllListeners("readable");
+  request.on("data", () => {});
+  request.resume();
 }
 
 /** Options of {@link readMessage}. */
@@ -109,13 +122,21 @@ async function* readMessage(
   // Rejected while nobody waits, it must not count as unhandled.
   slow.catch(() => undefined);
   const body = bodies.open({ caller, connection: connectionOf(request), onSlow: reject });
+  // Who reads it may stop after its message, and leave it at a piece.
+  const over = Promise.withResolvers<{ readonly done: true; readonly value: undefined }>();
+  let isOver = false;
+  response.once("close", () => {
+    isOver = true;
+    body.close();
+    over.resolve({ done: true, value: undefined });
+  });
   // A request that is destroyed takes its connection, and so its reply, with it.
   const pieces = request.iterator({ destroyOnReturn: false });
   let size = 0;
   try {
     for (;;) {
-      const { done, value } = await Promise.race([pieces.next(), slow]);
-      if (done) return;
+      const { done, value } = await Promise.race([pieces.next(), slow, over.promise]);
+      if (done || isOver) return;
       const piece = value as Uint8Array;
       size += piece.length;
       if (isAnonymous && size > anonymousMessageBytesMax) throw anonymousTooLarge();

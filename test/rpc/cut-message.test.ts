@@ -1,6 +1,6 @@
 /** R-ERR-7: what clients do to a message is no failure of the gateway: neither in its log, nor in their status. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { Agent, createServer, type OutgoingHttpHeaders, request } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
@@ -8,6 +8,8 @@ import { pino } from "pino";
 import { expect, it, onTestFinished } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
+import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { unfinishedBodyBytesMax } from "../../src/config/limits.ts";
 import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
 import { createErrorMapping } from "../../src/rpc/interceptors.ts";
 import { createRpcHandlers } from "../../src/rpc/router.ts";
@@ -85,5 +87,33 @@ it.each([
     expect(reply.status).toBe(400);
     expect(JSON.parse(reply.body.toString())).toMatchObject({ code: "invalid_argument" });
     expect(fixture.gateway.log.filter((line) => line.includes('"level":50'))).toEqual([]);
+  },
+);
+
+it.each(["url", "internalUrl"] as const)(
+  "bytes behind the only message of a call do not hold up the next request of its connection, at the listener of %s",
+  async (name) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const url = fixture.gateway[name];
+    const exchange = (path: string, headers: OutgoingHttpHeaders, body: Buffer): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const method = body.length > 0 ? "POST" : "GET";
+        const asked = request(`${url}${path}`, { method, agent, headers }, (response) => {
+          response.resume().once("end", () => resolve(response.statusCode ?? 0));
+        });
+        asked.once("error", reject);
+        asked.end(body);
+      });
+    const path = `/${InferenceService.typeName}/StreamGenerate`;
+    const headers = { ...bearer(fixture.customer.key), "content-type": "application/connect+json" };
+    const message = Buffer.concat([Buffer.from([0, 0, 0, 0, 2]), Buffer.from("{}")]);
+    const body = Buffer.concat([message, Buffer.alloc(300_000, " ")]);
+    // More often than the account's budget of unfinished bodies would last, if they were still counted.
+    const times = Math.ceil((1.5 * unfinishedBodyBytesMax.connection) / body.length);
+    for (let time = 0; time < times; time++) {
+      expect(await exchange(path, headers, body)).toBe(200);
+      expect(await exchange("/healthz", {}, Buffer.alloc(0))).toBe(200);
+    }
   },
 );
