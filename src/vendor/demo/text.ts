@@ -119,12 +119,17 @@ function choiceOf(asked: Asked, place: Place): DemoChoice {
   const { body } = asked;
   const text = formatted(asked, place);
   const stopped = atStop(text, body["stop"]);
-  const all = stopped.split(/(?<=\s)/).filter((word) => word !== "");
+  const all = wordsIn(stopped);
   const range = { least: 1, most: 2 ** 31 - 1, isWhole: true };
   const limit =
     numberMember(body, "max_completion_tokens", range) ?? numberMember(body, "max_tokens", range);
   const words = all.slice(0, limit);
   return { words, call: undefined, finish: words.length < all.length ? "length" : "stop" };
+}
+
+/** Its tokens: words with the space behind them. Long ones are several, as no tokenizer has a token of over 128 bytes. */
+function wordsIn(text: string): readonly string[] {
+  return text.match(/\S{1,31}\s?|\s/gu) ?? [];
 }
 
 /** The text in the form that the request asks for. */

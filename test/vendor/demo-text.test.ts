@@ -1,0 +1,24 @@
+/** What the demo vendor counts as tokens of its text. */
+import { expect, it } from "vitest";
+import { replyTo } from "../../src/vendor/demo/text.ts";
+
+function replyOf(content: string, maxTokens: number) {
+  const messages = [{ role: "user", content }];
+  const body = { model: "instant", messages, max_tokens: maxTokens };
+  return replyTo(JSON.stringify(body)).whole();
+}
+
+it("a long word is several tokens of the demo vendor, so that its text keeps to the limit of tokens", () => {
+  const reply = replyOf("x".repeat(70_000), 40);
+  expect(reply).toMatchObject({
+    choices: [{ finish_reason: "length" }],
+    usage: { completion_tokens: 40 },
+  });
+  // No tokenizer has tokens of over 128 bytes.
+  expect(JSON.stringify(reply).length).toBeLessThan(40 * 128);
+});
+
+it("the tokens of the demo vendor are the whole text", () => {
+  const said = "two  spaces, 中文也可以。\n and 👍🏽";
+  expect(JSON.stringify(replyOf(said, 1_000))).toContain(JSON.stringify(said).slice(1, -1));
+});
