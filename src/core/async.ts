@@ -98,16 +98,18 @@ interface TimeLimit extends Disposable {
 }
 
 /**
- * A signal that is aborted after `ms` milliseconds, or with any of `others`. Disposing of it removes its timer and
- * listeners at once; `AbortSignal.timeout` and `AbortSignal.any` keep both until a full garbage collection.
+ * A signal that is aborted after `ms` milliseconds with a `TimeoutError`, or with any of `others` and its reason. Disposing of
+ * it removes its timer and listeners at once. With a listener, Node.js keeps an `AbortSignal.timeout` until its time has
+ * passed, whoever still needs it: 0.7 KB for each file that was stored in the last 30 minutes.
  */
 export function limitTime(ms: number, others: readonly AbortSignal[]): TimeLimit {
   const controller = new AbortController();
-  const abort = (): void => controller.abort();
+  const abort = (): void =>
+    controller.abort(others.find(({ aborted }) => aborted)?.reason as unknown);
   let isOverdue = false;
   const end = (): void => {
     isOverdue = true;
-    abort();
+    controller.abort(new DOMException("the time limit was reached", "TimeoutError"));
   };
   const timer = setTimeout(end, Math.min(timeoutMsMax, Math.max(1, ms)));
   for (const other of others) other.addEventListener("abort", abort);

@@ -17,6 +17,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import { headerBytesMax } from "../config/limits.ts";
+import { limitTime } from "../core/async.ts";
 import { GuardFailure } from "./guard-failure.ts";
 import { canonicalAddress, isPublicAddress } from "./public-address.ts";
 import { literalAddress, readPublicUrl } from "./public-url.ts";
@@ -114,8 +115,8 @@ async function exchange(
     times.addressClass = "blocked";
     throw new GuardFailure("blocked_address", read.problem);
   }
-  const deadline = AbortSignal.timeout(request.headMs ?? headMsDefault);
-  const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
+  using limit = limitTime(request.headMs ?? headMsDefault, request.signal ? [request.signal] : []);
+  const { signal } = limit;
   const socket = await openGuarded(read.url, { options, signal, times });
   try {
     const begun = performance.now();
@@ -175,8 +176,8 @@ function ask(socket: TLSSocket, { url, request, signal }: Ask): Promise<Incoming
 /** Reads the body up to its end or its limits. @throws GuardFailure where it must be complete and is not */
 async function readBody(message: IncomingMessage, request: GuardedRequest): Promise<void> {
   const { bodyMs = bodyMsDefault, bodyBytesMax = bodyBytesDefault, sink } = request;
-  const deadline = AbortSignal.timeout(bodyMs);
-  const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
+  using limit = limitTime(bodyMs, request.signal ? [request.signal] : []);
+  const { signal } = limit;
   const stop = (): void => void message.destroy();
   signal.addEventListener("abort", stop);
   let bytesLeft = bodyBytesMax;

@@ -4,6 +4,7 @@
  */
 import type { Pool } from "pg";
 import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../config/limits.ts";
+import { limitTime } from "../core/async.ts";
 import { HttpFailure } from "../http/failure.ts";
 import { recordNotification } from "../task/vendor-notifications.ts";
 import type { NativeSend } from "../vendor/native-http.ts";
@@ -132,7 +133,8 @@ type VendorRequest = Pick<NativeSend, "method" | "target">;
 /** The vendor's reply with any status. @throws HttpFailure */
 async function answerOf({ transport }: NativeMount, asked: VendorRequest) {
   const [{ name: base }] = transport.bases;
-  const signal = AbortSignal.timeout(requestTimeoutMs);
+  using limit = limitTime(requestTimeoutMs, []);
+  const { signal } = limit;
   const headers = { accept: "application/json" };
   const reply = await transport.send({ base, headers, body: [], signal, ...asked });
   return { ...reply, body: await reply.body.whole(replyBytesMax) };

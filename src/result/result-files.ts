@@ -18,6 +18,7 @@ import {
   resultTtlMs,
   resultUploadMs,
 } from "../config/limits.ts";
+import { limitTime } from "../core/async.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { RowOf } from "../db/row.ts";
@@ -160,9 +161,8 @@ async function keep(
   file: Spooled,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const deadline = AbortSignal.timeout(resultUploadMs);
-  const either = signal ? AbortSignal.any([deadline, signal]) : deadline;
-  await storage.keep(file, either).catch((cause: unknown) => {
+  using limit = limitTime(resultUploadMs, signal ? [signal] : []);
+  await storage.keep(file, limit.signal).catch((cause: unknown) => {
     throw signal?.aborted ? new ResultFailure("aborted", "given up", { cause }) : failureOf(cause);
   });
 }
@@ -316,8 +316,8 @@ async function download(
   const first = URL.parse(source.url);
   if (first === null) throw new ResultFailure("refused", "no address", { isFinal: true });
   const vendorOrigin = URL.parse(source.vendorUrl ?? "")?.origin;
-  const deadline = AbortSignal.timeout(limits.totalMs);
-  const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline;
+  using total = limitTime(limits.totalMs, options.signal ? [options.signal] : []);
+  const { signal } = total;
   const { redirectHosts } = source;
   const redirectsMax = redirectHosts === undefined ? resultRedirectsMax : 1;
   let url = first;
