@@ -1,6 +1,6 @@
 /** R-ERR-7: what clients do to a message is no failure of the gateway: neither in its log, nor in their status. */
 import { once } from "node:events";
-import { Agent, createServer, type OutgoingHttpHeaders, request } from "node:http";
+import { Agent, createServer, type OutgoingHttpHeaders, request as ask } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
@@ -99,7 +99,7 @@ it.each(["url", "internalUrl"] as const)(
     const exchange = (path: string, headers: OutgoingHttpHeaders, body: Buffer): Promise<number> =>
       new Promise((resolve, reject) => {
         const method = body.length > 0 ? "POST" : "GET";
-        const asked = request(`${url}${path}`, { method, agent, headers }, (response) => {
+        const asked = ask(`${url}${path}`, { method, agent, headers }, (response) => {
           response.resume().once("end", () => resolve(response.statusCode ?? 0));
         });
         asked.once("error", reject);
