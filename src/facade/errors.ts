@@ -90,11 +90,28 @@ export function noSuchPath(
   return new GatewayError(ErrorCode.NOT_FOUND, `There is no ${method} ${path} here; ${advice}`);
 }
 
-function meantPath(path: string, paths: readonly string[]): string {
-  if (!/^\/(?:v1|v2|api)\//.test(path)) {
+/** Whether the path of a request lacks an id or name of its route, as `/v1/responses/` does. */
+export function lacksName(params: object): boolean {
+  return Object.values(params).includes("");
+}
+
+/**
+ * The error for a path that lacks an id or name of its route.
+ *
+ * @param route the path in the router's syntax
+ */
+export function nameMissing(method: string, url: string, route: string): GatewayError {
+  const [list = ""] = route.split(/\/[:*]/, 1);
+  return noSuchPath(method, url, [list]);
+}
+
+function meantPath(sent: string, paths: readonly string[]): string {
+  // A base URL that ends in a slash doubles one, and some clients add one to the end.
+  const path = sent.replace(/\/{2,}/g, "/").replace(/\/$/, "");
+  if (!/^\/(?:v1|v2|api)\//i.test(path)) {
     return "SDKs use this address followed by /v1 as their base URL";
   }
-  const near = nearest(path, paths);
+  const near = paths.includes(path) ? path : nearest(path, paths);
   return near === undefined ? "GET /openapi.json lists all paths" : `did you mean ${near}?`;
 }
 

@@ -18,7 +18,15 @@ import {
 } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects, textDialects, wireStyle } from "../dialect/index.ts";
-import { checkBodyForm, errorReply, noSuchPath, sendError, toGatewayError } from "./errors.ts";
+import {
+  checkBodyForm,
+  errorReply,
+  lacksName,
+  nameMissing,
+  noSuchPath,
+  sendError,
+  toGatewayError,
+} from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
 import type { RouteContext, ScopeOptions } from "./options.ts";
 import {
@@ -189,6 +197,9 @@ function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: Place
       // A name that only looks like an id, as in /v1/responses/compact.
       if (url.includes(":") && adviceFor(path) !== undefined) {
         throw noSuchPath(request.method, path);
+      }
+      if (lacksName(request.params as object)) {
+        throw nameMissing(request.method, path, url);
       }
       reply.header("allow", allow);
       if (!isWebSocket(request)) throw notAllowed(request.method, allow);

@@ -19,7 +19,7 @@ import { readOutline } from "../dialect/body-members.ts";
 import { dialects } from "../dialect/index.ts";
 import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
 import { isRecord, type JsonRecord } from "../dialect/json/value.ts";
-import { emptyBody, noSuchPath, toGatewayError } from "./errors.ts";
+import { emptyBody, lacksName, nameMissing, noSuchPath, toGatewayError } from "./errors.ts";
 import type { RouteContext } from "./options.ts";
 import type { RestRoute } from "./route-table.ts";
 import { readInput, rpcCaller } from "./rpc-input.ts";
@@ -82,10 +82,12 @@ export function queryFields({ dialect }: RouteContext): ReadFields {
 
 /** Reads fields from the path. */
 export function pathFieldsOf(
-  { restField, restSuffix }: RestRoute,
+  { url, restField, restSuffix }: RestRoute,
   request: FastifyRequest,
 ): JsonObject {
-  const { "*": rest = "", ...fields } = request.params as Record<string, string>;
+  const params = request.params as Record<string, string>;
+  if (lacksName(params)) throw nameMissing(request.method, request.url, url);
+  const { "*": rest = "", ...fields } = params;
   if (restField === undefined) return fields;
   if (!rest.endsWith(restSuffix)) throw noSuchPath(request.method, request.url);
   return { ...fields, [restField]: rest.slice(0, rest.length - restSuffix.length) };

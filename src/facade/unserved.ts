@@ -14,7 +14,7 @@ const unserved: readonly Unserved[] = [
   { path: /^\/v1\/videos(?:\/|$)/, advice: tasks("videoParams") },
   { path: /^\/v1\/audio\/voices(?:\/|$)/, advice: tasks("audioParams") },
   {
-    path: /^\/v1\/audio\/(?!speech$|transcriptions$|translations$)/,
+    path: /^\/v1\/audio\/(?!speech|transcri|transla)/,
     advice: "send audio to a model that takes it, as `input_audio` of POST /v1/chat/completions",
   },
   { path: /^\/v1\/edits$/, advice: "use POST /v1/chat/completions" },

@@ -47,6 +47,12 @@ describe("a path of another API that is not served", () => {
     ["/v1/chat/completion", "did you mean /v1/chat/completions?"],
     ["/v1/v1/embedding", "did you mean /v1/embeddings?"],
     ["/api/ai/task", "did you mean /api/ai/tasks?"],
+    ["/v1/audio/transcription", "did you mean /v1/audio/transcriptions?"],
+    ["/v1/audio/speech/", "did you mean /v1/audio/speech?"],
+    ["/v1/messages/", "did you mean /v1/messages?"],
+    ["/v1/responses/", "did you mean /v1/responses?"],
+    ["//v1/messages", "did you mean /v1/messages?"],
+    ["/V1/Embeddings", "did you mean /v1/embeddings?"],
     ["/v1/nothing-like-this", "GET /openapi.json lists all paths"],
   ])(
     "a request for %s is answered with the path that was meant, if one is near",
@@ -54,6 +60,16 @@ describe("a path of another API that is not served", () => {
       const reply = await fixture.send(path, { body: "{}" });
       expect(reply.status).toBe(404);
       expect(errorOf(reply)["message"]).toContain(advice);
+    },
+  );
+
+  it.each(["/v1/models", "/v1/responses", "/api/ai/tasks", "/api/ai/models"])(
+    "GET %s/, which names nothing, is answered with the path without the slash",
+    async (path) => {
+      const reply = await fixture.send(`${path}/`, { method: "GET" });
+      expect(reply.status).toBe(404);
+      const message = `There is no GET ${path}/ here; did you mean ${path}?`;
+      expect(errorOf(reply)).toMatchObject({ code: "not_found", message });
     },
   );
 
