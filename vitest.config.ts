@@ -2,8 +2,8 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/** The files that load the machine with as much as it can do, or look at the memory of a process: beside each other, or beside
- * what waits for a database at most a second, they fail. */
+/** The files that load the machine with as much as it can do, or look at the memory of a process: beside what waits for a
+ * database at most a second, they fail. */
 const loads = [
   ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
   "test/facade/v1-audio/upload-memory.test.ts",
@@ -72,7 +72,8 @@ export default defineConfig({
           ...usual,
           name: "loads",
           include: loads,
-          maxWorkers: 1,
+          // The bench leaves a third of two cores idle: the others run beside it.
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
