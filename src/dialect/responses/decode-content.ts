@@ -130,7 +130,9 @@ function requiredString(part: JsonReader, name: string): string {
  * @throws GatewayError INVALID_REQUEST, naming the member at fault
  */
 export function decodeItem(item: JsonReader): Turn {
-  const type = item.text("type") || (item.has("role") ? "message" : "item_reference");
+  // A reference may leave out its type, and so may a message.
+  const type =
+    item.text("type") || (item.has("id") && !item.has("role") ? "item_reference" : "message");
   switch (type) {
     case "message":
       return messageTurn(item);

@@ -116,6 +116,7 @@ describe("a responses request is read", () => {
       { model: "m", input: [{ role: "tool", content: "x" }] },
       "input[0].role",
     ],
+    ["a message without its role", { model: "m", input: [{ content: "x" }] }, "input[0].role"],
     ["no content", { model: "m", input: [{ role: "user" }] }, "input[0].content"],
     [
       "a content type nobody knows",
