@@ -2,17 +2,15 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/** The files that load the machine with as much as it can do, or look at the memory of a process: beside what waits for a
- * database at most a second, they fail. */
-const loads = [
-  ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
-  "test/facade/v1-audio/upload-memory.test.ts",
-];
+/** The files that load the machine with as much as it can do: what waits for a database at most a second fails beside them. */
+const loads = ["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`);
+
+/** It looks at the memory of its own process, and collects garbage again and again: beside others, or behind them with all that
+ * they have left, that takes several times as long. */
+const memory = "test/facade/v1-audio/upload-memory.test.ts";
 
 /** The other files that take longest: they start processes, databases or browsers and wait for them. */
 const slow = [
-  // It collects garbage again and again: behind other files, with all that they have left, that takes four times as long.
-  /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
   // It starts processes and waits for them, while the static checks run beside it.
   /^test\/bench\/bench\.test\.ts$/,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
@@ -62,7 +60,7 @@ const usual = {
 // oxlint-disable-next-line import/no-default-export -- vitest reads the default export
 export default defineConfig({
   test: {
-    // Once for both projects: one that inherited it would do it once more.
+    // Once for all projects: one that inherited it would do it once more.
     globalSetup: ["test/support/global-setup.ts"],
     sequence: { sequencer: SlowFirst },
     experimental,
@@ -70,11 +68,20 @@ export default defineConfig({
       {
         test: {
           ...usual,
+          name: "memory",
+          include: [memory],
+          maxWorkers: 1,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...usual,
           name: "loads",
           include: loads,
           // The bench leaves a third of two cores idle: the others run beside it.
           maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -82,11 +89,11 @@ export default defineConfig({
           ...usual,
           name: "tests",
           include: ["test/**/*.test.ts"],
-          exclude: loads,
+          exclude: [...loads, memory],
           // One more than there are cores: most of the slow files wait for processes, timers and the database. With two more,
           // the run is no shorter. A server of one's own may let in 100 connections only.
           maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
