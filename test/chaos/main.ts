@@ -159,7 +159,6 @@ async function killContainers({ rounds }: Options): Promise<void> {
 }
 
 async function killMoney(options: Options): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
   const startMs = performance.now();
   const rounds = planRounds(options);
   for (const fault of faults.filter(({ name }) => name.includes(options.only))) {
@@ -167,66 +166,90 @@ async function killMoney(options: Options): Promise<void> {
     if (obstacle !== undefined) print(`${fault.name}: not run, ${obstacle}`);
   }
   print(`seed ${options.seed}: ${rounds.length} rounds`);
-  // What runs has been started by this process: it must not be left behind.
-  const interrupted = Promise.withResolvers<never>();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.once(name, () => interrupted.reject(new Error(`ended by ${name}`)));
-  }
-  // A server lets in 100 connections: two lanes need most of them.
-  const steady = await startServers(join(folder, "steady"), Math.ceil(options.lanes / 2));
-  const fragile = await startServers(join(folder, "fragile"), 2);
-  const clocked = rounds.some(({ fault }) => isOfDatabaseClock(fault))
-    ? await startClocked(join(folder, "clocked"))
-    : undefined;
-  try {
-    const { lanes } = options;
-    const servers = { steady, fragile, clocked };
-    const runs = runRounds({ rounds, servers, folder, lanes, onRound: createTell(rounds.length) });
-    const ran = await Promise.race([runs, interrupted.promise]);
-    print(`\n${tableOf(ran)}\n`);
-    const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
-    const sums = sumUp(ran);
-    const areBooksRight = isGood(sums);
-    for (const fault of sums.missed) print(`${fault}: never came, nothing is proven of it`);
-    print(
-      `seed ${options.seed}, ${minutes} min: ${areBooksRight ? "the books are right" : "WRONG"}`,
-    );
-    if (!areBooksRight) process.exitCode = 1;
-  } finally {
-    for (const server of [...fragile, ...steady]) await server.close();
-    await clocked?.close();
-    rmSync(folder, { recursive: true, force: true });
-  }
+  await inFolder(async (folder, interrupted) => {
+    // A server lets in 100 connections: two lanes need most of them.
+    const steady = await startServers(join(folder, "steady"), Math.ceil(options.lanes / 2));
+    const fragile = await startServers(join(folder, "fragile"), 2);
+    const clocked = rounds.some(({ fault }) => isOfDatabaseClock(fault))
+      ? await startClocked(join(folder, "clocked"))
+      : undefined;
+    try {
+      const { lanes } = options;
+      const servers = { steady, fragile, clocked };
+      const runs = runRounds({
+        rounds,
+        servers,
+        folder,
+        lanes,
+        onRound: createTell(rounds.length),
+      });
+      const ran = await Promise.race([runs, interrupted]);
+      print(`\n${tableOf(ran)}\n`);
+      const minutes = ((performance.now() - startMs) / 60_000).toFixed(1);
+      const sums = sumUp(ran);
+      const areBooksRight = isGood(sums);
+      for (const fault of sums.missed) print(`${fault}: never came, nothing is proven of it`);
+      print(
+        `seed ${options.seed}, ${minutes} min: ${areBooksRight ? "the books are right" : "WRONG"}`,
+      );
+      if (!areBooksRight) process.exitCode = 1;
+    } finally {
+      for (const server of [...fragile, ...steady]) await server.close();
+      await clocked?.close();
+    }
+  });
 }
 
 /** Ledgers with as many calls as a busy gateway, each killed a few times. */
-const fullLoad: Pick<Planned, "fault" | "isFull" | "mode" | "pace"> = {
+const fullLoad = {
   mode: "ledger",
   fault: { name: "kill -9 under full load", kind: "random" },
   isFull: false,
   pace: { callers: 256, lives: 5, lifeMs: [1_000, 3_000] },
-};
+} as const;
 
 async function killUnderLoad({ charges, seed }: Options): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
   const random = createRandom(seed);
-  const steady = await startServers(join(folder, "steady"), 1);
-  const ran: Ran[] = [];
-  try {
-    do {
-      const rounds = [{ ...fullLoad, seed: Math.floor(random() * 2 ** 31) }];
-      ran.push(
-        ...(await runRounds({ rounds, servers: { steady, fragile: [] }, folder, lanes: 1 })),
-      );
-    } while (problemsOf(ran).length === 0 && sumUp(ran).settled < charges);
+  await inFolder(async (folder, interrupted) => {
+    const steady = await startServers(join(folder, "steady"), 1);
+    const servers = { steady, fragile: [] };
+    const ran: Ran[] = [];
+    try {
+      do {
+        const rounds = [{ ...fullLoad, seed: Math.floor(random() * 2 ** 31) }];
+        const runs = runRounds({ rounds, servers, folder, lanes: 1 });
+        ran.push(...(await Promise.race([runs, interrupted])));
+      } while (isGood(sumUp(ran)) && sumUp(ran).settled < charges);
+    } finally {
+      for (const server of steady) await server.close();
+    }
+    const sums = sumUp(ran);
     print(`\n${tableOf(ran)}\n`);
     for (const problem of problemsOf(ran)) print(problem);
-    const kills = ran.length * (fullLoad.pace?.lives ?? 0);
-    const verdict = isGood(sumUp(ran)) ? "nothing is lost or charged twice" : "WRONG";
-    print(`seed ${seed}: ${sumUp(ran).settled} acknowledged charges, ${kills} kills: ${verdict}`);
-    if (!isGood(sumUp(ran))) process.exitCode = 1;
+    const kills = ran.length * fullLoad.pace.lives;
+    const verdict = isGood(sums) ? "nothing is lost or charged twice" : "WRONG";
+    print(`seed ${seed}: ${sums.settled} acknowledged charges, ${kills} kills: ${verdict}`);
+    if (!isGood(sums)) process.exitCode = 1;
+  });
+}
+
+/**
+ * Runs `work` with a temporary folder, and with a promise that rejects when this process is told to end: what was started in
+ * the folder must not be left behind.
+ */
+async function inFolder(
+  work: (folder: string, interrupted: Promise<never>) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
+  const interrupted = Promise.withResolvers<never>();
+  // It may come while nobody waits for it.
+  interrupted.promise.catch(() => {});
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, () => interrupted.reject(new Error(`ended by ${name}`)));
+  }
+  try {
+    await work(folder, interrupted.promise);
   } finally {
-    for (const server of steady) await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
