@@ -1,6 +1,6 @@
 /**
- * How much more two workers of the gateway do than one, on all cores; vendor and load stay on theirs. Each worker has as many
- * connections as one has alone: with half of them it would write batches of half the size, and two would do the work of one.
+ * How much more two workers of the gateway do than one, on all cores; vendor and load stay on theirs. Each of two
+ * workers has as many connections as a single one: with half of them it would write batches of half the size.
  */
 import { availableParallelism } from "node:os";
 import { type Cleanup, type GatewayContestant, keep } from "./contestants.ts";

@@ -48,7 +48,7 @@ async function main(args: readonly string[]): Promise<void> {
     }
     const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
     const checking = runChecks(folder);
-    // The bench comes first, alone, and leaves half of the machine idle; no figure of its short form counts.
+    // The loads come first: between them the checks have time, and no figure of the bench's short form counts.
     if (!args.includes("--static")) add(counts, await runTests(folder, args, checking));
     add(counts, await checking);
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
