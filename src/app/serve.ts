@@ -12,6 +12,7 @@ import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import type { SignIn } from "../account/module.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { canServePages } from "../console/built.ts";
+import { LogOutput } from "../core/log-output.ts";
 import { nanosPerUsd } from "../core/money.ts";
 import { type Embedded, startEmbedded } from "../db/embedded.ts";
 import { createServerLog } from "../server/server-log.ts";
@@ -34,11 +35,20 @@ interface ServeOptions {
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
-  if (options.settings.workers > 1) return supervise(options);
+  const output = new LogOutput();
+  try {
+    await (options.settings.workers > 1 ? supervise : serveAlone)(options, output);
+  } finally {
+    await output.flush();
+  }
+}
+
+/** Serves in this process, which has no workers. */
+async function serveAlone(options: ServeOptions, output: LogOutput): Promise<void> {
   const { drainDelayMs: delayMs } = options.settings;
   const signal = firstSignal();
   const stopping = new AbortController();
-  const logging = createServerLog(options);
+  const logging = createServerLog(options, { output });
   const { log } = logging;
   try {
     const pages = openPages(log, stopping.signal);
@@ -46,7 +56,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const { buildApp } = await import("../app.ts");
     const app = await buildApp({ ...options, log, pages });
     try {
-      await announce(app, { ...options, log, urls: await app.listen() });
+      await announce(app, { ...options, log, output, urls: await app.listen() });
       log.info({ signal: await signal, delayMs }, "stopping");
       await app.close({ delayMs });
     } finally {
@@ -55,7 +65,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     log.info("stopped");
   } finally {
-    logging.flush();
+    await logging.flush();
   }
 }
 
@@ -70,9 +80,9 @@ const workerConnections = 45;
  *
  * @throws the first failure at start, or where a worker exited while draining
  */
-async function supervise(options: ServeOptions): Promise<void> {
+async function supervise(options: ServeOptions, output: LogOutput): Promise<void> {
   const { settings, config } = options;
-  const write = (lines: string): void => void process.stdout.write(lines);
+  const write = (lines: string): void => output.write(lines);
   const { log } = createServerLog(options, { sink: { write } });
   let workers: Supervisor | undefined;
   const signal = firstSignal({
@@ -86,7 +96,7 @@ async function supervise(options: ServeOptions): Promise<void> {
     const order = { settings, config, embeddedUrl: embedded?.url };
     workers = new Supervisor({ order, pages, log, write });
     try {
-      await start(workers, { ...order, log });
+      await start(workers, { ...order, log, output });
       log.info({ signal: await signal, delayMs: settings.drainDelayMs }, "stopping");
     } finally {
       stopping.abort();
@@ -106,7 +116,8 @@ function hasTerminal(): boolean {
 /** Migrates the schema, starts the workers, and announces the gateway. */
 async function start(
   workers: Supervisor,
-  options: WorkerOptions & { readonly log: Logger; readonly embeddedUrl: string | undefined },
+  options: WorkerOptions &
+    Pick<WelcomeOptions, "log" | "output"> & { readonly embeddedUrl: string | undefined },
 ): Promise<void> {
   const backend = await openBackend(options);
   try {
@@ -144,13 +155,16 @@ interface WelcomeOptions {
   readonly settings: Settings;
   readonly config: Config;
   readonly log: Logger;
+  /** Gets the welcome. */
+  readonly output: LogOutput;
   readonly urls: { readonly publicUrl: string; readonly internalUrl: string };
 }
 
 /** Prints the welcome and logs a line. On a new demo it creates an account and a key. */
 async function announce(services: Services, options: WelcomeOptions): Promise<void> {
-  const { settings, config, log, urls } = options;
-  await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
+  const { settings, config, log, output, urls } = options;
+  const lines = await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
+  output.write(`${lines.join("\n")}\n`);
   const { workers } = settings;
   log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
   warnOfShownCodes(options);
@@ -172,33 +186,33 @@ const demoBalanceNanos = 10n * nanosPerUsd;
 async function welcome(
   services: Services,
   { config, url }: { config: Config; url: string },
-): Promise<void> {
+): Promise<string[]> {
   const { transport } = services;
   const accounts = createClient(AccountService, transport);
   const { accounts: found } = await accounts.listAccounts({ pageSize: 1 });
   if (found.length > 0) {
-    say([
+    return [
       "",
       `UAS Gateway listens on ${url}`,
       `  Base URL  ${url}/v1`,
       "  API keys  npx uas key create --account ID",
       ...(await consoleLines(services, { config, url, accountId: "" })),
       "",
-    ]);
-  } else if (config.isDemo) {
-    const { accountId, key } = await createDevAccount(transport);
-    say(firstCall(url, key, await consoleLines(services, { config, url, accountId })));
-  } else {
-    say([
-      "",
-      `UAS Gateway listens on ${url}`,
-      "  There is no account yet. Create one, and a key:",
-      "    npx uas account create --name NAME --balance 10.00",
-      "    npx uas key create --account ID",
-      ...(await consoleLines(services, { config, url, accountId: "" })),
-      "",
-    ]);
+    ];
   }
+  if (config.isDemo) {
+    const { accountId, key } = await createDevAccount(transport);
+    return firstCall(url, key, await consoleLines(services, { config, url, accountId }));
+  }
+  return [
+    "",
+    `UAS Gateway listens on ${url}`,
+    "  There is no account yet. Create one, and a key:",
+    "    npx uas account create --name NAME --balance 10.00",
+    "    npx uas key create --account ID",
+    ...(await consoleLines(services, { config, url, accountId: "" })),
+    "",
+  ];
 }
 
 /**
@@ -254,10 +268,6 @@ function firstCall(url: string, key: string, consoleLink: readonly string[]): st
     `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
     "",
   ];
-}
-
-function say(lines: readonly string[]): void {
-  process.stdout.write(`${lines.join("\n")}\n`);
 }
 
 /**

@@ -50,7 +50,7 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
       await app.close();
     }
   } finally {
-    logging.flush();
+    await logging.flush();
   }
 }
 

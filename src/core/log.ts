@@ -1,5 +1,6 @@
 /** The log: one JSON line per event, with secrets removed. */
 import { type Logger, pino } from "pino";
+import { LogOutput } from "./log-output.ts";
 
 /** The destination of log lines. */
 export interface LogSink {
@@ -9,8 +10,10 @@ export interface LogSink {
 export interface LogOptions {
   /** Secrets to remove: vendor credentials, the operator token, database passwords. */
   readonly secrets: readonly string[];
-  /** Default: standard output, in writes of up to 64 KiB. */
+  /** Gets every line at once. Default: {@link output}. */
   readonly sink?: LogSink;
+  /** Gets lines in writes of up to 64 KiB. Default: standard output. */
+  readonly output?: LogOutput;
   /** Default `info`. */
   readonly level?: string;
   /** The worker number, added to each line. Default: none. */
@@ -27,14 +30,15 @@ const secretCharsMin = 6;
  * Creates the log. Every line passes a scrubber: API keys and webhook secrets are recognised by their form, the
  * other secrets by their text. Redaction by path would miss secrets inside error messages.
  */
-export function createLog({ secrets, sink, level = "info", worker }: LogOptions): {
+export function createLog({ secrets, sink, output, level = "info", worker }: LogOptions): {
   log: Logger;
-  flush(): void;
+  /** Resolves when all lines are written, or after a second. */
+  flush(): Promise<void>;
 } {
   const scrub = createScrubber(secrets);
   const buffered =
     sink === undefined
-      ? createStdoutSink(scrub)
+      ? createBuffer(output ?? new LogOutput(), scrub)
       : { ...noFlush, write: (line: string) => sink.write(scrub(line)) };
   const log = pino(
     {
@@ -88,7 +92,7 @@ function createTimestamp(): () => string {
   };
 }
 
-const noFlush = { flush(): void {} };
+const noFlush = { flush: () => Promise.resolve() };
 
 /** Creates a function that removes every secret from a text. */
 export function createScrubber(secrets: readonly string[]): (text: string) => string {
@@ -121,24 +125,29 @@ const flushMs = 100;
 const bufferedMax = 64 * 1024;
 
 /** @param scrub removes secrets: from all lines of a write at once, as a search per line and secret would cost more */
-function createStdoutSink(scrub: (lines: string) => string): LogSink & { flush(): void } {
-  const destination = pino.destination({ fd: 1, sync: true });
+function createBuffer(
+  output: LogOutput,
+  scrub: (lines: string) => string,
+): LogSink & { flush(): Promise<void> } {
   let waiting = "";
   let timer: NodeJS.Timeout | undefined;
-  const flush = (): void => {
+  const pass = (): void => {
     clearTimeout(timer);
     timer = undefined;
     if (waiting === "") return;
     const lines = waiting;
     waiting = "";
-    destination.write(scrub(lines));
+    output.write(scrub(lines));
   };
   return {
-    flush,
     write(line) {
       waiting += line;
-      if (waiting.length >= bufferedMax) flush();
-      else timer ??= setTimeout(flush, flushMs).unref();
+      if (waiting.length >= bufferedMax) pass();
+      else timer ??= setTimeout(pass, flushMs).unref();
+    },
+    flush() {
+      pass();
+      return output.flush();
     },
   };
 }
