@@ -6,14 +6,17 @@ import { pino } from "pino";
 import { buildApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
+import { setV8Flags } from "../../src/server/v8-flags.ts";
 import { servedKinds } from "../../src/vendor/index.ts";
+import { killSelf } from "../support/child.ts";
 import type { GatewayPlan, Measurement, ToChild } from "./gateway-process.ts";
 
 const plan = JSON.parse(process.env["UAS_FUZZ_PLAN"] ?? "") as GatewayPlan;
 const { dataDir, databaseUrl, yaml, env: secrets } = plan;
 // Nothing stays behind, whatever ends the parent.
-process.once("disconnect", () => process.exit(1));
+process.once("disconnect", killSelf);
 
+setV8Flags();
 const configPath = join(dataDir, "uas.yaml");
 writeFileSync(configPath, yaml);
 const env = {
@@ -32,22 +35,25 @@ const app = await buildApp({
 });
 const { publicUrl, internalUrl } = await app.listen();
 
-const delay = monitorEventLoopDelay({ resolution: 10 });
+/** How often the delay of the event loop is measured, in milliseconds: its measurements include this time. */
+const resolution = 10;
+
+const delay = monitorEventLoopDelay({ resolution });
 delay.enable();
 
 function measure(): Measurement {
   // Twice: what finalizers release is free after the second one only.
   globalThis.gc?.();
   globalThis.gc?.();
-  const { rss, heapUsed, external } = process.memoryUsage();
+  const { rss, heapUsed, heapTotal, external } = process.memoryUsage();
   const handles: Record<string, number> = {};
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1;
   const listeners = process
     .eventNames()
     .reduce((sum, name) => sum + process.listenerCount(name), 0);
-  const delayP99Ms = delay.percentile(99) / 1e6;
+  const delayP99Ms = Math.max(0, delay.percentile(99) / 1e6 - resolution);
   delay.reset();
-  return { rss, heapUsed, external, handles, listeners, delayP99Ms };
+  return { rss, heapUsed, heapTotal, external, handles, listeners, delayP99Ms };
 }
 
 const warnings: string[] = [];

@@ -27,12 +27,14 @@ export interface StartOptions {
 export interface Measurement {
   readonly rss: number;
   readonly heapUsed: number;
+  /** What V8 has taken from the system for its heap, garbage and free pages included. */
+  readonly heapTotal: number;
   readonly external: number;
   /** Open handles and requests by type. */
   readonly handles: Readonly<Record<string, number>>;
   /** Listeners of the process object. */
   readonly listeners: number;
-  /** 99th percentile of the event loop's delay since the last measurement, in milliseconds. */
+  /** By how much a timer was late in 99 of 100 cases since the last measurement, in milliseconds. */
   readonly delayP99Ms: number;
 }
 

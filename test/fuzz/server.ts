@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbedded } from "../../src/db/embedded.ts";
+import { whenInterrupted } from "../support/interrupted.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
 /** Runs `work` with an empty database, on the server of `DATABASE_URL` or an embedded one, and removes it after. */
@@ -13,7 +14,7 @@ export async function withServer(work: (databaseUrl: string) => Promise<void>): 
   const log = { info() {}, warn: (line: string) => void process.stderr.write(`${line}\n`) };
   const embedded = await startEmbedded({ dataDir, log, testing: true });
   try {
-    await withNewDatabase(embedded.url, work);
+    await Promise.race([withNewDatabase(embedded.url, work), whenInterrupted()]);
   } finally {
     await embedded.stop();
     rmSync(dataDir, { recursive: true, force: true });

@@ -75,10 +75,10 @@ function problemsOf(report: SoakReport, seconds: number): string[] {
   ];
 }
 
-function printSample({ seconds, rss, heapUsed, external, delayP99Ms }: Sample): void {
+function printSample({ seconds, rss, heapUsed, heapTotal, external, delayP99Ms }: Sample): void {
   const mb = (bytes: number): string => (bytes / 1e6).toFixed(1);
   print(
-    `${seconds.toFixed(0)} s: ${mb(rss)} MB resident, ${mb(heapUsed)} MB heap, ${mb(external)} MB outside, p99 ${delayP99Ms.toFixed(1)} ms`,
+    `${seconds.toFixed(0)} s: ${mb(rss)} MB resident, ${mb(heapUsed)} of ${mb(heapTotal)} MB heap, ${mb(external)} MB outside, p99 ${delayP99Ms.toFixed(1)} ms`,
   );
 }
 
