@@ -5,17 +5,22 @@ import { buildApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { servedKinds } from "../../src/vendor/index.ts";
+import { often } from "../native/native-vendor.ts";
 import { crashAt, endWithParent, readPlan, readyWord, stepClockAtSignal } from "./plan.ts";
 
 const plan = readPlan();
 endWithParent();
 stepClockAtSignal(plan);
 const { dataDir, url, vendor, timings } = plan;
+const model =
+  vendor?.kind === "fal"
+    ? `{ type: IMAGE, routes: [{ vendor: sim, model: fal-ai/flux/schnell }], price: { image: "0.0001" } }`
+    : `{ type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }`;
 const yaml = `version: 1
 vendors:
-  sim: { kind: openai-compatible, base_url: "${vendor?.baseUrl}", api_key: "\${env:VENDOR_KEY}" }
+  sim: { kind: ${vendor?.kind}, base_url: "${vendor?.baseUrl}", api_key: "\${env:VENDOR_KEY}" }
 models:
-  m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }
+  m: ${model}
 `;
 const configPath = join(dataDir, "uas.yaml");
 writeFileSync(configPath, yaml);
@@ -32,6 +37,8 @@ const app = await buildApp({
   settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   timings,
+  // What a dead process was working on goes on soon; production waits ten times as long.
+  taskTimings: { ...often, leaseMs: 2_500, heartbeatMs: 500 },
   ...(failpoint && { failpoint }),
 });
 const { publicUrl } = await app.listen();

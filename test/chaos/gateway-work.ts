@@ -41,7 +41,10 @@ export async function openGatewayWork(site: Site): Promise<Work> {
     async start(orders) {
       const { baseUrl, secret } = vendor;
       const plan = { url, dataDir, accountIds: [], history: "", ...orders };
-      const child = Child.start("gateway-child", { ...plan, vendor: { baseUrl, secret } });
+      const child = Child.start("gateway-child", {
+        ...plan,
+        vendor: { kind: "openai-compatible", baseUrl, secret },
+      });
       const address = await child.ready();
       if (address === undefined || orders.workers === 0) return child;
       const served = Promise.withResolvers<void>();

@@ -2,12 +2,12 @@
  * `npm run chaos`: kills gateways, their database's processes and their database at every point where money moves, fills
  * disks and steps clocks, and compares what clients were told with the books. Then it kills workers of tasks and senders
  * of webhooks at each of their points, workers of a gateway, one of two containers that share a data folder, and the
- * primary of a replicated database; and ledgers under full load, until a million charges were acknowledged. A fault that
- * never came is a failure.
+ * primary of a replicated database; ledgers under full load, until a million charges were acknowledged; and gateways whose
+ * clients submit tasks, until ten thousand were accepted. A fault that never came is a failure.
  *
  * `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
- * `--mode ledger|gateway|load|tasks|workers|containers|failover`, `--charges` how many are acknowledged under full load,
- * `--lanes` how many rounds at a time, `--fast` without the rounds that have the timings of production.
+ * `--mode ledger|gateway|load|submits|tasks|workers|containers|failover`, `--charges` how many are acknowledged under full
+ * load, `--submits` how many are accepted, `--lanes` how many rounds at a time, `--fast` without the rounds that have the timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
@@ -19,6 +19,7 @@ import { isRight, runFailover } from "../ha/failover.ts";
 import { hasContainers, runContainers } from "./containers.ts";
 import { startClocked } from "./clocks.ts";
 import { faults, isOfDatabaseClock, obstacleOf } from "./fault.ts";
+import { whenInterrupted } from "../support/interrupted.ts";
 import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
 import { type FragileServer, startFragile } from "./server.ts";
@@ -28,6 +29,7 @@ import { runTestRounds, taskTests, workerTests } from "./tasks.ts";
 interface Options {
   readonly rounds: number;
   readonly charges: number;
+  readonly submits: number;
   readonly seed: number;
   readonly only: string;
   readonly modes: readonly Mode[];
@@ -42,6 +44,7 @@ function readOptions(): Options {
     options: {
       rounds: { type: "string", default: "10" },
       charges: { type: "string", default: "1000000" },
+      submits: { type: "string", default: "10000" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       only: { type: "string", default: "" },
       mode: { type: "string" },
@@ -57,6 +60,7 @@ function readOptions(): Options {
   return {
     rounds: wholeNumber("--rounds", values.rounds),
     charges: wholeNumber("--charges", values.charges),
+    submits: wholeNumber("--submits", values.submits),
     seed: wholeNumber("--seed", values.seed),
     lanes: wholeNumber("--lanes", values.lanes),
     only,
@@ -68,7 +72,7 @@ function readOptions(): Options {
 
 const allModes: readonly Mode[] = ["ledger", "gateway"];
 
-const otherModes = ["load", "tasks", "workers", "containers", "failover"] as const;
+const otherModes = ["load", "submits", "tasks", "workers", "containers", "failover"] as const;
 
 /** What has no rounds with a fault each. */
 type OtherMode = (typeof otherModes)[number];
@@ -104,7 +108,8 @@ async function main(): Promise<void> {
   if (options.modes.length > 0) await killMoney(options);
   const { rounds } = options;
   const run = {
-    load: () => killUnderLoad(options),
+    load: () => killUntil(options.charges, "acknowledged charges", fullLoad, options),
+    submits: () => killUntil(options.submits, "accepted tasks", submitting, options),
     tasks: () => repeat("tasks and webhooks", taskTests, rounds),
     workers: () => repeat("workers", workerTests, rounds),
     containers: () => killContainers(options),
@@ -208,7 +213,21 @@ const fullLoad = {
   pace: { callers: 256, lives: 5, lifeMs: [1_000, 3_000] },
 } as const;
 
-async function killUnderLoad({ charges, seed }: Options): Promise<void> {
+/** Gateways whose clients submit tasks, and repeat a submit whose answer died with its process. */
+const submitting = {
+  mode: "submits",
+  fault: { name: "kill -9 of gateways that run tasks", kind: "random" },
+  isFull: false,
+  pace: { callers: 48, lives: 8, lifeMs: [500, 2_000] },
+} as const;
+
+/** Kills processes round by round, until clients had so many answers. */
+async function killUntil(
+  count: number,
+  what: string,
+  load: typeof fullLoad | typeof submitting,
+  { seed }: Options,
+): Promise<void> {
   const random = createRandom(seed);
   await inFolder(async (folder, interrupted) => {
     const steady = await startServers(join(folder, "steady"), 1);
@@ -216,39 +235,30 @@ async function killUnderLoad({ charges, seed }: Options): Promise<void> {
     const ran: Ran[] = [];
     try {
       do {
-        const rounds = [{ ...fullLoad, seed: Math.floor(random() * 2 ** 31) }];
+        const rounds = [{ ...load, seed: Math.floor(random() * 2 ** 31) }];
         const runs = runRounds({ rounds, servers, folder, lanes: 1 });
         ran.push(...(await Promise.race([runs, interrupted])));
-      } while (isGood(sumUp(ran)) && sumUp(ran).settled < charges);
+      } while (isGood(sumUp(ran)) && sumUp(ran).settled < count);
     } finally {
       for (const server of steady) await server.close();
     }
     const sums = sumUp(ran);
     print(`\n${tableOf(ran)}\n`);
     for (const problem of problemsOf(ran)) print(problem);
-    const kills = ran.length * fullLoad.pace.lives;
-    const verdict = isGood(sums) ? "nothing is lost or charged twice" : "WRONG";
-    print(`seed ${seed}: ${sums.settled} acknowledged charges, ${kills} kills: ${verdict}`);
+    const kills = ran.length * load.pace.lives;
+    const verdict = isGood(sums) ? "nothing is lost or doubled" : "WRONG";
+    print(`seed ${seed}: ${sums.settled} ${what}, ${kills} kills: ${verdict}`);
     if (!isGood(sums)) process.exitCode = 1;
   });
 }
 
-/**
- * Runs `work` with a temporary folder, and with a promise that rejects when this process is told to end: what was started in
- * the folder must not be left behind.
- */
+/** Runs `work` with a temporary folder, and with the promise of {@link whenInterrupted}. */
 async function inFolder(
   work: (folder: string, interrupted: Promise<never>) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "uas-chaos-"));
-  const interrupted = Promise.withResolvers<never>();
-  // It may come while nobody waits for it.
-  interrupted.promise.catch(() => {});
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.once(name, () => interrupted.reject(new Error(`ended by ${name}`)));
-  }
   try {
-    await work(folder, interrupted.promise);
+    await work(folder, whenInterrupted());
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -24,8 +24,12 @@ export interface Plan {
   readonly crash?: Crash;
   /** How far its clock steps at SIGUSR2, in milliseconds; it then prints {@link steppedWord}. Absent: not at all. */
   readonly clockStepMs?: number;
-  /** The simulated vendor of a gateway. */
-  readonly vendor?: { readonly baseUrl: string; readonly secret: string };
+  /** The simulated vendor of a gateway: of texts, or of tasks that make pictures. */
+  readonly vendor?: {
+    readonly kind: "openai-compatible" | "fal";
+    readonly baseUrl: string;
+    readonly secret: string;
+  };
 }
 
 /** The environment variable that carries a {@link Plan}. */

@@ -4,10 +4,17 @@ import { type Fault, isFragile, isOfDatabaseClock } from "./fault.ts";
 import { type Pace, type RoundOptions, type RoundResult, runRound } from "./round.ts";
 import type { ChaosServer, FragileServer } from "./server.ts";
 import { openGatewayWork } from "./gateway-work.ts";
+import { openSubmitWork } from "./submit-work.ts";
 import { openLedgerWork } from "./work.ts";
 
-/** Whether the processes are ledgers with callers of their own, or gateways with clients and a vendor. */
-export type Mode = "ledger" | "gateway";
+/** What the processes are: ledgers with callers of their own, or gateways with clients that stream or submit tasks. */
+export type Mode = keyof typeof openWork;
+
+const openWork = {
+  ledger: openLedgerWork,
+  gateway: openGatewayWork,
+  submits: openSubmitWork,
+} as const;
 
 /** A round that is to be run. */
 export interface Planned {
@@ -84,7 +91,7 @@ async function tryRound(
     pace,
     folder,
     server,
-    openWork: mode === "ledger" ? openLedgerWork : openGatewayWork,
+    openWork: openWork[mode],
   };
   try {
     return await runRound(round);

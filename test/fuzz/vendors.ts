@@ -1,4 +1,5 @@
 /** Simulated vendors of every kind, for a gateway that runs as a process of its own. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Dashscope } from "../native/dashscope-vendor.ts";
 import { Fal, falResult } from "../native/fal-vendor.ts";
 import { playGemini } from "../native/gemini-vendor.ts";
@@ -141,21 +142,27 @@ async function startDashscope(): Promise<NativeVendorServer> {
   return vendor;
 }
 
-/** The queue, and direct calls below `/run`. */
-async function startFal(): Promise<NativeVendorServer> {
+/**
+ * The queue, and direct calls below `/run`.
+ *
+ * @param submitMs how long the answer to a submit takes, in milliseconds, once the job is there. Default: no time
+ */
+export async function startFal(submitMs?: () => number): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Key " });
   const fal = new Fal();
   const file = `${vendor.origin}/files/1.png`;
   const body = falResult.replace("https://v3.fal.media/files/a/1.png", file);
-  vendor.answer((asked) => {
-    const { url } = asked;
+  vendor.answer(async (asked) => {
+    const { url, method } = asked;
     if (url.startsWith("/run/")) return fal.direct({ ...asked, url: url.slice("/run".length) });
     const job = fal.jobs.get(polledId(asked, /\/requests\/([\w-]+)\/status(?:\?.*)?$/));
     if (job?.status === "IN_QUEUE") {
       job.status = "COMPLETED";
       job.result = { body };
     }
-    return fal.queued(asked, vendor.origin);
+    const answer = fal.queued(asked, vendor.origin);
+    if (method === "POST" && submitMs !== undefined) await sleep(submitMs());
+    return answer;
   });
   return vendor;
 }
