@@ -104,7 +104,7 @@ export class LogOutput {
     this.#isFailing = true;
     const consequence = this.#isClosed
       ? "the log ends here"
-      : `up to ${this.#waitingMax} bytes of lines wait until that is mended, further ones are lost`;
+      : `up to ${Math.ceil(this.#waitingMax / 1024)} KiB of lines wait until that is mended, further ones are lost`;
     this.#warn(
       `the log cannot be written (${failureMessage(error)}): ${consequence}; calls are served\n`,
     );
