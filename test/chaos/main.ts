@@ -210,7 +210,7 @@ const fullLoad = {
   mode: "ledger",
   fault: { name: "kill -9 under full load", kind: "random" },
   isFull: false,
-  pace: { callers: 256, lives: 5, lifeMs: [1_000, 3_000] },
+  pace: { callers: 256, lives: 5, lifeMs: [2_000, 12_000] },
 } as const;
 
 /** Gateways whose clients submit tasks, and repeat a submit whose answer died with its process. */
