@@ -7,7 +7,8 @@
  *
  * `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
  * `--mode ledger|gateway|load|submits|tasks|workers|containers|failover`, `--charges` how many are acknowledged under full
- * load, `--submits` how many are accepted, `--lanes` how many rounds at a time, `--fast` without the rounds that have the timings of production.
+ * load, `--submits` how many are accepted, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
+ * timings of production.
  *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
