@@ -15,6 +15,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
+import { toGatewayError } from "./pipeline/failures.ts";
 import { estimateTokens } from "./pipeline/metering.ts";
 import { admitTextModel } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
@@ -113,7 +114,8 @@ async function countByVendor(
     return await readCount(open);
   } catch (error) {
     const isVendorFailure = error instanceof GatewayError || error instanceof HttpFailure;
-    if (!isVendorFailure || context.signal.aborted) throw error;
+    if (!isVendorFailure) throw error;
+    if (context.signal.aborted) throw toGatewayError(error, context.signal);
     return undefined;
   } finally {
     open?.close();

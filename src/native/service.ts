@@ -95,7 +95,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
   }
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
   requireActive(exchange.caller);
-  await counted(context, () => answerFree(exchange, context));
+  await counted(context, () => mapHttpFailure(answerFree(exchange, context)));
   return {};
 }
 
@@ -145,7 +145,8 @@ async function follow(
     mount.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
   );
   try {
-    await counted(context, () => relay(exchange, context, { reply, sink, onWhole: undefined }));
+    const relayed = { reply, sink, onWhole: undefined };
+    await counted(context, () => mapHttpFailure(relay(exchange, context, relayed)));
   } finally {
     reply.body.cancel();
   }

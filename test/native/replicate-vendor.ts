@@ -38,7 +38,9 @@ function answer(
   origin: string,
   predictions: Map<string, Prediction>,
 ): VendorAnswer | undefined {
-  const { method, url, json, headers } = asked;
+  const { method, json, headers } = asked;
+  // As there, members of a query that mean nothing change nothing.
+  const [url = ""] = asked.url.split("?");
   const create = /^\/v1\/(?:models\/([\w.-]+\/[\w.-]+)\/)?predictions$/.exec(url);
   if (method === "POST" && create !== null) {
     if ("webhook" in (json ?? {}) || "webhook_events_filter" in (json ?? {})) {

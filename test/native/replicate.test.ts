@@ -271,6 +271,19 @@ test("R-ERR-5, pitfall 13: where it is unknown whether the job runs, no SDK subm
   }
 });
 
+test("a free request whose answer breaks off is the vendor's failure, not the gateway's", async () => {
+  gateway.vendor.answer(() => ({ status: 201, body: '{"id":', isCut: true }));
+  const response = await ask("/v1/files", {
+    method: "POST",
+    body: "bytes",
+    headers: { "x-request-id": "broken-file" },
+  });
+  expect(response.status).toBe(502);
+  expect(await response.json()).toMatchObject({ code: "upstream_error" });
+  const defects = gateway.log.filter((line) => /"level":50/.test(line));
+  expect(defects.filter((line) => line.includes("broken-file"))).toEqual([]);
+});
+
 test("pitfall 10: a client that disconnects changes nothing: the job is tracked, and charged", async () => {
   const leaving = new AbortController();
   let arrive = (): void => {};

@@ -105,6 +105,30 @@ describe("counted by a vendor of the style", () => {
     expect(reply.headers).toMatchObject({ "x-request-id": "mine", "request-id": "mine" });
   });
 
+  it("a client that leaves before its count has come is no defect in the log", async () => {
+    vendor().answer = () => ({ body: undefined });
+    const requestId = "left-before-the-count";
+    const leaving = new AbortController();
+    const answer = fetch(`${fixture.gateway.url}/v1/messages/count_tokens`, {
+      method: "POST",
+      headers: {
+        "x-api-key": fixture.customer.key,
+        "x-request-id": requestId,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify(ask),
+      signal: leaving.signal,
+    });
+    await expect.poll(() => vendor().requests.length).toBe(1);
+    leaving.abort();
+    await expect(answer).rejects.toThrow("aborted");
+    const ownLines = (): string[] => fixture.gateway.log.filter((line) => line.includes(requestId));
+    await expect.poll(() => ownLines().join("")).toContain('"status":499');
+    // The next request begins once everything that the abort has caused is done.
+    await fixture.send("/v1/models", { method: "GET" });
+    expect(ownLines().filter((line) => /"level":[4-6]0/.test(line))).toEqual([]);
+  });
+
   it("a vendor's refusal to count passes in its own words (R-ERR-4)", async () => {
     const told =
       '{"type":"error","error":{"type":"invalid_request_error","message":"messages: empty"}}';
