@@ -1,6 +1,4 @@
 /** Customers' requests about their jobs (poll, cancel, list), and about the models that they may use. */
-import { HttpFailure } from "../http/failure.ts";
-import { failureError } from "../inference/upstream-refusal.ts";
 import type {
   NativeCancelRoute,
   NativeListRoute,
@@ -159,7 +157,6 @@ async function mapTrackerFailure<Seen>(look: Promise<Seen>): Promise<Seen> {
   try {
     return await look;
   } catch (error) {
-    if (error instanceof HttpFailure) throw failureError(error.kind, error);
     if (!(error instanceof VendorReplyError)) throw error;
     const text = "The vendor does not report the state of the job; try again";
     throw new GatewayError(ErrorCode.UPSTREAM_ERROR, text, { cause: error });

@@ -3,10 +3,8 @@ import { replyBytesMax } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
-import { HttpFailure } from "../http/failure.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import { unusableReply } from "../inference/pipeline/failures.ts";
-import { failureError } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import { type NativeContext } from "./context.ts";
@@ -20,7 +18,7 @@ import { checkOwned, checkReferences, referencesOf, claimObjects, removeObject }
 /** Called with a complete JSON body before it is passed on. */
 type OnWhole = (body: Buffer) => Promise<void>;
 
-/** Passes a request on. A failure before the head is thrown. @param onWhole default: the reply is not read */
+/** Passes a request on. A failure before the head is thrown, one of the vendor's connection as HttpFailure. @param onWhole default: the reply is not read */
 export async function pass(
   given: NativeExchange<NativePassRoute>,
   context: NativeContext,
@@ -80,10 +78,8 @@ async function send(
   change: ModelChange | undefined,
 ): Promise<VendorReply> {
   const sent = vendorRequest(exchange, context.publicUrl(), change);
-  const reply = await mapHttpFailure(
-    exchange.mount.transport.send({ ...sent, signal: exchange.signal }),
-  );
-  return requireIdentity(await mapHttpFailure(followRedirect(exchange, reply)));
+  const reply = await exchange.mount.transport.send({ ...sent, signal: exchange.signal });
+  return requireIdentity(await followRedirect(exchange, reply));
 }
 
 /** Refuses an encoded reply, which was not requested: its header does not pass, so clients could not decode it. */
@@ -92,15 +88,6 @@ function requireIdentity(reply: VendorReply): VendorReply {
   if (encoding === "identity") return reply;
   reply.body.cancel();
   throw unusableReply(`content-encoding ${encoding}, not requested`);
-}
-
-/** Maps a failed vendor request to its error for the customer. @throws GatewayError; other errors unchanged */
-export async function mapHttpFailure<Reply>(asking: Promise<Reply>): Promise<Reply> {
-  try {
-    return await asking;
-  } catch (error) {
-    throw error instanceof HttpFailure ? failureError(error.kind, error) : error;
-  }
 }
 
 /** Remembers the caller as the owner of objects that the reply creates. */

@@ -15,13 +15,15 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../inference/headers.ts";
 import type { CallContext } from "../inference/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
+import { HttpFailure } from "../http/failure.ts";
+import { failureError } from "../inference/upstream-refusal.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import { changeCache, listCaches } from "./caches.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
 import { type NativeExchange, type NativeSink } from "./mount.ts";
 import { cancel, list, listModels, poll } from "./job-requests.ts";
-import { mapHttpFailure, pass, relay } from "./pass.ts";
+import { pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";
 import { submit } from "./submit.ts";
 
@@ -44,7 +46,7 @@ export function createNativeHandlers(context: NativeContext): NativeHandlers {
       return dispatch(find(request, context, { caller, requestId, signal, sink }), context);
     },
     async followLink(request, signal, sink) {
-      await follow(request, context, { signal, sink });
+      await mapHttpFailure(follow(request, context, { signal, sink }));
       return {};
     },
   };
@@ -141,14 +143,21 @@ async function follow(
   checkRequest({ query: "", headers, body: new Uint8Array() });
   const passed = passHeaders(headers, mount.requestHeaders);
   const exchange = { mount, caller: { accountId } };
-  const reply = await mapHttpFailure(
-    mount.transport.send({ base, method: "GET", target, headers: passed, body: [], signal }),
-  );
+  const sent = { base, target, headers: passed, body: [], signal };
+  const reply = await mount.transport.send({ ...sent, method: "GET" });
   try {
-    const relayed = { reply, sink, onWhole: undefined };
-    await counted(context, () => mapHttpFailure(relay(exchange, context, relayed)));
+    await counted(context, () => relay(exchange, context, { reply, sink, onWhole: undefined }));
   } finally {
     reply.body.cancel();
+  }
+}
+
+/** Maps a failure of the vendor's connection to the caller's error. @throws GatewayError; other errors unchanged */
+async function mapHttpFailure(work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    throw error instanceof HttpFailure ? failureError(error.kind, error) : error;
   }
 }
 
