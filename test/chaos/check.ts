@@ -54,10 +54,19 @@ export async function checkBooks(
   for (const { id } of booked.values()) {
     if (!history.has(id)) note(findings, "drift", `hold ${id} was asked for by nobody`);
   }
+  await noteAudit(pool, findings);
+  return { calls: history.size, settled };
+}
+
+/** SQL of what each call and each task was charged in all, by its id: for `from` and `join`. */
+export const chargesSql = `(select coalesce(call_id, txn_id) as id, sum(amount) as charged
+  from ledger_entry where account = 2 group by 1)`;
+
+/** Notes each rule of the ledger that the books break. */
+export async function noteAudit(pool: Pool, findings: Findings): Promise<void> {
   for (const { rule, detail } of await auditLedger(pool)) {
     note(findings, "drift", `${rule}: ${detail}`);
   }
-  return { calls: history.size, settled };
 }
 
 /** Counts one and keeps the first few in words. */
@@ -103,9 +112,7 @@ async function readBooked(pool: Pool): Promise<Map<string, Booked>> {
   >(`
     select h.id, h.state, coalesce(h.settled, 0)::text as settled, c.cost::text as cost,
         coalesce(e.charged, 0)::text as charged
-      from hold h left join call c on c.id = h.id left join (
-        select coalesce(call_id, txn_id) as id, sum(amount) as charged
-          from ledger_entry where account = 2 group by 1) e on e.id = h.id`);
+      from hold h left join call c on c.id = h.id left join ${chargesSql} e on e.id = h.id`);
   return new Map(
     rows.map(({ id, state, settled, charged, cost }) => [
       id,

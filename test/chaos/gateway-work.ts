@@ -3,12 +3,11 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { createServices } from "../lifecycle/services.ts";
 import { send } from "../support/raw-http.ts";
 import type { Exchange } from "../support/upstream/exchange.ts";
 import { startUpstream } from "../support/upstream/upstream.ts";
-import { type Checked, type Findings, note } from "./check.ts";
+import { chargesSql, type Checked, type Findings, note, noteAudit } from "./check.ts";
 import { Child } from "./child.ts";
 import { createRandom } from "./plan.ts";
 import type { Site } from "./site.ts";
@@ -128,9 +127,7 @@ export async function checkCalls(
   const { rows } = await pool.query<Recorded>(`
     select c.request_id, c.ending, c.cost::text as cost,
         coalesce(e.charged, 0)::text as charged
-      from call c left join (
-        select coalesce(call_id, txn_id) as id, sum(amount) as charged
-          from ledger_entry where account = 2 group by 1) e on e.id = c.id
+      from call c left join ${chargesSql} e on e.id = c.id
       where c.request_id <> ''`);
   const recorded = Map.groupBy(rows, (row) => row.request_id);
   let settled = 0;
@@ -138,9 +135,7 @@ export async function checkCalls(
     if (isWhole) settled++;
     checkCall(requestId, isWhole, recorded.get(requestId) ?? [], findings);
   }
-  for (const { rule, detail } of await auditLedger(pool)) {
-    note(findings, "drift", `${rule}: ${detail}`);
-  }
+  await noteAudit(pool, findings);
   return { calls: seen.size, settled };
 }
 

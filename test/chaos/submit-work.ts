@@ -2,11 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import { startFal } from "../fuzz/vendors.ts";
 import { createServices } from "../lifecycle/services.ts";
 import { send } from "../support/raw-http.ts";
-import { type Checked, type Findings, note } from "./check.ts";
+import { chargesSql, type Checked, type Findings, note, noteAudit } from "./check.ts";
 import { Child } from "./child.ts";
 import { createRandom } from "./plan.ts";
 import type { Site } from "./site.ts";
@@ -131,9 +130,7 @@ async function checkTasks(
   const { rows } = await pool.query<TaskFacts>(`
     select t.id, t.callback_id, t.state, t.error_code, t.cost::text as cost,
         coalesce(e.charged, 0)::text as charged
-      from task t left join (
-        select coalesce(call_id, txn_id) as id, sum(amount) as charged
-          from ledger_entry where account = 2 group by 1) e on e.id = t.id`);
+      from task t left join ${chargesSql} e on e.id = t.id`);
   const tasks = Map.groupBy(rows, ({ callback_id: callbackId }) => callbackId);
   const made = Map.groupBy(prompts, (prompt) => prompt);
   let answered = 0;
@@ -148,9 +145,7 @@ async function checkTasks(
     if (submits > 1) note(findings, "doubled", `${callbackId} was submitted ${submits} times`);
     for (const task of found) checkTask(task, submits, findings);
   }
-  for (const { rule, detail } of await auditLedger(pool)) {
-    note(findings, "drift", `${rule}: ${detail}`);
-  }
+  await noteAudit(pool, findings);
   return { calls: submitted.length, settled: answered };
 }
 

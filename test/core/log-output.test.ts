@@ -97,8 +97,9 @@ describe("the output of the log", () => {
       const output = new LogOutput({ fd: full, warn: (text) => void said.push(text) });
       output.write("no room\n");
       output.write("for these\n");
-      // It gives up after a second: the process that ends cannot wait for a disk.
+      // It gives up after a second: a process that ends cannot wait for a disk.
       await output.flush();
+      expect(said).toEqual([expect.stringContaining("ENOSPC")]);
     },
   );
 });
