@@ -56,6 +56,11 @@ export class ShortLivedMap<T extends object> {
     return this.#slots.size;
   }
 
+  /** The object of an id. */
+  get(id: string): T | undefined {
+    return this.#slots.get(id)?.object;
+  }
+
   /** Adds or replaces the object of an id. */
   set(id: string, object: T): void {
     const slot = this.#slots.get(id);

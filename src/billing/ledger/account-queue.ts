@@ -165,6 +165,7 @@ const nothing: Items = { settles: [], extends: [], holds: [] };
 
 /** Batches the operations of one account. */
 export class AccountQueue implements WorkSource {
+  turn: Turn = "idle";
   readonly accountId: string;
   readonly #events: AccountQueueEvents;
   readonly #sender: Sender;
@@ -392,8 +393,16 @@ export interface Work {
   refused(error: unknown): void;
 }
 
+/**
+ * The place of a source: `idle`, or `active` while it waits for its turn or has work under way, or `woken` where it was woken
+ * meanwhile.
+ */
+export type Turn = "idle" | "active" | "woken";
+
 /** A source of work, which calls {@link Dispatcher.wake} when it has some. */
 export interface WorkSource {
+  /** Its place in the dispatcher's turns, which alone changes it; at first `idle`. */
+  turn: Turn;
   /** The next work, or `undefined`. Not called while a work of this source is under way. */
   take(): Work | undefined;
 }
@@ -419,8 +428,8 @@ export class Dispatcher {
   readonly #idle: LedgerConnection[] = [];
   /** Sources that wait for their turn. */
   #ready: WorkSource[] = [];
-  /** Sources that are ready or have work under way, and whether they were woken again meanwhile. */
-  readonly #active = new Map<WorkSource, { again: boolean }>();
+  /** How many sources are not idle. */
+  #active = 0;
   /** Work of unknown or failed outcome: first in turn. */
   #resend: { source: WorkSource; work: Work }[] = [];
   #scheduled = false;
@@ -445,12 +454,12 @@ export class Dispatcher {
 
   /** Gives the source a turn soon. */
   wake(source: WorkSource): void {
-    const active = this.#active.get(source);
-    if (active) {
-      active.again = true;
+    if (source.turn !== "idle") {
+      source.turn = "woken";
       return;
     }
-    this.#active.set(source, { again: false });
+    source.turn = "active";
+    this.#active++;
     this.#ready.push(source);
     if (this.#scheduled || this.#idle.length === 0) return;
     // Not at once: operations from other sockets of this turn of the event loop join the batch. There is no timer, so
@@ -464,7 +473,7 @@ export class Dispatcher {
 
   /** Resolves when no source has work any more. */
   async drained(): Promise<void> {
-    if (this.#active.size > 0) await new Promise<void>((resolve) => this.#onDrained.push(resolve));
+    if (this.#active > 0) await new Promise<void>((resolve) => this.#onDrained.push(resolve));
   }
 
   /** Closes the connections, without waiting for work under way. */
@@ -487,8 +496,7 @@ export class Dispatcher {
     const resent = this.#resend.shift();
     if (resent) return resent;
     for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
-      const active = this.#active.get(source);
-      if (active) active.again = false;
+      source.turn = "active";
       const work = source.take();
       if (work) return { source, work };
       this.#finishTurn(source);
@@ -525,11 +533,12 @@ export class Dispatcher {
 
   /** The source has no work under way any more: it queues again where it was woken meanwhile. */
   #finishTurn(source: WorkSource): void {
-    const again = this.#active.get(source)?.again ?? false;
-    this.#active.delete(source);
-    if (again) {
+    const isWoken = source.turn === "woken";
+    source.turn = "idle";
+    this.#active--;
+    if (isWoken) {
       this.wake(source);
-    } else if (this.#active.size === 0) {
+    } else if (this.#active === 0) {
       for (const resolve of this.#onDrained.splice(0)) resolve();
     }
   }

@@ -1,6 +1,6 @@
 /** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
 import type { Row, Statement } from "./batch.ts";
-import type { Work, WorkSource } from "./account-queue.ts";
+import type { Turn, Work, WorkSource } from "./account-queue.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
 
@@ -19,6 +19,7 @@ export const renewStatement: Statement = {
 
 /** Renews the open holds of this process, oldest first. */
 export class LeaseRenewal implements WorkSource {
+  turn: Turn = "idle";
   readonly #onWork: () => void;
   readonly #ttlMs: number;
   readonly #renewMs: number;
@@ -118,6 +119,7 @@ interface HeartbeatOptions {
 /** The heartbeat of a process, on the ledger's own connections: a process that can place holds counts as alive. One
  * statement at a time: while the database is away, one is pending. */
 export class Heartbeat implements WorkSource {
+  turn: Turn = "idle";
   readonly #options: HeartbeatOptions;
   readonly #timer: NodeJS.Timeout;
   #isDue = true;

@@ -17,6 +17,7 @@ import {
   settleItem,
   type SettleItem,
   type Work,
+  type Turn,
   type WorkSource,
 } from "./account-queue.ts";
 import {
@@ -82,7 +83,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   /** Identifies this process in every batch. */
   readonly #sender: { -readonly [K in keyof Sender]: Sender[K] };
   /** By account: queues with pending operations or a batch under way. */
-  readonly #queues = new Map<string, AccountQueue>();
+  readonly #queues = new ShortLivedMap<AccountQueue>();
   readonly #pendingHolds = new PendingHolds((accountIds) => {
     for (const accountId of accountIds) this.#queues.get(accountId)?.dropAbandoned();
   });
@@ -512,6 +513,7 @@ const recordStatement: Statement = {
 
 /** The queue of pending records. */
 class CallLog implements WorkSource {
+  turn: Turn = "idle";
   readonly #onWork: () => void;
   #rows: CallRow[] = [];
   /** Halves of a batch that the database refused as a whole. */
