@@ -338,10 +338,10 @@ function upTo(pieces: readonly Buffer[], end: number): readonly Buffer[] {
 /** What stands behind the first bytes of pieces; `undefined`: nothing. */
 function behind(pieces: readonly Buffer[], end: number): readonly Buffer[] | undefined {
   let passed = 0;
-  for (const [index, piece] of pieces.entries()) {
-    if (passed + piece.length > end) {
+  for (let index = 0; index < pieces.length; index++) {
+    const piece = pieces[index] ?? emptyBuffer;
+    if (passed + piece.length > end)
       return [piece.subarray(end - passed), ...pieces.slice(index + 1)];
-    }
     passed += piece.length;
   }
   return undefined;
