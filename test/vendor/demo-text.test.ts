@@ -18,6 +18,34 @@ it("a long word is several tokens of the demo vendor, so that its text keeps to 
   expect(JSON.stringify(reply).length).toBeLessThan(40 * 128);
 });
 
+it("the arguments of a tool call are tokens of the demo vendor too, and keep to the limit", () => {
+  const name = "weather";
+  const call = (required: string, maxTokens: number) => {
+    const parameters = { type: "object", properties: {}, required: [required] };
+    const tools = [{ type: "function", function: { name, parameters } }];
+    const messages = [{ role: "user", content: "Rain?" }];
+    const body = { model: "instant", messages, tools, max_tokens: maxTokens };
+    return replyTo(JSON.stringify(body)).whole();
+  };
+  expect(call("city", 64)).toMatchObject({
+    choices: [{ finish_reason: "tool_calls" }],
+    usage: { completion_tokens: 1 },
+  });
+  const long = call("x".repeat(70_000), 64);
+  expect(long).toMatchObject({
+    choices: [{ finish_reason: "length" }],
+    usage: { completion_tokens: 64 },
+  });
+  expect(JSON.stringify(long).length).toBeLessThan(64 * 128);
+});
+
+it("the demo vendor calls no tool whose name is longer than any vendor's", () => {
+  const tools = [{ type: "function", function: { name: "x".repeat(129) } }];
+  const messages = [{ role: "user", content: "Rain?" }];
+  const body = JSON.stringify({ model: "instant", messages, tools });
+  expect(() => replyTo(body)).toThrow("a name of at most 128 characters");
+});
+
 it("the tokens of the demo vendor are the whole text", () => {
   const said = "two  spaces, 中文也可以。\n and 👍🏽";
   expect(JSON.stringify(replyOf(said, 1_000))).toContain(JSON.stringify(said).slice(1, -1));

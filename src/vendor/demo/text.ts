@@ -114,17 +114,16 @@ interface Place {
 }
 
 function choiceOf(asked: Asked, place: Place): DemoChoice {
-  const call = toolCall(asked);
-  if (call !== undefined) return { words: [], call, finish: "tool_calls" };
   const { body } = asked;
-  const text = formatted(asked, place);
-  const stopped = atStop(text, body["stop"]);
-  const all = wordsIn(stopped);
   const range = { least: 1, most: 2 ** 31 - 1, isWhole: true };
   const limit =
     numberMember(body, "max_completion_tokens", range) ?? numberMember(body, "max_tokens", range);
+  const call = toolCall(asked);
+  const text = call?.arguments ?? atStop(formatted(asked, place), body["stop"]);
+  const all = wordsIn(text);
   const words = all.slice(0, limit);
-  return { words, call: undefined, finish: words.length < all.length ? "length" : "stop" };
+  if (words.length < all.length) return { words, call, finish: "length" };
+  return { words, call, finish: call === undefined ? "stop" : "tool_calls" };
 }
 
 /** Its tokens: words with the space behind them. Long ones are several, as no tokenizer has a token of over 128 bytes. */
@@ -203,6 +202,9 @@ function attachmentsOf(message: JsonRecord | undefined): string[] {
   });
 }
 
+/** The longest name of a function: as long as at any vendor. */
+const nameCharsMax = 128;
+
 /** The functions of a request. The gateway passes tools on unread: what is wrong with them is for the vendor to say. */
 function readTools(body: JsonRecord): readonly JsonRecord[] {
   const tools = body["tools"] ?? [];
@@ -210,14 +212,16 @@ function readTools(body: JsonRecord): readonly JsonRecord[] {
     if (!isRecord(tool) || typeof tool["type"] !== "string") return false;
     const { function: described } = tool;
     if (described === undefined) return true;
-    if (!isRecord(described) || typeof described["name"] !== "string") return false;
-    const { parameters } = described;
+    if (!isRecord(described)) return false;
+    const { name, parameters } = described;
+    if (typeof name !== "string" || name.length > nameCharsMax) return false;
     return (
       parameters == null || (isRecord(parameters) && Array.isArray(parameters["required"] ?? []))
     );
   };
   if (!Array.isArray(tools) || !tools.every(isRight)) {
-    throw refuse("tools", "expected a list of functions with a name and parameters");
+    const rule = `expected a list of functions with a name of at most ${nameCharsMax} characters and parameters`;
+    throw refuse("tools", rule);
   }
   return (tools as readonly JsonRecord[]).flatMap(({ function: described }) =>
     isRecord(described) ? [described] : [],
@@ -273,7 +277,7 @@ function usageOf(messages: readonly JsonRecord[], choices: readonly DemoChoice[]
     prompt += imageTokens * attachmentsOf(message).length;
   }
   prompt += Math.ceil(bytes / 4);
-  const made = choices.reduce((sum, { words, call }) => sum + (call ? 1 : words.length), 0);
+  const made = choices.reduce((sum, { words }) => sum + words.length, 0);
   return { prompt_tokens: prompt, completion_tokens: made, total_tokens: prompt + made };
 }
 
@@ -281,9 +285,9 @@ function usageOf(messages: readonly JsonRecord[], choices: readonly DemoChoice[]
 
 /** One of the replies that a request asks for. */
 interface DemoChoice {
-  /** Its tokens: words with the space behind them. Empty where a tool is called. */
+  /** Its tokens: words with the space behind them. Where a tool is called, those of the arguments. */
   readonly words: readonly string[];
-  readonly call: ToolCall | undefined;
+  readonly call: Pick<ToolCall, "id" | "name"> | undefined;
   readonly finish: "stop" | "length" | "tool_calls";
 }
 
@@ -312,7 +316,7 @@ function wholeOf({ head, choices, usage, topLogprobs }: ChatParts): JsonRecord {
     choices: choices.map((choice, index) => ({
       index,
       message: messageOf(choice),
-      logprobs: logprobsOf(choice.words, topLogprobs),
+      logprobs: logprobsOf(choice.call ? [] : choice.words, topLogprobs),
       finish_reason: choice.finish,
     })),
     usage,
@@ -321,7 +325,7 @@ function wholeOf({ head, choices, usage, topLogprobs }: ChatParts): JsonRecord {
 
 function messageOf({ words, call }: DemoChoice): JsonRecord {
   const tools = call && [
-    { id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } },
+    { id: call.id, type: "function", function: { name: call.name, arguments: words.join("") } },
   ];
   return {
     role: "assistant",
@@ -359,12 +363,13 @@ interface Delta {
 
 function* deltasOf({ words, call, finish }: DemoChoice): Iterable<Delta> {
   yield { delta: { role: "assistant", content: call ? null : "", refusal: null } };
-  for (const word of words) yield { delta: { content: word }, word };
-  if (call !== undefined) {
+  if (call === undefined) {
+    for (const word of words) yield { delta: { content: word }, word };
+  } else {
     const { id, name } = call;
     const begin = { index: 0, id, type: "function", function: { name, arguments: "" } };
     yield { delta: { tool_calls: [begin] } };
-    const rest = { index: 0, function: { arguments: call.arguments } };
+    const rest = { index: 0, function: { arguments: words.join("") } };
     yield { delta: { tool_calls: [rest] } };
   }
   yield { delta: {}, finish };
