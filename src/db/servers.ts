@@ -6,7 +6,7 @@
  * which may be an old primary that came back, and it leaves connections to a frozen one as they are.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { Client, type ClientBase, type ClientConfig } from "pg";
+import { Client, type ClientBase, type ClientConfig, type QueryConfig } from "pg";
 import { setAnswerTimeout } from "../core/async.ts";
 import { readDatabaseAddress } from "../core/database-address.ts";
 
@@ -270,6 +270,25 @@ class PrimaryClient extends Client {
     return Promise.resolve();
   }
 
+  /**
+   * As the driver's, with promises of its own. Those of the driver keep every statement alive until the next full garbage
+   * collection, because its closures refer to the statement: with it the call that sent it, its buffers included. In a
+   * flood of streams, each collection of the young generation left 650 KB of buffers instead of 50. Full collections cost
+   * 100 ms of CPU, and came every 0.8 s.
+   */
+  // `never` stands for the results of all overloads.
+  override query(statement: unknown, values?: unknown, callback?: unknown): never {
+    const ask = super.query.bind(this) as (...asked: readonly unknown[]) => unknown;
+    if (isSubmittable(statement) || isCallback(values) || isCallback(callback)) {
+      return ask(statement, values, callback) as never;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    // A copy, for the driver writes its callback into it.
+    const own = typeof statement === "string" ? statement : { ...(statement as QueryConfig) };
+    ask(own, values, answerTo(resolve, reject));
+    return promise.catch(rejectHere) as never;
+  }
+
   async #open(): Promise<void> {
     if (this.#hasEnded) throw new Error("the connection was ended before it was open");
     await super.connect();
@@ -284,6 +303,22 @@ async function tell(work: Promise<unknown>, callback: (error?: Error) => void): 
     failure = error as Error;
   }
   callback(failure);
+}
+
+/** The callback of a statement. It refers to the promise alone, see {@link PrimaryClient.query}. */
+function answerTo(resolve: (answer: unknown) => void, reject: (error: unknown) => void) {
+  return (error: unknown, answer: unknown) => (error == null ? resolve(answer) : reject(error));
+}
+
+/** Fails with the stack of whoever asked, instead of that of the socket. */
+function rejectHere(error: Error): never {
+  Error.captureStackTrace(error);
+  throw error;
+}
+
+/** Whether it is a statement that sends itself, such as a cursor. */
+function isSubmittable(statement: unknown): boolean {
+  return typeof statement === "object" && statement !== null && "submit" in statement;
 }
 
 function isCallback(value: unknown): value is (error?: Error) => void {
