@@ -49,6 +49,9 @@ type FromChild =
       readonly warnings: readonly string[];
     };
 
+/** The flags of `npm start`. */
+const startFlags = ["--max-semi-space-size=16"];
+
 /** A running gateway. */
 export class GatewayProcess {
   readonly pid: number;
@@ -64,7 +67,7 @@ export class GatewayProcess {
 
   private constructor(plan: GatewayPlan, { flags = [], variables = {} }: StartOptions) {
     const program = join(import.meta.dirname, "gateway-child.ts");
-    this.#child = spawn(process.execPath, ["--expose-gc", ...flags, program], {
+    this.#child = spawn(process.execPath, ["--expose-gc", ...startFlags, ...flags, program], {
       env: {
         PATH: process.env["PATH"],
         ...compiledEnv,
