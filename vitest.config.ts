@@ -2,17 +2,21 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/** The files that load the machine with as much as it can do: what waits for a database at most a second fails beside them. */
-const loads = ["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`);
-
-/** It looks at the memory of its own process, and collects garbage again and again: beside others, or behind them with all that
- * they have left, that takes several times as long. */
-const memory = "test/facade/v1-audio/upload-memory.test.ts";
+/**
+ * The files that come before all others: what loads the machine with as much as it can do, since what waits for a database at
+ * most a second fails beside it; and what looks at the memory of its own process, since collecting the garbage of other files
+ * takes several times as long.
+ */
+const first = [
+  "test/facade/v1-audio/upload-memory.test.ts",
+  ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
+];
 
 /** The other files that take longest: they start processes, databases or browsers and wait for them. */
 const slow = [
   // It starts processes and waits for them, while the static checks run beside it.
   /^test\/bench\/bench\.test\.ts$/,
+  /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
@@ -68,20 +72,11 @@ export default defineConfig({
       {
         test: {
           ...usual,
-          name: "memory",
-          include: [memory],
-          maxWorkers: 1,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        test: {
-          ...usual,
-          name: "loads",
-          include: loads,
+          name: "first",
+          include: first,
           // The bench leaves a third of two cores idle: the others run beside it.
           maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 0 },
         },
       },
       {
@@ -89,11 +84,11 @@ export default defineConfig({
           ...usual,
           name: "tests",
           include: ["test/**/*.test.ts"],
-          exclude: [...loads, memory],
+          exclude: first,
           // One more than there are cores: most of the slow files wait for processes, timers and the database. With two more,
           // the run is no shorter. A server of one's own may let in 100 connections only.
           maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
     ],
