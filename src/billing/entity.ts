@@ -200,7 +200,7 @@ export const LedgerSideEntity = defineEntity({
     reference: p.text().nullable(),
     balanceAfter: p.bigint().nullable(),
     callId: p.uuid().nullable(),
-    seq: p.bigint().autoincrement(),
+    seq: p.bigint(),
   },
   indexes: [
     {

@@ -34,8 +34,8 @@ const fill = `
     insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, held)
       select id, account_id, 1, 1, 1, 0, 1 from filled where kind = 2
   )
-  insert into ledger_side (txn_id, account, account_id, kind, amount)
-    select id, 1, account_id, kind, 1 from filled where kind <> 2`;
+  insert into ledger_side (txn_id, account, account_id, kind, amount, seq)
+    select id, 1, account_id, kind, 1, 1 from filled where kind <> 2`;
 
 let database: TestDatabase;
 let pool: Pool;

@@ -19,6 +19,7 @@ as $$
 declare
   v_old booking;
   v_low bigint;
+  v_seq bigint;
 begin
   insert into balance (account_id) values (p_account) on conflict do nothing;
   select b.available, b.held, b.low_below into available, held, v_low
@@ -43,10 +44,11 @@ begin
   if p_amount < -available then remaining := available; verdict := 'short'; return; end if;
   insert into booking (account_id, reference, kind, txn_id, amount, call_id, reason)
     values (p_account, p_reference, p_kind, p_txn, p_amount, p_call, p_reason);
-  insert into ledger_side (txn_id, account, account_id, kind, amount, reference, balance_after) values
-    (p_txn, 1, p_account, p_kind, p_amount, p_reference, available + held + p_amount),
+  v_seq := nextval('ledger_entry_seq');
+  insert into ledger_side (txn_id, account, account_id, kind, amount, reference, balance_after, seq) values
+    (p_txn, 1, p_account, p_kind, p_amount, p_reference, available + held + p_amount, v_seq),
     (p_txn, case p_kind when 1 then 3 when 3 then 5 when 4 then 6 else 4 end, p_account, p_kind,
-      -p_amount, p_reference, null);
+      -p_amount, p_reference, null, v_seq);
   if available + held >= v_low and available + held + p_amount < v_low then
     low_balance := available + held + p_amount;
     perform alert_low_balance(p_account, low_balance, v_low);

@@ -27,6 +27,7 @@ declare
   v_is_charged boolean;
   v_pays bigint;
   v_txn uuid := p_id;
+  v_seq bigint := nextval('ledger_entry_seq');
 begin
   select cost, key_id, budget_time into v_cost, v_key, v_time
     from ledger_charge where account_id = p_account and id = p_id;
@@ -37,10 +38,10 @@ begin
   if v_is_charged then v_txn := ledger_uuid(); end if;
   v_pays := greatest(least(p_cost, v_paid + p_available), least(v_paid,
     coalesce((select sum(k.amount) from booking k where k.call_id = p_id), 0)));
-  insert into ledger_side (txn_id, account, account_id, kind, amount, balance_after, call_id)
+  insert into ledger_side (txn_id, account, account_id, kind, amount, balance_after, call_id, seq)
     select v_txn, e.account, p_account, case when v_is_charged then 6 else 2 end, e.amount,
         case e.account when 1 then p_available + p_held + e.amount end,
-        case when v_is_charged then p_id end
+        case when v_is_charged then p_id end, v_seq
       from (values (1, v_paid - v_pays), (2, p_cost - v_cost), (6, v_pays - v_paid - p_cost + v_cost),
         (7, v_vendor - coalesce(p_vendor, v_vendor)), (8, coalesce(p_vendor, v_vendor) - v_vendor)
       ) as e(account, amount)

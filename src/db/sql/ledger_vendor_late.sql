@@ -18,15 +18,17 @@ set jit = off
 as $$
 declare
   v_txn uuid := ledger_uuid();
+  v_seq bigint;
 begin
   perform from balance b where b.account_id = p_account for update;
+  v_seq := nextval('ledger_entry_seq');
   -- The call cost the customer nothing. It costs us something now: that is a charge, and stays in the ledger.
   with released as (
     delete from released_hold r where r.account_id = p_account and r.id = p_call and p_cost > 0
       returning r.id, r.held, r.key_id, r.steps
   )
   insert into ledger_charge (id, account_id, seq, cost, paid, balance_after, vendor_cost, held, key_id, steps)
-    select r.id, p_account, nextval('ledger_entry_seq'), 0, 0, b.available + b.held, p_cost, r.held, r.key_id,
+    select r.id, p_account, v_seq, 0, 0, b.available + b.held, p_cost, r.held, r.key_id,
         r.steps
       from released r, balance b where b.account_id = p_account;
   if found then
@@ -44,8 +46,8 @@ begin
     verdict := 'replayed';
     return;
   end if;
-  insert into ledger_side (txn_id, account, account_id, kind, amount, call_id)
-    values (v_txn, 7, p_account, 6, -p_cost, p_call), (v_txn, 8, p_account, 6, p_cost, p_call);
+  insert into ledger_side (txn_id, account, account_id, kind, amount, call_id, seq)
+    values (v_txn, 7, p_account, 6, -p_cost, p_call, v_seq), (v_txn, 8, p_account, 6, p_cost, p_call, v_seq);
   update call c set vendor_cost = p_cost where c.id = p_call and c.account_id = p_account;
   verdict := 'booked';
 end $$;

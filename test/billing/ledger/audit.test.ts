@@ -58,13 +58,13 @@ describe("R-MON-6: the audit", () => {
     ],
     [
       "I5",
-      "insert into ledger_side (txn_id, account_id, amount, account, kind, call_id) " +
-        "select gen_random_uuid(), account_id, 0, 2, 6, id from ledger_charge where id = $1",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind, call_id, seq) " +
+        "select gen_random_uuid(), account_id, 0, 2, 6, id, nextval('ledger_entry_seq') from ledger_charge where id = $1",
     ],
     [
       "I5",
-      "insert into ledger_side (txn_id, account_id, amount, account, kind) " +
-        "select gen_random_uuid(), account_id, 1, 2, 2 from ledger_charge where id = $1",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind, seq) " +
+        "select gen_random_uuid(), account_id, 1, 2, 2, nextval('ledger_entry_seq') from ledger_charge where id = $1",
     ],
     [
       "I5",

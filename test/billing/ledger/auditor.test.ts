@@ -101,6 +101,35 @@ describe("the hourly audit (R-MON-14)", () => {
     expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { sums: { 1: "225" } } });
   });
 
+  test("divides no transaction: a step that ends at any number covers all of its sides", async () => {
+    const { auditor } = openAuditor();
+    const account = await billing.account(1_000n);
+    const id = await call(account, { ageMs: twoHoursMs });
+    // The first step ends at number 2,000; each transaction begins there once.
+    const book = `select ledger_book('${account}', 1::smallint, '${newId()}', 50, 'bound', null, null)`;
+    const vendor = `select ledger_vendor_late('${account}', '${id}', 5)`;
+    for (const text of [book, vendor]) {
+      await billing.pool.query("select setval('ledger_entry_seq', 1999)");
+      await billing.pool.query(text);
+    }
+    expect(await auditor.run()).toMatchObject({ breaches: [], isComplete: true });
+    expect(await billing.count("ledger_side", "seq = 2000")).toBe(4);
+  });
+
+  test("gives all sides of a late settlement the same number", async () => {
+    const account = await billing.account(1_000n);
+    const [id, keyId, node] = [newId(), newId(), newId()];
+    await billing.send({ accountId: account, holds: [{ id, amountNanos: 60n, keyId }] }, node);
+    await billing.pool.query("update node set ended = now() where id = $1", [node]);
+    await billing.pool.query("select ledger_recover_holds($1, $2)", [account, [id]]);
+    await billing.send({ accountId: account, settles: [[id, 40n, { held: "60", key_id: keyId }]] });
+    const { rows } = await billing.pool.query(
+      "select count(*)::int as sides, count(distinct seq)::int as numbers from ledger_side where txn_id = $1",
+      [id],
+    );
+    expect(rows).toEqual([{ sides: 2, numbers: 1 }]);
+  });
+
   test("counts late settlements and corrections of keys", async () => {
     const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
@@ -148,13 +177,13 @@ describe("the hourly audit (R-MON-14)", () => {
     ],
     [
       "I5",
-      "insert into ledger_side (txn_id, account_id, amount, account, kind, call_id) " +
-        "select gen_random_uuid(), account_id, 0, 2, 6, id from ledger_charge where id = $1",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind, call_id, seq) " +
+        "select gen_random_uuid(), account_id, 0, 2, 6, id, nextval('ledger_entry_seq') from ledger_charge where id = $1",
     ],
     [
       "I5",
-      "insert into ledger_side (txn_id, account_id, amount, account, kind) " +
-        "select gen_random_uuid(), account_id, 1, 2, 2 from ledger_charge where id = $1",
+      "insert into ledger_side (txn_id, account_id, amount, account, kind, seq) " +
+        "select gen_random_uuid(), account_id, 1, 2, 2, nextval('ledger_entry_seq') from ledger_charge where id = $1",
     ],
     [
       "I6",

@@ -159,7 +159,8 @@ create index ledger_charge_seq_index on ledger_charge using brin (seq)
 -- The sides of all other transactions: top-ups, refunds, corrections. account: 1 customer, 2 revenue, 3 cash_in, 4 promo,
 -- 5 refund, 6 platform_loss, 7 upstream_cost, 8 vendor_payable (the other side of 7). kind: uas.billing.v1.LedgerKind.
 -- balance_after: the customer's balance after this entry; null for other accounts' entries. call_id: the call that a late
--- settlement corrects. The primary key makes a double booking impossible.
+-- settlement corrects. The primary key makes a double booking impossible. seq: as in ledger_charge; all sides of a transaction
+-- have the same, so that no window of an audit divides them.
 create table ledger_side (
   txn_id uuid not null,
   account_id uuid not null,
@@ -170,7 +171,7 @@ create table ledger_side (
   reference text null,
   balance_after bigint null,
   call_id uuid null,
-  seq bigint not null default nextval('ledger_entry_seq'),
+  seq bigint not null,
   constraint ledger_side_pkey primary key (txn_id, account)
 ) partition by range (txn_id);
 create table ledger_side_default partition of ledger_side default;
