@@ -260,7 +260,9 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   #onData(bytes: Buffer): void {
     this.silence.hear(bytes);
-    this.#waiting.push(bytes);
+    // Paced streams come in reads of one piece: an array that is pushed to has room for 17.
+    if (this.#waiting.length === 0) this.#waiting = [bytes];
+    else this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
     if (this.#waitingBytes >= this.#waitingBytesMax) this.#pause();
     // A reader of the whole body waits for its end.

@@ -5,7 +5,7 @@ import { emptyBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
-import { EventTemplate } from "../json/event-template.ts";
+import { EventTemplate, type TemplateRun } from "../json/event-template.ts";
 import { endOfString, equalsAscii, isSpace, skipSpace } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 import { countAt, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
@@ -85,9 +85,15 @@ export class ChatStreamRelay implements StreamRelay {
     this.unread = undefined;
     if (this.failed) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
-    let at = 0;
+    const run = this.#matching(source, 0, textBytesMax);
+    // Most reads are nothing but such events.
+    if (run !== undefined && run.end === source.length) {
+      const { out = source } = run;
+      this.#splitter.finish(source.length, out);
+      return out;
+    }
+    let at = this.#replaceRun(run, 0);
     do {
-      if (at < source.length) at = this.#relayMatching(source, at, textBytesMax - this.textBytes);
       const place = at < source.length ? this.#splitter.next(at) : undefined;
       if (place === undefined) break;
       if (place.end - at > textBytesMax - this.textBytes) {
@@ -95,7 +101,7 @@ export class ChatStreamRelay implements StreamRelay {
         break;
       }
       this.#onEvent(source, place);
-      at = place.end;
+      at = this.#replaceRun(this.#matching(source, place.end, textBytesMax), place.end);
     } while (!this.failed);
     const passed = this.#splicer.apply(source, at);
     this.#splitter.finish(at, passed);
@@ -115,14 +121,20 @@ export class ChatStreamRelay implements StreamRelay {
     return Buffer.from(this.#choices.stop(usage));
   }
 
-  /** Relays events that differ from an earlier one in their text only. */
-  #relayMatching(source: Buffer, start: number, textBytesMax: number): number {
-    if (this.#template === undefined) return start;
-    const { end, events, textBytes, out } = this.#template.pass(source, start, textBytesMax);
-    this.textPieces += events;
-    this.textBytes += textBytes;
-    if (out !== undefined) this.#splicer.replace(start, end, out);
-    return end;
+  /** Passes over events that differ from an earlier one in their text only. */
+  #matching(source: Buffer, start: number, textBytesMax: number): TemplateRun | undefined {
+    if (this.#template === undefined || start === source.length || this.failed) return undefined;
+    const run = this.#template.pass(source, start, textBytesMax - this.textBytes);
+    this.textPieces += run.events;
+    this.textBytes += run.textBytes;
+    return run;
+  }
+
+  /** Puts the relayed form of a run that begins at `start` in its place; returns its end. */
+  #replaceRun(run: TemplateRun | undefined, start: number): number {
+    if (run === undefined) return start;
+    if (run.out !== undefined) this.#splicer.replace(start, run.end, run.out);
+    return run.end;
   }
 
   #onEvent(source: Buffer, place: EventPlace): void {

@@ -42,16 +42,23 @@ export interface TemplateRun {
 
 const zero = 0x30;
 
+// What a pass needs for its own time is there once, for all templates. With hundreds of streams, most of what an event costs
+// is memory of its stream that has left the processor's cache since its last one.
+
+const run: TemplateRun = {
+  end: 0,
+  events: 0,
+  textBytes: 0,
+  countsStart: 0,
+  countsEnd: 0,
+  out: undefined,
+};
+
+/** Where each text of the run starts and ends, alternating. */
+const places: number[] = [];
+
 /** The template of an event. */
 export class EventTemplate {
-  readonly #run: TemplateRun = {
-    end: 0,
-    events: 0,
-    textBytes: 0,
-    countsStart: 0,
-    countsEnd: 0,
-    out: undefined,
-  };
   /** The bytes before the text. */
   readonly #head: Piece;
   /** The bytes after the text, split at numbers. */
@@ -75,31 +82,34 @@ export class EventTemplate {
   }
 
   /**
-   * Finds the run of matching events from `start`. The result object is reused.
+   * Finds the run of matching events from `start`. The result is valid until any template's next pass.
    *
    * @param textBytesMax the run ends before the event that exceeds so many bytes of text
    */
   pass(bytes: Buffer, start: number, textBytesMax = Number.POSITIVE_INFINITY): TemplateRun {
-    const run = this.#run;
     const writer = this.#writer;
     run.end = start;
     run.events = 0;
     run.textBytes = 0;
     run.out = undefined;
+    let size = 0;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     while (this.#head.isAt(view, run.end)) {
       const textStart = run.end + this.#head.length;
       const textEnd = endOfString(bytes, textStart, bytes.length);
       const end = this.#endBehind(bytes, view, textEnd);
       if (end < 0 || run.textBytes + textEnd - textStart > textBytesMax) break;
-      writer?.add(textStart, textEnd);
+      if (writer !== undefined) {
+        places[size++] = textStart;
+        places[size++] = textEnd;
+      }
       run.events += 1;
       run.textBytes += textEnd - textStart;
       run.countsStart = textEnd + this.#before;
       run.countsEnd = end - this.#after;
       run.end = end;
     }
-    if (writer !== undefined && run.end > start) run.out = writer.write(bytes, run.textBytes);
+    if (writer !== undefined && size > 0) run.out = writer.write(bytes, size, run.textBytes);
     return run;
   }
 
@@ -120,33 +130,24 @@ export class EventTemplate {
 
 /** Writes events whose relayed form differs. */
 class EventWriter {
-  /** Bytes before the first text, between two, and after the last. */
-  readonly #head: Buffer;
+  /** What stands between two texts: the end of an event and the begin of the next one. */
   readonly #between: Buffer;
-  readonly #tail: Buffer;
-  /** Start and end of each text, alternating. */
-  readonly #places: number[] = [];
-  #size = 0;
+  /** How much of it is the end. */
+  readonly #tailBytes: number;
 
   constructor({ event, textStart }: NonNullable<ReadEvent["out"]>, textBytes: number) {
-    this.#head = Buffer.from(event.subarray(0, textStart));
-    this.#tail = Buffer.from(event.subarray(textStart + textBytes));
-    this.#between = Buffer.concat([this.#tail, this.#head]);
+    const tail = event.subarray(textStart + textBytes);
+    this.#between = Buffer.concat([tail, event.subarray(0, textStart)]);
+    this.#tailBytes = tail.length;
   }
 
-  add(start: number, end: number): void {
-    this.#places[this.#size++] = start;
-    this.#places[this.#size++] = end;
-  }
-
-  /** Returns and forgets the added events, at least one. */
-  write(bytes: Buffer, textBytes: number): Buffer {
-    const places = this.#places;
+  /** Writes the events with the texts of `bytes` at the first `size` {@link places}. */
+  write(bytes: Buffer, size: number, textBytes: number): Buffer {
     const between = this.#between;
-    const target = Buffer.allocUnsafe((this.#size / 2) * between.length + textBytes);
-    target.set(this.#head, 0);
-    let at = this.#head.length;
-    for (let i = 0; i < this.#size; i += 2) {
+    const tailBytes = this.#tailBytes;
+    const target = Buffer.allocUnsafe((size / 2) * between.length + textBytes);
+    let at = between.copy(target, 0, tailBytes);
+    for (let i = 0; i < size; i += 2) {
       if (i > 0) {
         target.set(between, at);
         at += between.length;
@@ -155,8 +156,7 @@ class EventWriter {
       // Most texts are shorter than the cost of a native copy.
       for (let from = places[i] as number; from < end; from++) target[at++] = bytes[from] as number;
     }
-    target.set(this.#tail, at);
-    this.#size = 0;
+    between.copy(target, at, 0, tailBytes);
     return target;
   }
 }
@@ -166,8 +166,9 @@ class EventWriter {
 class Piece {
   readonly length: number;
   readonly #bytes: Buffer;
-  /** Every eight bytes, the last of which may overlap those before; empty where they are compared one by one. */
-  readonly #words: Float64Array;
+  /** Every eight bytes, the last of which may overlap those before; empty where they are compared one by one. An array, whose
+   * numbers are next to it in memory. */
+  readonly #words: readonly number[];
 
   constructor(bytes: Buffer) {
     const { length } = bytes;
@@ -199,17 +200,14 @@ class Piece {
   }
 }
 
-const noWords = new Float64Array();
-
-/** See {@link Piece}. In a loop: `Float64Array.from` takes ten times as long. */
-function wordsOf(bytes: Buffer): Float64Array {
+/** See {@link Piece}. */
+function wordsOf(bytes: Buffer): readonly number[] {
   const { length } = bytes;
-  if (length < 8) return noWords;
-  const words = new Float64Array(Math.ceil(length / 8));
-  for (let i = 0; i < words.length; i++) {
-    const word = bytes.readDoubleLE(Math.min(8 * i, length - 8));
-    if (word === 0 || Number.isNaN(word)) return noWords;
-    words[i] = word;
+  const words: number[] = [];
+  for (let at = 0; at < length; at += 8) {
+    const word = length < 8 ? 0 : bytes.readDoubleLE(Math.min(at, length - 8));
+    if (word === 0 || Number.isNaN(word)) return [];
+    words.push(word);
   }
   return words;
 }

@@ -31,9 +31,10 @@ export class Splicer {
     if (this.#starts.length === 0)
       return length === source.length ? source : source.subarray(0, length);
     if (this.#starts.length === 1 && this.#starts[0] === 0 && this.#ends[0] === length) {
-      const [text = emptyBuffer] = this.#texts;
-      this.clear();
-      return asBuffer(text);
+      // An array whose length is set to 0 takes memory anew for its next element.
+      this.#starts.pop();
+      this.#ends.pop();
+      return asBuffer(this.#texts.pop() ?? emptyBuffer);
     }
     let size = length;
     for (let i = 0; i < this.#starts.length; i++) {
