@@ -1,5 +1,6 @@
 /** The log: one JSON line per event, with secrets removed. */
 import { type Logger, pino } from "pino";
+import { isoTime } from "./iso-time.ts";
 import { LogOutput } from "./log-output.ts";
 
 /** The destination of log lines. */
@@ -44,7 +45,7 @@ export function createLog({ secrets, sink, output, level = "info", worker }: Log
     {
       level,
       base: worker === undefined ? null : { worker },
-      timestamp: createTimestamp(),
+      timestamp,
       messageKey: "msg",
       serializers,
     },
@@ -78,18 +79,9 @@ interface PinoInternals {
 /** Serializes errors under both names. pino itself knows `err` only and writes others as `{}`. */
 const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
 
-/** ISO 8601 with milliseconds; computed once per millisecond. */
-function createTimestamp(): () => string {
-  let lastMs = 0;
-  let text = "";
-  return () => {
-    const nowMs = Date.now();
-    if (nowMs !== lastMs) {
-      lastMs = nowMs;
-      text = `,"time":"${new Date(nowMs).toISOString()}"`;
-    }
-    return text;
-  };
+/** ISO 8601 with milliseconds. */
+function timestamp(): string {
+  return `,"time":"${isoTime(Date.now())}"`;
 }
 
 const noFlush = { flush: () => Promise.resolve() };

@@ -1,6 +1,7 @@
 /** Builds the record of a call or a task: the one place that does. Pure. */
 import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { isoTime } from "../../core/iso-time.ts";
 import { type RareQuantities, rareUnits, type RareUsage } from "../../config/price-units.ts";
 import { secondMicros, type UnitUsage } from "../prices/pricing.ts";
 import type { EncodeArray } from "../../db/array.ts";
@@ -83,7 +84,7 @@ export function callRecord(facts: CallFacts): CallRow {
     cost: facts.costNanos.toString(),
     held: (facts.heldNanos ?? 0n).toString(),
     price_version: facts.priceVersion,
-    start_time: facts.startedAt.toISOString(),
+    start_time: isoTime(facts.startedAt.getTime()),
     duration_ms: Math.round(facts.durationMs),
     first_byte_ms: Math.round(facts.firstByteMs),
     upstream_request_id: callText(facts.upstreamRequestId),
