@@ -93,10 +93,12 @@ export class EventTemplate {
     run.textBytes = 0;
     run.out = undefined;
     let size = 0;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    while (this.#head.isAt(view, run.end)) {
-      const textStart = run.end + this.#head.length;
-      const textEnd = endOfString(bytes, textStart, bytes.length);
+    const { length } = bytes;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, length);
+    const head = this.#head;
+    while (head.isAt(view, run.end, length)) {
+      const textStart = run.end + head.length;
+      const textEnd = endOfString(bytes, textStart, length);
       const end = this.#endBehind(bytes, view, textEnd);
       if (end < 0 || run.textBytes + textEnd - textStart > textBytesMax) break;
       if (writer !== undefined) {
@@ -115,12 +117,13 @@ export class EventTemplate {
 
   /** The end of the event whose text ends at `at`; -1 where it does not match. */
   #endBehind(bytes: Buffer, view: DataView, at: number): number {
+    const { length } = bytes;
     let end = at;
     let isBehindNumber = false;
     for (const piece of this.#pieces) {
       const start = isBehindNumber ? endOfNumber(bytes, end) : end;
       if (isBehindNumber && start === end) return -1;
-      if (!piece.isAt(view, start)) return -1;
+      if (!piece.isAt(view, start, length)) return -1;
       end = start + piece.length;
       isBehindNumber = true;
     }
@@ -177,10 +180,14 @@ class Piece {
     this.#words = wordsOf(bytes);
   }
 
-  /** Whether the bytes are at `start`. */
-  isAt(view: DataView, start: number): boolean {
+  /**
+   * Whether the bytes are at `start`.
+   *
+   * @param size the length of `view`: asking the view for it takes 8 ns, a fifth of an event in all
+   */
+  isAt(view: DataView, start: number, size: number): boolean {
     const last = start + this.length - 8;
-    if (last + 8 > view.byteLength) return false;
+    if (last + 8 > size) return false;
     const words = this.#words;
     const { length } = words;
     if (length === 0) return this.#areAt(view, start);

@@ -38,7 +38,7 @@ export abstract class EventRelay implements StreamRelay {
   /** Where the bytes that `onData` sees stand in the source. */
   #shift = 0;
   /** The form of the last event of which only a text counts; `undefined`: none has come. */
-  #mould: EventTemplate | undefined;
+  #template: EventTemplate | undefined;
 
   get units(): ReplyUnits | undefined {
     return this.tools.calls;
@@ -114,12 +114,12 @@ export abstract class EventRelay implements StreamRelay {
     if (this.#place === undefined || this.#place.dataLines !== 1) return;
     const first = this.#place.start;
     const event = Buffer.from(this.#source.subarray(first, this.#place.end));
-    this.#mould = new EventTemplate({ event, text: { start: start - first, end: end - first } });
+    this.#template = new EventTemplate({ event, text: { start: start - first, end: end - first } });
   }
 
   #passAlike(source: Buffer, start: number, textBytesMax: number): number {
-    if (this.#mould === undefined || this.failed) return start;
-    const { end, events, textBytes } = this.#mould.pass(source, start, textBytesMax);
+    if (this.#template === undefined || this.failed) return start;
+    const { end, events, textBytes } = this.#template.pass(source, start, textBytesMax);
     this.textPieces += events;
     this.textBytes += textBytes;
     return end;

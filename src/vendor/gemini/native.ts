@@ -223,7 +223,7 @@ export class GeminiMeter implements NativeMeter {
   #countedTextBytes: number | undefined;
   #usage: Usage | undefined;
   readonly #tools = new GeminiToolCount();
-  #mould: EventTemplate | undefined;
+  #template: EventTemplate | undefined;
   /** Whether the last chunk was one text and its counts, and where that text stands. */
   #isPlain = false;
   #texts = 0;
@@ -246,7 +246,7 @@ export class GeminiMeter implements NativeMeter {
 
   read(bytes: Buffer, start: number, end: number): void {
     const chunk = this.#chunk.scan(bytes, start, end);
-    this.#mould = undefined;
+    this.#template = undefined;
     this.#texts = 0;
     if (chunk.kind("promptFeedback") === openBrace) {
       this.isDone ||= chunk.json("promptFeedback").includes('"blockReason"');
@@ -272,11 +272,11 @@ export class GeminiMeter implements NativeMeter {
     const counts = { start: this.#chunk.start(at) - start, end: this.#chunk.end(at) - start };
     const text = { start: this.#textStart - start, end: this.#textEnd - start };
     if (!this.#isPlain || at < 0 || text.end > counts.start) return;
-    this.#mould = new EventTemplate({ event: bytes.subarray(start, end), text, counts });
+    this.#template = new EventTemplate({ event: bytes.subarray(start, end), text, counts });
   }
 
   skim(bytes: Buffer, start: number, textBytesMax = Number.POSITIVE_INFINITY): number {
-    const run = this.#mould?.pass(bytes, start, textBytesMax - this.textBytes);
+    const run = this.#template?.pass(bytes, start, textBytesMax - this.textBytes);
     if (run === undefined || run.end === start) return start;
     this.#counts = bytes.toString("latin1", run.countsStart, run.countsEnd);
     this.textBytes += run.textBytes;

@@ -24,8 +24,8 @@ function eventOf({ text: content, count }: Said, model = "vendor"): string {
   return `data: ${JSON.stringify({ id: 1, content, model, usage: { a: count, b: 7 } })}\n\n`;
 }
 
-/** The mould of one event. */
-function mouldOf(first: Said, outModel?: string): EventTemplate {
+/** The template of one event. */
+function templateOf(first: Said, outModel?: string): EventTemplate {
   const event = Buffer.from(eventOf(first));
   const start = event.indexOf('"content":"') + 11;
   const countsStart = event.indexOf("{", event.indexOf('"usage":'));
@@ -43,14 +43,14 @@ function written(content: string): number {
   return Buffer.byteLength(JSON.stringify(content)) - 2;
 }
 
-describe("a mould", () => {
-  it("a mould passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
+describe("a template", () => {
+  it("a template passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
     fc.assert(
       fc.property(said, fc.array(said), fc.nat(9), text, (first, events, before, other) => {
         const alike = events.map((each) => eventOf(each)).join("");
         const stranger = `data: ${JSON.stringify({ id: 2, content: other })}\n\n`;
         const bytes = Buffer.from(`${"x".repeat(before)}${alike}${stranger}`);
-        const run = mouldOf(first).pass(bytes, before);
+        const run = templateOf(first).pass(bytes, before);
         expect(run.end).toBe(before + Buffer.byteLength(alike));
         expect(run.textBytes).toBe(events.reduce((sum, each) => sum + written(each.text), 0));
         expect(run.out).toBeUndefined();
@@ -62,7 +62,7 @@ describe("a mould", () => {
     );
   });
 
-  it("a mould takes no event for one of its form that differs in a byte elsewhere", () => {
+  it("a template takes no event for one of its form that differs in a byte elsewhere", () => {
     fc.assert(
       fc.property(
         said,
@@ -79,18 +79,18 @@ describe("a mould", () => {
             each !== undefined && each >= 48 && each <= 57;
           fc.pre(!(isDigit(byte) || isDigit(event[place])));
           event[place] = byte;
-          expect(mouldOf(first).pass(event, 0).end).toBe(0);
+          expect(templateOf(first).pass(event, 0).end).toBe(0);
         },
       ),
     );
   });
 
-  it("a mould takes no event that is not all there", () => {
+  it("a template takes no event that is not all there", () => {
     fc.assert(
       fc.property(said, said, fc.nat(), (first, next, at) => {
         const whole = Buffer.from(eventOf(next));
         const { length } = whole;
-        expect(mouldOf(first).pass(whole.subarray(0, at % length), 0).end).toBe(0);
+        expect(templateOf(first).pass(whole.subarray(0, at % length), 0).end).toBe(0);
       }),
     );
   });
