@@ -10,20 +10,28 @@ const rssSlopeMax = 1;
 /** The event loop may be late by so much in 99 of 100 cases, in milliseconds. */
 const delayMax = 50;
 
+/** The variables by which an allocator is chosen and set: those of glibc, and that which preloads another one. */
+const allocatorVariables = [
+  "MALLOC_ARENA_MAX",
+  "MALLOC_MMAP_THRESHOLD_",
+  "MALLOC_TRIM_THRESHOLD_",
+  "LD_PRELOAD",
+];
+
 /** The heap of the gateway, in MB, and the most that the process may take: what a small container has. */
 const heapMb = 256;
 const rssMax = 700;
 
 /**
- * Runs it, prints each measurement, and sets the exit code. `MALLOC_ARENA_MAX` and `LD_PRELOAD` of this process are the
- * gateway's, so that allocators can be compared.
+ * Runs it, prints each measurement, and sets the exit code. The {@link allocatorVariables} of this process are the gateway's,
+ * so that allocators can be compared.
  */
 export async function printMemory(seed: number, seconds: number): Promise<void> {
   if (!Number.isSafeInteger(seconds) || seconds < 10) {
     throw new Error("--seconds must be a whole number from 10");
   }
   const variables = Object.fromEntries(
-    ["MALLOC_ARENA_MAX", "LD_PRELOAD"].flatMap((name) => {
+    allocatorVariables.flatMap((name) => {
       const value = process.env[name];
       return value === undefined ? [] : [[name, value]];
     }),
