@@ -9,6 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Client, type ClientBase, type ClientConfig, type QueryConfig } from "pg";
 import { setAnswerTimeout } from "../core/async.ts";
 import { readDatabaseAddress } from "../core/database-address.ts";
+import { ListeningConnection } from "./listening-connection.ts";
 
 /** Where a database is: an address, which may name several hosts, or the servers that were made of one. */
 export type DatabaseAddress = string | Servers;
@@ -70,6 +71,8 @@ export class Servers {
   readonly url: string;
   /** The hosts, for people. */
   readonly names: string;
+  /** The connection on which this process hears notifications; listeners open it. */
+  readonly listening = new ListeningConnection((config) => this.createClient(config));
   readonly #places: readonly Place[];
   /** The primary, as far as is known. */
   #primary: number | undefined;

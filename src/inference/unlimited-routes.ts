@@ -70,7 +70,6 @@ class StoredRoutes implements UnlimitedRoutes {
     this.#listener = new Listener({
       url: options.url,
       channel: unlimitedRouteChannel,
-      applicationName: "uas-unlimited-routes",
       onNotice: () => this.#track(this.#load()),
       onGap: () => this.#track(this.#load()),
     });

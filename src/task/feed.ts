@@ -1,6 +1,6 @@
 /**
- * Wakes readers when a task changes, by notices on a connection of its own. While that connection is down, every
- * reader is woken once a second to read its task again.
+ * Wakes readers when a task changes, by notices of the database. While its connection is down, every reader is woken once a
+ * second to read its task again.
  */
 import { WakeSignal } from "../core/async.ts";
 import { Listener } from "../db/listener.ts";
@@ -27,7 +27,6 @@ export class TaskFeed {
     this.#listener = new Listener({
       url,
       channel: "task_changed",
-      applicationName: "uas-task-changes",
       onNotice: (taskId) => this.#wake(taskId),
       onGap: () => this.#wakeAll(),
     });

@@ -127,7 +127,6 @@ class RunningDispatcher implements Dispatcher {
     return new Listener({
       url,
       channel: dueChannel,
-      applicationName: "uas-webhooks-due",
       onNotice: (payload) => {
         const [endpointId, accountId] = payload.split(" ");
         if (endpointId && accountId) this.#wake(endpointId, accountId);
@@ -338,7 +337,7 @@ function recordValues(
 /** Options of a dispatcher. */
 export interface DispatcherOptions {
   readonly pool: Pool;
-  /** The database's address, for a connection of its own. Contains a password. */
+  /** The database's address, where notices are heard. Contains a password. */
   readonly url: DatabaseAddress;
   readonly client: GuardedClient;
   readonly secrets: Secrets;

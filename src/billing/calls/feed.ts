@@ -1,6 +1,6 @@
 /**
- * Feeds live views of the call log, by notices on a connection of its own. The database notifies only for accounts that
- * are watched, so a process registers the accounts of its readers while it has any.
+ * Feeds live views of the call log, by notices of the database. It notifies only for accounts that are
+ * watched, so a process registers the accounts of its readers while it has any.
  */
 import type { Pool } from "pg";
 import {
@@ -128,7 +128,6 @@ export class CallFeed {
     this.#listener ??= new Listener({
       url,
       channel: "call_written",
-      applicationName: "uas-calls-written",
       onNotice: (payload) => this.#deliver(payload),
       onGap: () => {
         for (const reader of [...this.#readers.values()].flatMap((each) => [...each]))

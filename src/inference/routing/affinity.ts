@@ -139,7 +139,7 @@ export class AffinityShare {
     const { url, affinity, log } = options;
     this.#options = options;
     const onNotice = (payload: string): void => this.#take(payload);
-    this.#listener = new Listener({ url, channel, applicationName: "uas-conversations", onNotice });
+    this.#listener = new Listener({ url, channel, onNotice });
     this.#send = singleFlight(
       () => this.#sendAll(),
       (error) => log.warn({ err: error }, "the places of conversations could not be shared"),

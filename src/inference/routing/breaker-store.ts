@@ -75,7 +75,6 @@ export class BreakerStore {
     this.#listener = new Listener({
       url: options.url,
       channel,
-      applicationName: "uas-breakers",
       onNotice: load,
       onGap: load,
     });

@@ -132,7 +132,7 @@ describe("a live view", () => {
     expect((await stream.next()).value).toMatchObject({ calls: [], skippedCount: 0 });
     await billing.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
-         where application_name = 'uas-calls-written' and datname = current_database()`,
+         where application_name = 'uas-notifications' and datname = current_database()`,
     );
     const read = async () => {
       for (;;) await stream.next();
