@@ -146,20 +146,36 @@ const replies: Record<Style, Reply> = {
   },
 };
 
+/** How a reply is written: as a whole, as events, or as an array of them. */
+type Form = "whole" | "events" | "array";
+
+function writeReply(form: Form): string {
+  const { whole, events } = replies[state.style](state.text, state.said);
+  if (form === "whole") return JSON.stringify(whole);
+  if (form === "array") return `[${events.map((event) => JSON.stringify(event)).join(",\r\n")}]`;
+  const frames = events.map((event) => {
+    const type = "type" in event ? `event: ${String(event.type)}\n` : "";
+    return `${type}data: ${JSON.stringify(event)}\n\n`;
+  });
+  return frames.join("") + (state.style === "chat" ? "data: [DONE]\n\n" : "");
+}
+
+/** The last reply that was written: twenty calls at once get the same. */
+const written = { key: "", body: "" };
+
+function replyAs(form: Form): string {
+  const { style, text, said, pieces } = state;
+  const key = JSON.stringify([form, style, text, said, String(pieces)]);
+  if (written.key !== key) Object.assign(written, { key, body: writeReply(form) });
+  return written.body;
+}
+
 beforeAll(async () => {
   state.vendor = await startPlainVendor(({ body, url }) => {
-    const { whole, events } = replies[state.style](state.text, state.said);
-    const isStream = body.includes('"stream":true') || url.includes("streamGenerateContent");
-    if (!isStream) return { body: JSON.stringify(whole) };
-    if (url.includes("streamGenerateContent") && !url.includes("alt=sse")) {
-      return { body: `[${events.map((event) => JSON.stringify(event)).join(",\r\n")}]` };
-    }
-    const frames = events.map((event) => {
-      const type = "type" in event ? `event: ${String(event.type)}\n` : "";
-      return `${type}data: ${JSON.stringify(event)}\n\n`;
-    });
-    const end = state.style === "chat" ? "data: [DONE]\n\n" : "";
-    return { headers: { "content-type": "text/event-stream" }, body: frames.join("") + end };
+    const isGemini = url.includes("streamGenerateContent");
+    if (isGemini && !url.includes("alt=sse")) return { body: replyAs("array") };
+    if (!isGemini && !body.includes('"stream":true')) return { body: replyAs("whole") };
+    return { headers: { "content-type": "text/event-stream" }, body: replyAs("events") };
   });
 });
 afterAll(() => state.vendor?.close());
