@@ -134,6 +134,9 @@ class FormUpload implements Upload {
         else this.#addField(name, value);
       });
       parser.on("file", (name: string | undefined, file, fileName, _encoding, type) => {
+        // The parser itself says so where a form ends in a file. The file says it too, which ends the process where nobody
+        // listens: one without a name, or one that waits for the files before it.
+        file.on("error", () => {});
         if (name === undefined) {
           file.resume();
           return reject(namelessPart());

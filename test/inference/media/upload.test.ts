@@ -2,8 +2,10 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import * as fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
+import { ErrorCode } from "../../../src/core/errors.ts";
 import { readUpload } from "../../../src/inference/media/upload.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "uas-uploads-"));
@@ -89,4 +91,36 @@ it.each([
   const upload = await readUpload({ pieces: cut(body, [7]), contentType, folder });
   expect(upload.problem?.message).toContain("has no name");
   await upload.close();
+});
+
+/** A file as a part of a form; some lack the name that each part needs. */
+const rawFile = fc.record({
+  hasName: fc.boolean(),
+  content: fc.stringMatching(/^[a-z\r\n-]{0,40}$/),
+});
+
+it("a form that ends at any byte, in any of its files, is malformed and ends nothing but itself", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(rawFile, { minLength: 1, maxLength: 3 }),
+      fc.nat(),
+      fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 3 }),
+      async (files, end, sizes) => {
+        const parts = files.map(
+          ({ hasName, content }, index) =>
+            `--b\r\ncontent-disposition: form-data; ${hasName ? `name="f${index}"; ` : ""}filename="a"\r\ncontent-type: a/b\r\n\r\n${content}\r\n`,
+        );
+        const whole = Buffer.from(`${parts.join("")}--b--\r\n`);
+        // Its last boundary is complete without its line end.
+        const body = whole.subarray(0, end % (whole.length - 2));
+        const contentType = "multipart/form-data; boundary=b";
+        const upload = await readUpload({ pieces: cut(body, sizes), contentType, folder });
+        expect(upload.problem?.code).toBe(ErrorCode.INVALID_REQUEST);
+        await upload.close();
+        // What the parser says of its parts comes a moment later; without a listener it ends the process.
+        await setImmediate();
+      },
+    ),
+    { numRuns: 400 },
+  );
 });
