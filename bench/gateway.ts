@@ -22,7 +22,12 @@ import { styleNames } from "./style.ts";
 export const ownFolder: string = fileURLToPath(new URL("..", import.meta.url));
 
 /** What `npm start` sets. */
-const startVariables = { MALLOC_ARENA_MAX: "2", NODE_OPTIONS: "--max-semi-space-size=16" };
+const startVariables = {
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_MMAP_THRESHOLD_: "1048576",
+  MALLOC_TRIM_THRESHOLD_: "4194304",
+  NODE_OPTIONS: "--max-semi-space-size=16",
+};
 
 /** How long the gateway may take to listen, in milliseconds. */
 const startMs = 120_000;
