@@ -25,7 +25,7 @@ export class Listener {
     this.#listener = { channel, onNotice, onGap, onTried: this.#firstTry.resolve };
   }
 
-  /** Begins. Resolves when it listens, or the first try has failed. */
+  /** Begins. Resolves when it listens, when the first try has failed, or when it is closed before. */
   start(): Promise<void> {
     this.#connection.add(this.#listener);
     return this.#firstTry.promise;
@@ -34,5 +34,6 @@ export class Listener {
   /** Ends. */
   async close(): Promise<void> {
     await this.#connection.remove(this.#listener);
+    this.#firstTry.resolve();
   }
 }

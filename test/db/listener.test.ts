@@ -140,6 +140,15 @@ describe("listeners of one process", () => {
     await Promise.all(both.map((each) => each.listener.close()));
   });
 
+  it("a listener that is closed before it listens keeps nobody waiting for its start", async () => {
+    proxy.hang();
+    const { listener: closed } = listener();
+    const starting = closed.start();
+    await closed.close();
+    await starting;
+    proxy.resume();
+  });
+
   it("a listener that begins while the last one ends hears, and so does one that begins twice", async () => {
     const servers = new Servers(proxy.url);
     const [first, second] = [listener("news", servers), listener("news", servers)];
