@@ -13,6 +13,7 @@ import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../gen/uas/key/v1/key_service_pb.ts";
 import type { RateLimitsSchema } from "../gen/uas/type/v1/rate_limits_pb.ts";
+import { startVariables } from "../test/support/child.ts";
 import { type Child, type Core, start } from "./child.ts";
 import type { BenchDatabase } from "./database.ts";
 import { pacedModel, publicModel, scenarios, vendorModel } from "./scenario.ts";
@@ -20,14 +21,6 @@ import { styleNames } from "./style.ts";
 
 /** The folder of the checkout that this bench is of. */
 export const ownFolder: string = fileURLToPath(new URL("..", import.meta.url));
-
-/** What `npm start` sets. */
-const startVariables = {
-  MALLOC_ARENA_MAX: "2",
-  MALLOC_MMAP_THRESHOLD_: "1048576",
-  MALLOC_TRIM_THRESHOLD_: "4194304",
-  NODE_OPTIONS: "--max-semi-space-size=16",
-};
 
 /** How long the gateway may take to listen, in milliseconds. */
 const startMs = 120_000;

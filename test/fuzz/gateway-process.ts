@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { compiledEnv } from "../support/child.ts";
+import { compiledEnv, startVariables } from "../support/child.ts";
 
 /** What a gateway is started with. */
 export interface GatewayPlan {
@@ -19,7 +19,7 @@ export interface GatewayPlan {
 export interface StartOptions {
   /** Flags for Node.js. Default: none. */
   readonly flags?: readonly string[];
-  /** More variables of the process itself, for example `MALLOC_ARENA_MAX`. Default: none. */
+  /** Variables of the process itself that differ from those of `npm start`. Default: none. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
@@ -49,10 +49,7 @@ type FromChild =
       readonly warnings: readonly string[];
     };
 
-/** The flags of `npm start`. */
-const startFlags = ["--max-semi-space-size=16"];
-
-/** A running gateway. */
+/** A running gateway, started as `npm start` does. */
 export class GatewayProcess {
   readonly pid: number;
   /** Lines of the log at level error and above, warnings of Node.js, and whatever else was printed. */
@@ -67,10 +64,11 @@ export class GatewayProcess {
 
   private constructor(plan: GatewayPlan, { flags = [], variables = {} }: StartOptions) {
     const program = join(import.meta.dirname, "gateway-child.ts");
-    this.#child = spawn(process.execPath, ["--expose-gc", ...startFlags, ...flags, program], {
+    this.#child = spawn(process.execPath, ["--expose-gc", ...flags, program], {
       env: {
         PATH: process.env["PATH"],
         ...compiledEnv,
+        ...startVariables,
         ...variables,
         UAS_FUZZ_PLAN: JSON.stringify(plan),
       },

@@ -32,7 +32,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function printReport({ counts, findings, rss }: FuzzReport): void {
+function printReport({ counts, findings, memory, rssMost }: FuzzReport): void {
   print("entry point      sent       ok  refused     busy   silent  mean ms");
   for (const [name, { sent, ok, refused, busy, silent, ms }] of Object.entries(counts)) {
     const numbers = [sent, ok, refused, busy, silent, Math.round(ms / Math.max(1, sent))].map(
@@ -40,9 +40,13 @@ function printReport({ counts, findings, rss }: FuzzReport): void {
     );
     print(`${name.padEnd(13)}${numbers.join(" ")}`);
   }
-  print(
-    `resident memory: ${rss.warm} MB after a tenth, ${rss.end} MB at the end, ${rss.most} MB at most`,
-  );
+  for (const [when, { resident, heap, external }] of [
+    ["after a tenth", memory.warm],
+    ["at the end", memory.end],
+  ] as const) {
+    print(`memory ${when}: ${resident} MB resident, ${heap} MB heap, ${external} MB outside it`);
+  }
+  print(`at most ${rssMost} MB resident`);
   for (const finding of findings) print(`\nFINDING ${finding}`);
 }
 

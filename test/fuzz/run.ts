@@ -10,6 +10,15 @@ import { Http2Client } from "./send-http2.ts";
 import { commandOf, type Shot } from "./shot.ts";
 import type { World } from "./world.ts";
 
+/** See {@link FuzzReport}. */
+export interface FuzzMemory {
+  readonly resident: number;
+  /** What is alive in V8's heap. */
+  readonly heap: number;
+  /** Buffers outside it. */
+  readonly external: number;
+}
+
 /** Options of {@link fuzz}. */
 export interface FuzzOptions {
   readonly requests: number;
@@ -42,8 +51,10 @@ export interface FuzzReport {
   readonly counts: Readonly<Record<string, EntryCounts>>;
   /** Each with its seed and a command that repeats it. Empty: nothing is wrong. */
   readonly findings: readonly string[];
-  /** Resident memory, in MB: after the first tenth, and at the end. */
-  readonly rss: { readonly warm: number; readonly end: number; readonly most: number };
+  /** The gateway's memory after a collection, in MB: after the first tenth, and at the end. */
+  readonly memory: { readonly warm: FuzzMemory; readonly end: FuzzMemory };
+  /** The most resident memory, in MB. */
+  readonly rssMost: number;
 }
 
 /** How long a request may take. Limits of heads, bodies and waits of the gateway are shorter. */
@@ -52,9 +63,13 @@ const deadlineMs = 30_000;
 /** A run ends with the first findings: what follows is often the same. */
 const findingsMax = 10;
 
-/** Resident memory may never be more, and may grow by so much after the first tenth, in bytes. */
+/** Resident memory may never be more, in bytes, and may grow by so much after the first tenth, in MB. */
 const rssMax = 1_600e6;
-const rssGrowthMax = 300e6;
+const rssGrowthMax = 300;
+
+function megabytes(bytes: number): number {
+  return Math.round(bytes / 1e6);
+}
 
 /** A request as numbers: enough to make it again, or without some of its mutations. */
 interface Recipe {
@@ -85,7 +100,9 @@ class Run {
   readonly #secrets: Secrets;
   #next = 0;
   #most = 0;
-  #warm = 0;
+  #warm: FuzzMemory = { resident: 0, heap: 0, external: 0 };
+  #end: FuzzMemory = this.#warm;
+  #isMeasuring = false;
   #baseline = 0;
   #logged = 0;
 
@@ -131,12 +148,11 @@ class Run {
       this.#checkLog();
     } else
       this.#find(`the gateway has ended: ${gateway.exit}\n${gateway.errors.slice(-5).join("\n")}`);
-    const mb = (bytes: number): number => Math.round(bytes / 1e6);
-    const end = gateway.exit === undefined ? (await gateway.measure()).rss : 0;
     return {
       counts: this.#counts,
       findings: this.#findings,
-      rss: { warm: mb(this.#warm), end: mb(end), most: mb(this.#most) },
+      memory: { warm: this.#warm, end: this.#end },
+      rssMost: megabytes(this.#most),
     };
   }
 
@@ -228,7 +244,14 @@ class Run {
   #watch(): void {
     const rss = this.world.gateway.rss();
     this.#most = Math.max(this.#most, rss);
-    if (this.#warm === 0 && this.#next > this.options.requests / 10) this.#warm = rss;
+    if (!this.#isMeasuring && this.#next > this.options.requests / 10) {
+      this.#isMeasuring = true;
+      // Where the gateway ends meanwhile, that is found below.
+      void this.#memory().then(
+        (memory) => (this.#warm = memory),
+        () => {},
+      );
+    }
     if (rss > rssMax) this.#find(`resident memory is ${Math.round(rss / 1e6)} MB`);
     this.#checkLog();
   }
@@ -283,9 +306,15 @@ class Run {
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    const { rss } = await gateway.measure();
-    if (this.#warm > 0 && rss > this.#warm + rssGrowthMax) {
-      this.#find(`resident memory grew from ${this.#warm / 1e6} MB to ${rss / 1e6} MB`);
+    this.#end = await this.#memory();
+    const [warm, end] = [this.#warm.resident, this.#end.resident];
+    if (warm > 0 && end > warm + rssGrowthMax) {
+      this.#find(`resident memory grew from ${warm} MB to ${end} MB`);
     }
+  }
+
+  async #memory(): Promise<FuzzMemory> {
+    const { rss, heapUsed, external } = await this.world.gateway.measure();
+    return { resident: megabytes(rss), heap: megabytes(heapUsed), external: megabytes(external) };
   }
 }

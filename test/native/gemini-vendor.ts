@@ -66,6 +66,8 @@ function answer(
     const state = json?.["background"] === true ? { status: "queued" } : interactionDone;
     return { body: JSON.stringify({ id, object: "interaction", ...state }) };
   }
+  const [, model] = /^\/v1beta\/(models\/[\w-]+)$/.exec(pathname) ?? [];
+  if (model !== undefined && method === "GET") return { body: JSON.stringify({ name: model }) };
   const [, id, cancel] = /^\/v1beta\/interactions\/([\w-]+)(\/cancel)?$/.exec(pathname) ?? [];
   if (id !== undefined) {
     if (searchParams.get("stream") === "true") {

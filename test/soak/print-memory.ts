@@ -10,7 +10,8 @@ const rssSlopeMax = 1;
 /** The event loop may be late by so much in 99 of 100 cases, in milliseconds. */
 const delayMax = 50;
 
-/** The variables by which an allocator is chosen and set: those of glibc, and that which preloads another one. */
+/** The variables by which an allocator is chosen and set: those of glibc, and that which preloads another one. What is not
+ * given is as `npm start` sets it. */
 const allocatorVariables = [
   "MALLOC_ARENA_MAX",
   "MALLOC_MMAP_THRESHOLD_",
