@@ -49,6 +49,17 @@ const lookMs = 100;
 /** After how long without a sign of life the server is asked for one, in milliseconds. */
 const quietMs = 250;
 
+/**
+ * How long those who find all connections in use wait for one to come back before the first of them opens another, in
+ * milliseconds; the next one may as long after that. Opening one takes both sides as much CPU as twenty short statements,
+ * and ten times as much with what its first statement loads: without the wait, the first questions of all jobs of a
+ * process that starts opened one each.
+ */
+const openAfterMs = 10;
+
+/** How long they wait at most, in milliseconds: a connection that is being opened may never be. */
+const openAnywayMs = 50;
+
 /** How long the sign may take, in milliseconds. Callers are told within a second that the database is away; jobs have
  * time, also on a busy server. */
 const probeMs = { callers: 600, jobs: 5_000 } as const;
@@ -129,6 +140,7 @@ export function probeServer(servers: Servers): SharePoolOptions["probe"] {
 }
 
 class Sharing {
+  readonly #pool: Pool;
   readonly #connect: () => Promise<PoolClient>;
   readonly #isForCallers: boolean;
   readonly #probe: SharePoolOptions["probe"];
@@ -136,6 +148,9 @@ class Sharing {
   readonly #turns: Turns;
   /** The connections that somebody has, since when, and for which account. */
   readonly #used = new Map<PoolClient, { readonly lane: string; readonly sinceMs: number }>();
+  /** Those who have a place, and would rather have a connection that comes back than open one. */
+  readonly #hopeful: Pick<Waiter, "begin" | "sinceMs">[] = [];
+  #growth: NodeJS.Timeout | undefined;
   /** When the server answered last; while nobody uses the pool it is not known. */
   #heardMs = 0;
   #isProbing = false;
@@ -143,6 +158,7 @@ class Sharing {
 
   constructor(pool: Pool, { for: users, probe, waitMs = waitMsDefault }: SharePoolOptions) {
     const { max: places } = pool.options;
+    this.#pool = pool;
     this.#connect = pool.connect.bind(pool);
     this.#isForCallers = users === "callers";
     this.#probe = probe;
@@ -157,6 +173,7 @@ class Sharing {
       const lane = this.#used.get(client)?.lane;
       this.#used.delete(client);
       if (lane !== undefined) queueMicrotask(() => this.#leave(lane, !error));
+      queueMicrotask(() => this.#hopeful.shift()?.begin());
     });
   }
 
@@ -165,7 +182,7 @@ class Sharing {
     const lane = this.#isForCallers ? currentAccountContext() : sharedContext;
     if (!this.#turns.take(lane)) await this.#wait(lane);
     try {
-      const client = await this.#connect();
+      const client = await this.#connectSoon();
       this.#used.set(client, { lane, sinceMs: performance.now() });
       this.#watch();
       return client;
@@ -177,6 +194,34 @@ class Sharing {
 
   get heardMs(): number {
     return this.#heardMs;
+  }
+
+  /** A connection of the driver's pool: one that is free or comes back soon, else a new one. */
+  async #connectSoon(): Promise<PoolClient> {
+    const { totalCount, idleCount, waitingCount } = this.#pool;
+    if (totalCount > 0 && idleCount <= waitingCount + this.#hopeful.length) {
+      await new Promise<void>((begin) => {
+        this.#hopeful.push({ begin, sinceMs: performance.now() });
+        this.#growLater();
+      });
+    }
+    return await this.#connect();
+  }
+
+  #growLater(): void {
+    if (this.#hopeful.length === 0 || this.#growth !== undefined) return;
+    this.#growth = setTimeout(() => this.#grow(), openAfterMs);
+  }
+
+  /** Lets the first one open a connection where none is being opened, and all who have waited too long for that. */
+  #grow(): void {
+    this.#growth = undefined;
+    const { totalCount, idleCount } = this.#pool;
+    const isOpening = totalCount > idleCount + this.#used.size;
+    if (!isOpening) this.#hopeful.shift()?.begin();
+    const longMs = performance.now() - openAnywayMs;
+    while ((this.#hopeful[0]?.sinceMs ?? Infinity) < longMs) this.#hopeful.shift()?.begin();
+    this.#growLater();
   }
 
   #leave(lane: string, isHeard: boolean): void {

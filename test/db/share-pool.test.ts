@@ -48,6 +48,18 @@ async function takeAll(pool: Pool, count: number, caller?: Caller): Promise<Pool
   );
 }
 
+test("a connection that comes back soon is taken instead of opening another, and one that does not is not waited for", async () => {
+  const pool = open(2);
+  const first = await pool.connect();
+  const next = pool.connect();
+  first.release();
+  expect(await next).toBe(first);
+  expect(pool.totalCount).toBe(1);
+  const other = await pool.connect();
+  expect(other).not.toBe(first);
+  for (const client of [first, other]) client.release();
+});
+
 test("R-MON-7: who waits behind others on a database that is there is not told that it is lost", async () => {
   const { pool, seen } = openProbed(2);
   const held = await takeAll(pool, 2);
@@ -68,6 +80,22 @@ test("R-MON-7: who waits behind connections that hang is told so, and the pool w
   proxy.resume();
   for (const client of held) client.release();
   expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  await pool.end();
+  await proxy.close();
+});
+
+test("R-MON-7: a connection that is never opened keeps nobody else from opening one", async () => {
+  const proxy = await startFaultProxy(scratch.url);
+  proxy.neglectNext();
+  const pool = openPool(proxy.url, { max: 2, for: "callers" });
+  const ended: string[] = [];
+  const ask = (name: string) =>
+    pool.query("select 1").then(
+      () => ended.push(`${name} is answered`),
+      () => ended.push(`${name} fails`),
+    );
+  await Promise.all([ask("the first"), ask("the second")]);
+  expect(ended).toEqual(["the second is answered", "the first fails"]);
   await pool.end();
   await proxy.close();
 });

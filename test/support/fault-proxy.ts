@@ -15,6 +15,8 @@ export interface FaultProxy {
   cut(): void;
   /** Refuses (or accepts again) new connections. */
   refuse(isRefusing: boolean): void;
+  /** Accepts the next connection, and never serves it. */
+  neglectNext(): void;
   /** Cuts every connection when the server's next answer arrives: it has done its work, nobody hears. */
   cutAtNextAnswer(): void;
   /** The same, and refuses new connections from then on. Resolves when it has happened. */
@@ -34,6 +36,7 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
   let isRefusing = false;
   let isHanging = false;
   let cutsAtAnswer = false;
+  let neglectsNext = false;
   let onCut = (): void => {};
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
@@ -53,6 +56,10 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       return;
     }
     const client = track(socket, clients);
+    if (neglectsNext) {
+      neglectsNext = false;
+      return;
+    }
     const upstream = track(connect(target), upstreams);
     client.on("data", (bytes) => upstream.write(bytes));
     upstream.on("data", (bytes) => {
@@ -87,6 +94,7 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
     },
     cut,
     refuse: (value) => void (isRefusing = value),
+    neglectNext: () => void (neglectsNext = true),
     cutAtNextAnswer: () => void (cutsAtAnswer = true),
     dieAtNextAnswer: () =>
       new Promise((resolve) => {

@@ -21,6 +21,9 @@ afterAll(() => tasks.close());
 async function openOwn() {
   const proxy = await startFaultProxy(tasks.url);
   const pool = openPool(proxy.url, { max: 4, for: "jobs" });
+  // Open before the outages: no statement waits for a connection between a failpoint and the next answer.
+  const connections = await Promise.all(Array.from({ length: 4 }, () => pool.connect()));
+  for (const each of connections) each.release();
   onTestFinished(async () => {
     await tasks.stopAll();
     await pool.end();
