@@ -37,7 +37,7 @@ export function vendorRequest(
   const body = request.forVendor(
     isBytes ? {} : { ...changesOf(change), without: callback?.members ?? [], addresses },
   );
-  return { base, method, target, headers, body };
+  return { base, method, target, headers: { ...headers, ...route.headers }, body };
 }
 
 /** The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones become links. */

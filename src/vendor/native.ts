@@ -126,6 +126,11 @@ interface RouteBase {
    * path.
    */
   target?(this: void, request: NativeRequest): { readonly base: string; readonly path: string };
+  /**
+   * Headers that the vendor gets whatever the client has sent: those by which both must mean the same. Default: none
+   * beside {@link NativeApi.requestHeaders}.
+   */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** The place of the model's name, which may be the vendor's or the platform's. */

@@ -188,6 +188,17 @@ test("a route that answers only as a task refuses a synchronous call", async () 
   expect(gateway.vendor.requests.filter(({ method }) => method === "POST")).toEqual([]);
 });
 
+test("R-ERR-7: a task is asked for in the vendor's own words, however the client writes them", async () => {
+  for (const value of ["Enable", "ENABLE"]) {
+    const response = await ask(films, {
+      method: "POST",
+      body: JSON.stringify({ model: "wan2.6-t2v", input: { prompt: "x" } }),
+      headers: { "x-dashscope-async": value },
+    });
+    expect([value, response.status]).toEqual([value, 200]);
+  }
+});
+
 test("R-ERR-3, R-ERR-5: an overdue account is 503, a lost answer is 500 that no client repeats", async () => {
   const model = "wan2.6-t2v";
   const init = {

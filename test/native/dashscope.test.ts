@@ -282,6 +282,13 @@ test("a synchronous route cannot be turned into a task, which would be free", as
   expect(gateway.vendor.requests).toEqual([]);
 });
 
+test("R-ERR-7: a header that would ask for a task in other words does not make the vendor refuse the gateway's key", async () => {
+  for (const value of ["disable", "ENABLE,enable", ""]) {
+    const response = await ask(text, { headers: { "x-dashscope-async": value } });
+    expect([value, response.status]).toEqual([value, 200]);
+  }
+});
+
 test("pitfall 4: what the account has, and what is not declared, is 404", async () => {
   const headers = { authorization: `Bearer ${customer.key}` };
   for (const path of [

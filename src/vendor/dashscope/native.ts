@@ -48,6 +48,10 @@ const tasks: NativeTask = {
   retentionMs: dashscopeRetentionMs,
 };
 
+/** Written by the gateway: another value in the client's header would be refused as if the gateway's key were wrong, or make
+ * a task of a call. */
+const asTask = { "x-dashscope-async": "enable" } as const;
+
 const routes: readonly NativeRoute[] = [
   {
     kind: "submit",
@@ -58,6 +62,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types: [ModelType.IMAGE],
     units: imageUnits,
+    headers: asTask,
     task: tasks,
   },
   {
@@ -68,6 +73,7 @@ const routes: readonly NativeRoute[] = [
     types: [ModelType.VIDEO],
     units: (request) => ({ seconds: countOf(asynchronous(request), "duration") ?? assumedSeconds }),
     assumedSeconds: assumedSeconds,
+    headers: asTask,
     task: tasks,
   },
   {
@@ -102,6 +108,7 @@ const routes: readonly NativeRoute[] = [
     model: inModel,
     types: [ModelType.IMAGE],
     units: imageUnits,
+    headers: asTask,
     task: tasks,
   },
   {
@@ -239,13 +246,7 @@ function errorBody({ message, meaning }: GatewayError, requestId: string): JsonO
 export const dashscopeNative: NativeApi = {
   // Its clients send `Authorization: Bearer`.
   keyForms: [],
-  requestHeaders: [
-    "accept",
-    "content-type",
-    "x-dashscope-sse",
-    "x-dashscope-async",
-    "x-dashscope-datainspection",
-  ],
+  requestHeaders: ["accept", "content-type", "x-dashscope-sse", "x-dashscope-datainspection"],
   responseHeaders: ["content-type", "retry-after"],
   // Its bodies contain no URL of the API itself, and files have signed URLs elsewhere.
   urlMembers: [],
