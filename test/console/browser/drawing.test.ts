@@ -37,6 +37,13 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     expect(new URL(page.url()).searchParams.get("next")).toContain("/usage?range=7d");
   });
 
+  test("where the system asks for reduced motion, nothing goes on moving", async () => {
+    await page.goto(await rig.link());
+    await page.getByText("Waiting for your first call").waitFor();
+    expect(await page.locator(".animate-ping").count()).toBe(1);
+    await expect.poll(() => page.evaluate("document.getAnimations().length")).toBe(0);
+  });
+
   test("no page moves while it is drawn, empty and with calls, wide and narrow", async () => {
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();

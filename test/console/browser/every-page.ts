@@ -37,7 +37,7 @@ export async function barriers(page: Page, part = "html"): Promise<string[]> {
 async function look(page: Page, part: string): Promise<string[]> {
   const tags = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
   const { violations } = (await page.evaluate(
-    `axe.run(${JSON.stringify(part)}, { runOnly: ${tags}, resultTypes: ['violations'] })`,
+    `axe.run(${JSON.stringify(part)}, { runOnly: ${tags}, preload: false, resultTypes: ['violations'] })`,
   )) as AxeResult;
   const path = new URL(page.url()).pathname;
   return violations.flatMap(({ id, nodes }) =>
