@@ -64,7 +64,7 @@ import {
   createErrorMapping,
   requestId as requestIdInterceptor,
 } from "../rpc/interceptors.ts";
-import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
+import { createRpcHandlers, type HandleRpc, type RouterOptions } from "../rpc/router.ts";
 
 /** Dependencies of the edges. */
 export interface EdgeOptions {
@@ -261,14 +261,26 @@ function createBodies(metrics: Metrics): UnfinishedBodies {
 /** Longest message from a page, in bytes: pages send forms, and anybody can send one. */
 const consoleMessageBytesMax = 1024 * 1024;
 
-/** Serves RPCs on the public listener. @param contextValues those of a request. Default: none */
+/**
+ * Serves RPCs on the public listener. One route for each service: with one for each RPC and HTTP method, 1,800 routes took a
+ * fifth of the CPU of opening a gateway in a warm process.
+ *
+ * @param contextValues those of a request. Default: none
+ */
 function registerRpcs(
   scope: FastifyInstance,
   options: RouterOptions,
   contextValues: (request: FastifyRequest) => ContextValues | undefined = () => undefined,
 ): void {
+  const services = new Map<string, Map<string, HandleRpc>>();
   for (const [path, handle] of createRpcHandlers(options)) {
-    scope.all(path, (request, reply) => {
+    const [, service = "", method = ""] = path.split("/");
+    services.set(service, (services.get(service) ?? new Map()).set(method, handle));
+  }
+  for (const [service, methods] of services) {
+    scope.all<{ Params: { method: string } }>(`/${service}/:method`, (request, reply) => {
+      const handle = methods.get(request.params.method);
+      if (handle === undefined) return reply.callNotFound();
       reply.hijack();
       void handle(request.raw, reply.raw, contextValues(request));
     });
