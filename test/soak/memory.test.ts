@@ -21,11 +21,12 @@ afterAll(async () => {
 
 it("mixed traffic under a small heap leaves heap, handles and listeners as they were", async () => {
   const report = await soakMemory(world, {
-    ...{ seconds: 8, everySeconds: 0.8, seed: 20_261_122, lanes: 8 },
+    // A minute, in which the machine has time for other tests.
+    ...{ seconds: 60, everySeconds: 5, seed: 20_261_122, lanes: 4, pauseMs: 300 },
     callbackUrl: `${receiver.origin}/hook`,
   });
   expect(report.errors).toEqual([]);
-  expect(report.requests).toBeGreaterThan(50);
+  expect(report.requests).toBeGreaterThan(200);
   // Caches still fill in so short a time: a leak of a request's size with each request is more.
   expect(report.heapGrowth).toBeLessThan(25);
   expect(report.handles.after).toBeLessThanOrEqual(report.handles.before + handlesKept);

@@ -19,6 +19,8 @@ export interface SoakOptions {
   readonly seed: number;
   /** Requests at once. */
   readonly lanes: number;
+  /** How long each of them waits before the next one, in milliseconds. Default: not at all. */
+  readonly pauseMs?: number;
   /** How often is measured, in seconds. The first third of the measurements is warm-up. */
   readonly everySeconds: number;
   /** Where tasks send their webhooks. */
@@ -57,7 +59,7 @@ const settleMs = 30_000;
 
 /** Runs it. @throws where the gateway ends */
 export async function soakMemory(world: World, options: SoakOptions): Promise<SoakReport> {
-  const { seconds, everySeconds, lanes, seed } = options;
+  const { seconds, everySeconds, lanes, seed, pauseMs = 0 } = options;
   const { gateway } = world;
   const makes = await findTraffic(world, options.callbackUrl);
   const before = countHandles(await gateway.measure());
@@ -74,6 +76,7 @@ export async function soakMemory(world: World, options: SoakOptions): Promise<So
       const address = shot.listener === "public" ? gateway.url : gateway.internalUrl;
       await (shot.isHttp2 ? http2 : http1).send(address, shot, 60_000);
       if (++requests % 1_000 === 0) world.vendors.clear();
+      if (pauseMs > 0) await sleep(pauseMs);
     }
     http1.close();
     http2.close();
