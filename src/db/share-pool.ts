@@ -58,7 +58,7 @@ const quietMs = 250;
 const openAfterMs = 10;
 
 /** How long they wait at most, in milliseconds: a connection that is being opened may never be. */
-const openAnywayMs = 50;
+const openAnywayMs = 30;
 
 /** How long the sign may take, in milliseconds. Callers are told within a second that the database is away; jobs have
  * time, also on a busy server. */
@@ -79,6 +79,14 @@ export function sharePool(pool: Pool, options: SharePoolOptions): void {
     if (callback === undefined) return connecting;
     return void tell(connecting, callback);
   }) as Pool["connect"];
+  const end = pool.end.bind(pool);
+  pool.end = ((callback?: () => void) => {
+    // What was asked before the end is answered: the driver waits for connections that are being opened.
+    sharing.hopeNoMore();
+    const ending = Promise.resolve().then(() => end());
+    if (callback === undefined) return ending;
+    return void ending.then(callback);
+  }) as Pool["end"];
 }
 
 const sharings = new WeakMap<Pool, Sharing>();
@@ -172,8 +180,9 @@ class Sharing {
     pool.on("release", (error: Error | undefined, client) => {
       const lane = this.#used.get(client)?.lane;
       this.#used.delete(client);
-      if (lane !== undefined) queueMicrotask(() => this.#leave(lane, !error));
       queueMicrotask(() => this.#hopeful.shift()?.begin());
+      // After those who have a place.
+      if (lane !== undefined) queueMicrotask(() => this.#leave(lane, !error));
     });
   }
 
@@ -206,6 +215,11 @@ class Sharing {
       });
     }
     return await this.#connect();
+  }
+
+  /** Lets all open a connection who hope for one that comes back. */
+  hopeNoMore(): void {
+    for (const { begin } of this.#hopeful.splice(0)) begin();
   }
 
   #growLater(): void {

@@ -84,6 +84,15 @@ test("R-MON-7: who waits behind connections that hang is told so, and the pool w
   await proxy.close();
 });
 
+test("what was asked before a pool was ended is answered", async () => {
+  const pool = openPool(scratch.url, { max: 6, for: "jobs" });
+  const asked = [1, 2, 3].map((each) =>
+    pool.query<{ each: number }>("select $1::int as each", [each]),
+  );
+  await pool.end();
+  expect((await Promise.all(asked)).map(({ rows }) => rows[0]?.each)).toEqual([1, 2, 3]);
+});
+
 test("R-MON-7: a connection that is never opened keeps nobody else from opening one", async () => {
   const proxy = await startFaultProxy(scratch.url);
   proxy.neglectNext();
