@@ -52,8 +52,8 @@ export interface RefusedReply {
 }
 
 /** The statuses by which vendors refuse the request itself. 415 is about images and files, or a native client's own
- * content type; 406, 414 and 431 about its own headers and query. */
-const requestStatuses: ReadonlySet<number> = new Set([400, 406, 413, 414, 415, 422, 431]);
+ * content type. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 /** Classifies a reply with a status outside 200–299. */
 export function readRefusal(reply: RefusedReply): Refusal {

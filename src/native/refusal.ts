@@ -13,8 +13,8 @@ export interface ClassifiedRefusal {
   readonly body: Buffer;
 }
 
-/** Statuses about the requested object, which is the customer's own. */
-const ownStatuses = new Set([404, 405, 409, 410, 412, 416]);
+/** Statuses about the requested object, which is the customer's own, or about the customer's own headers and query. */
+const ownStatuses = new Set([404, 405, 406, 409, 410, 412, 414, 416, 431]);
 
 /** Statuses about the gateway or the vendor, also in replies about a customer's own job. */
 const foreignStatuses = new Set([401, 402, 403, 407, 429]);
