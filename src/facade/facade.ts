@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { fastify, type FastifyInstance } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { headerBytesMax } from "../config/limits.ts";
 import { gatewayStopping } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
@@ -37,6 +38,8 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       return createHttpServer(serve, sockets, options.publicUrl);
     },
     return503OnClosing: false,
+    // As long as a head may be: a name that is too long is no malformed request, but one that nothing has.
+    routerOptions: { maxParamLength: headerBytesMax },
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     clientErrorHandler,
     frameworkErrors: (error, request, reply) =>

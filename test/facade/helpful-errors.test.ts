@@ -36,6 +36,16 @@ describe("a path of another API that is not served", () => {
     },
   );
 
+  it("a name of any length is not found, and no malformed request", async () => {
+    const name = "x".repeat(4_000);
+    for (const path of [`/v1/models/${name}`, `/v1/responses/${name}`]) {
+      const reply = await fixture.send(path, { method: "GET" });
+      expect([path.slice(0, 12), reply.status]).toEqual([path.slice(0, 12), 404]);
+    }
+    const { status } = await fixture.send(`/uas.account.v1.SessionService/${name}`, { body: "{}" });
+    expect(status).toBe(404);
+  });
+
   it("is never one that is served", async () => {
     for (const { route } of routeTable(await findServices())) {
       const path = route.path.replace(/\{[^}]+\}/g, "some-id");
