@@ -17,8 +17,11 @@ export default defineConfig({
     reportCompressedSize: false,
     // What the first page needs comes in one file, and what others share in a few: of 99 files, a third had less than 2 KB, and
     // a page asked for sixty.
+    chunkSizeWarningLimit: 1_000,
     rolldownOptions: {
       output: {
+        // Shared ones would be named after all their users.
+        chunkFileNames: ({ name }) => `assets/${name.split("~")[0] ?? name}-[hash].js`,
         codeSplitting: {
           groups: [
             { name: "first", tags: ["$initial"] },
