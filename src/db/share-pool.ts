@@ -80,13 +80,13 @@ export function sharePool(pool: Pool, options: SharePoolOptions): void {
     return void tell(connecting, callback);
   }) as Pool["connect"];
   const end = pool.end.bind(pool);
-  pool.end = ((callback?: () => void) => {
-    // What was asked before the end is answered: the driver waits for connections that are being opened.
+  pool.end = async (callback?: () => void): Promise<void> => {
+    // What was asked before the end is answered: the driver waits for connections that are being opened, from now on.
     sharing.hopeNoMore();
-    const ending = Promise.resolve().then(() => end());
-    if (callback === undefined) return ending;
-    return void ending.then(callback);
-  }) as Pool["end"];
+    await Promise.resolve();
+    await end();
+    callback?.();
+  };
 }
 
 const sharings = new WeakMap<Pool, Sharing>();
