@@ -26,22 +26,27 @@ async function loadFonts(): Promise<void> {
   await Promise.race([loaded.catch(() => undefined), late]);
 }
 
-const language = firstLanguage();
-const [texts] = await Promise.all([textsOf(language), loadFonts()]);
-const root = document.querySelector("#root");
-if (root === null) throw new Error("the page has no root");
-createRoot(root).render(
-  <StrictMode>
-    {/* The pages' security policy forbids style elements. */}
-    <CSPProvider disableStyleElements>
-      <LanguageProvider first={{ language, texts }}>
-        <ToastProvider>
-          <App />
-        </ToastProvider>
-      </LanguageProvider>
-    </CSPProvider>
-  </StrictMode>,
-);
+/** Draws the first page. No module waits for it: the texts of a language import what is loaded with this one. */
+async function start(): Promise<void> {
+  const language = firstLanguage();
+  const [texts] = await Promise.all([textsOf(language), loadFonts()]);
+  const root = document.querySelector("#root");
+  if (root === null) throw new Error("the page has no root");
+  createRoot(root).render(
+    <StrictMode>
+      {/* The pages' security policy forbids style elements. */}
+      <CSPProvider disableStyleElements>
+        <LanguageProvider first={{ language, texts }}>
+          <ToastProvider>
+            <App />
+          </ToastProvider>
+        </LanguageProvider>
+      </CSPProvider>
+    </StrictMode>,
+  );
+}
+
+void start();
 
 // The root of the console: the cache of queries and the router.
 
