@@ -64,7 +64,7 @@ import {
   createErrorMapping,
   requestId as requestIdInterceptor,
 } from "../rpc/interceptors.ts";
-import { createRpcHandlers, type HandleRpc, type RouterOptions } from "../rpc/router.ts";
+import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
 
 /** Dependencies of the edges. */
 export interface EdgeOptions {
@@ -272,14 +272,10 @@ function registerRpcs(
   options: RouterOptions,
   contextValues: (request: FastifyRequest) => ContextValues | undefined = () => undefined,
 ): void {
-  const services = new Map<string, Map<string, HandleRpc>>();
-  for (const [path, handle] of createRpcHandlers(options)) {
-    const [, service = "", method = ""] = path.split("/");
-    services.set(service, (services.get(service) ?? new Map()).set(method, handle));
-  }
-  for (const [service, methods] of services) {
-    scope.all<{ Params: { method: string } }>(`/${service}/:method`, (request, reply) => {
-      const handle = methods.get(request.params.method);
+  const rpcs = createRpcHandlers(options);
+  for (const { typeName } of options.services.map(({ service }) => service)) {
+    scope.all<{ Params: { method: string } }>(`/${typeName}/:method`, (request, reply) => {
+      const handle = rpcs.get(`/${typeName}/${request.params.method}`);
       if (handle === undefined) return reply.callNotFound();
       reply.hijack();
       void handle(request.raw, reply.raw, contextValues(request));
