@@ -55,8 +55,8 @@ const usual = {
   // Nothing in src keeps state in its modules, so the files of a worker share one process: with a fresh one
   // for each file, importing the program took longer than testing it.
   isolate: false,
-  // Room for objects, in MiB. V8 begins with 1 for new ones and collects garbage so often that workers take 7 % more CPU;
-  // and as much again until it has learned how many live on.
+  // Room for objects, in MiB. V8 begins with 1 for new ones, and collects garbage so often that workers take 7 % more CPU.
+  // The room for those that live on begins small too, and is searched whole at each limit: 7 % again.
   execArgv: [
     "--min-semi-space-size=64",
     "--max-semi-space-size=64",

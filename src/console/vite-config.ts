@@ -15,9 +15,9 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    chunkSizeWarningLimit: 1_000,
     // What the first page needs comes in one file, and what others share in a few: of 99 files, a third had less than 2 KB, and
     // a page asked for sixty.
-    chunkSizeWarningLimit: 1_000,
     rolldownOptions: {
       output: {
         // Shared ones would be named after all their users.

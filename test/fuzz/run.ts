@@ -10,7 +10,7 @@ import { Http2Client } from "./send-http2.ts";
 import { commandOf, type Shot } from "./shot.ts";
 import type { World } from "./world.ts";
 
-/** See {@link FuzzReport}. */
+/** Memory of the gateway after a collection of its garbage, in MB. */
 export interface FuzzMemory {
   readonly resident: number;
   /** What is alive in V8's heap. */
@@ -51,7 +51,7 @@ export interface FuzzReport {
   readonly counts: Readonly<Record<string, EntryCounts>>;
   /** Each with its seed and a command that repeats it. Empty: nothing is wrong. */
   readonly findings: readonly string[];
-  /** The gateway's memory after a collection, in MB: after the first tenth, and at the end. */
+  /** After the first tenth, and at the end. */
   readonly memory: { readonly warm: FuzzMemory; readonly end: FuzzMemory };
   /** The most resident memory, in MB. */
   readonly rssMost: number;
@@ -102,7 +102,7 @@ class Run {
   #most = 0;
   #warm: FuzzMemory = { resident: 0, heap: 0, external: 0 };
   #end: FuzzMemory = this.#warm;
-  #isMeasuring = false;
+  #isWarm = false;
   #baseline = 0;
   #logged = 0;
 
@@ -244,15 +244,15 @@ class Run {
   #watch(): void {
     const rss = this.world.gateway.rss();
     this.#most = Math.max(this.#most, rss);
-    if (!this.#isMeasuring && this.#next > this.options.requests / 10) {
-      this.#isMeasuring = true;
-      // Where the gateway ends meanwhile, that is found below.
+    if (!this.#isWarm && this.#next > this.options.requests / 10) {
+      this.#isWarm = true;
+      // A gateway that ends meanwhile is found at the end.
       void this.#memory().then(
         (memory) => (this.#warm = memory),
         () => {},
       );
     }
-    if (rss > rssMax) this.#find(`resident memory is ${Math.round(rss / 1e6)} MB`);
+    if (rss > rssMax) this.#find(`resident memory is ${megabytes(rss)} MB`);
     this.#checkLog();
   }
 
