@@ -21,7 +21,11 @@ export async function run(program: string, args: readonly string[]): Promise<num
   const shown = program === "vitest";
   const child = spawn(join(binaries, program), args, {
     cwd: root,
-    env: { ...collectRarely, ...process.env, PATH: `${binaries}${delimiter}${process.env["PATH"]}` },
+    env: {
+      ...collectRarely,
+      ...process.env,
+      PATH: `${binaries}${delimiter}${process.env["PATH"]}`,
+    },
     stdio: ["ignore", shown ? "inherit" : "pipe", shown ? "inherit" : "pipe"],
     // npm's programs are scripts there.
     shell: process.platform === "win32",

@@ -4,7 +4,7 @@ import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
-import { allPaths, ready } from "./every-page.ts";
+import { allPaths, ready, visit } from "./every-page.ts";
 import { findBrowser } from "./find-browser.ts";
 import { shiftsOf, watchShifts } from "./shifts.ts";
 
@@ -44,22 +44,31 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     await expect.poll(() => page.evaluate("document.getAnimations().length")).toBe(0);
   });
 
-  test("no page moves while it is drawn, empty and with calls, wide and narrow", async () => {
+  test("no page moves while it is drawn, empty and with calls, wide and narrow, by links and by addresses", async () => {
     await page.goto(await rig.link());
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     const paths = await allPaths(page);
     await rig.keep(page);
-    const empty = await shiftsOfAll(paths, 1280);
+    const empty = await shiftsOfAll(paths, 1280, visit);
     const keys = createClient(KeyService, rig.app.transport);
     const { secret } = await keys.createKey({ accountId: rig.accountId, name: "dev" });
     for (let count = 0; count < 3; count++) expect(await rig.call(secret)).toBe(200);
-    const used = await shiftsOfAll(paths, 1280);
-    const narrow = await shiftsOfAll(paths, 360);
+    const used = await shiftsOfAll(paths, 1280, load);
+    const narrow = await shiftsOfAll(paths, 360, load);
     expect([...empty, ...used, ...narrow].join("\n")).toBe("");
   }, 300_000);
 
-  /** The pages that move more than they may, each with what moves. */
-  async function shiftsOfAll(paths: readonly string[], width: number): Promise<string[]> {
+  /** Opens a page by its address: all of it is loaded and drawn anew. */
+  async function load(of: Page, path: string): Promise<void> {
+    await of.goto(`${rig.url}/console${path}`);
+  }
+
+  /** The pages that move more than they may, each with what moves. @param go how one gets to them from the overview */
+  async function shiftsOfAll(
+    paths: readonly string[],
+    width: number,
+    go: typeof load,
+  ): Promise<string[]> {
     const fresh = await rig.open({ width });
     await watchShifts(fresh);
     const pending = new Set<Request>();
@@ -68,8 +77,9 @@ describe.runIf(browser !== undefined)("the console while it is drawn", () => {
     fresh.on("requestfinished", (each) => pending.delete(each));
     fresh.on("requestfailed", (each) => pending.delete(each));
     const moved: string[] = [];
+    await load(fresh, "/");
     for (const path of paths) {
-      await fresh.goto(`${rig.url}/console${path}`);
+      await go(fresh, path);
       await ready(fresh);
       await expect.poll(() => pending.size).toBe(0);
       await fresh.evaluate(

@@ -48,7 +48,7 @@ async function look(page: Page, part: string): Promise<string[]> {
 }
 
 /** Goes to a page by the navigation, or from the address where it is not in there, and waits until it is drawn. */
-async function visit(page: Page, path: string): Promise<void> {
+export async function visit(page: Page, path: string): Promise<void> {
   const link = page.locator(`nav a[href="/console${path === "/" ? "" : path}"]`).first();
   if ((await link.count()) > 0) await link.click();
   else await page.goto(new URL(`/console${path}`, page.url()).href);
