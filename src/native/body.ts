@@ -1,6 +1,7 @@
 /** A native request, parsed no further than needed: the vendor gets its bytes. */
 import type { JsonValue } from "@bufbuild/protobuf";
 import { createHash } from "node:crypto";
+import { append } from "../core/append.ts";
 import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
@@ -84,7 +85,7 @@ export class NativeBody implements NativeRequest {
       if (member === undefined) continue;
       edits.push({ start: member.valueStart, end: member.valueEnd, text: JSON.stringify(text) });
     }
-    edits.push(...this.#renames(changes.model));
+    append(edits, this.#renames(changes.model));
     const body = edits.length === 0 ? [this.#bytes] : applyEdits(this.#bytes, edits);
     return body.map((piece) => rewriteAddresses(piece, changes.addresses ?? []));
   }

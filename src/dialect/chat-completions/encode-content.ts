@@ -16,6 +16,7 @@ import {
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { createHash } from "node:crypto";
+import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import { type EncodeContext, parseJson } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
@@ -186,7 +187,7 @@ function encodeOthers(turns: readonly Turn[], context: EncodeContext): Wire[] {
     if (part.kind.case !== "toolResult") continue;
     const encoded = encodeResult(part.kind.value, part, context);
     results.push(encoded.message);
-    attachments.push(...encoded.attachments);
+    append(attachments, encoded.attachments);
   }
   if (attachments.length > 0) results.push({ role: "user", content: attachments });
   return [...results, ...turns.flatMap((turn) => encodeSpoken(turn, context))];
@@ -339,7 +340,7 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
         "messages",
         "The model's vendor accepts no images or files in messages of the model",
       );
-    } else said.content.push(...encodePart(part, context));
+    } else append(said.content, encodePart(part, context));
   }
   return said;
 }

@@ -2,7 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { isRecord } from "../json/value.ts";
+import { isRecord, setMember } from "../json/value.ts";
 
 /** A request body while it is written. */
 export class EncodeContext {
@@ -52,11 +52,5 @@ function writeAt(target: Record<string, unknown>, name: string, value: unknown):
   const inner = dot < 0 ? undefined : target[name.slice(0, dot)];
   if (isRecord(inner)) return writeAt(inner, name.slice(dot + 1), value);
   if (Object.hasOwn(target, name)) return;
-  // Not by assignment: `__proto__` is a name like any other.
-  Object.defineProperty(target, name, {
-    value,
-    configurable: true,
-    enumerable: true,
-    writable: true,
-  });
+  setMember(target, name, value);
 }

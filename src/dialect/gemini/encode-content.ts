@@ -13,6 +13,7 @@ import {
   type MediaPart,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { geminiToolName } from "./encode-tools.ts";
@@ -54,10 +55,11 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
     }
     list.add("model", writer.leftOver());
     if (turn.role !== Role.SYSTEM) list.add("user", writer.parts(turn, []));
-    else if (contents.length === 0) system.push(...writer.system(turn));
+    else if (contents.length === 0) append(system, writer.system(turn));
     else list.addLate(writer.system(turn));
   }
   list.add("model", writer.leftOver());
+  list.end();
   if (context.traits.needsSignatures) contents.forEach(signFirstCall);
   if (contents.length > 0) return { contents, system };
   if (system.length === 0)
@@ -69,8 +71,8 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
 /** Contents whose roles alternate. */
 class ContentList {
   readonly #contents: GeminiContent[];
-  /** Start of late system text in the last content; `undefined` for none. */
-  #late: number | undefined;
+  /** The last parts of the last content, from a late system text on: results of tools still come before them. */
+  #late: GeminiPart[] | undefined;
 
   constructor(contents: GeminiContent[]) {
     this.#contents = contents;
@@ -87,25 +89,27 @@ class ContentList {
     const last = this.#contents.at(-1);
     if (parts.length === 0) return;
     if (last?.role !== role) {
-      this.#late = undefined;
+      this.end();
       this.#contents.push({ role, parts: [...parts] });
       return;
     }
     const isAnswer = parts.some(({ functionResponse }) => functionResponse !== undefined);
-    if (!isAnswer || this.#late === undefined) {
-      last.parts.push(...parts);
-      return;
-    }
-    last.parts.splice(this.#late, 0, ...parts);
-    this.#late += parts.length;
+    append(isAnswer ? last.parts : (this.#late ?? last.parts), parts);
   }
 
   addLate(parts: readonly GeminiPart[]): void {
-    const last = this.#contents.at(-1);
-    const isUser = last?.role === "user";
-    const from = isUser ? (this.#late ?? last.parts.length) : 0;
-    this.add("user", parts);
-    if (parts.length > 0) this.#late = from;
+    if (parts.length === 0) return;
+    if (this.#contents.at(-1)?.role !== "user") {
+      this.end();
+      this.#contents.push({ role: "user", parts: [] });
+    }
+    append((this.#late ??= []), parts);
+  }
+
+  /** No more results come for the last content. */
+  end(): void {
+    if (this.#late !== undefined) append(this.#contents.at(-1)?.parts ?? [], this.#late);
+    this.#late = undefined;
   }
 }
 
@@ -138,7 +142,7 @@ class TurnWriter {
   parts(turn: Turn, before: readonly GeminiPart[]): GeminiPart[] {
     const parts: GeminiPart[] = [];
     for (const part of turn.parts) {
-      parts.push(...this.#signed(part, parts.length === 0 ? before : parts));
+      append(parts, this.#signed(part, parts.length === 0 ? before : parts));
     }
     return parts;
   }

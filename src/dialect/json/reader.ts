@@ -129,7 +129,10 @@ export class JsonReader {
   /** A member as JSON, as written for short top-level members; empty where it is absent. */
   json(name: string): string {
     const value = this.value(name);
-    if (value === undefined) return "";
+    return value === undefined ? "" : this.#written(name, value);
+  }
+
+  #written(name: string, value: unknown): string {
     return this.#spelled?.get(name) || JSON.stringify(value);
   }
 
@@ -250,7 +253,7 @@ export class JsonReader {
     return JSON.stringify(this.#record);
   }
 
-  /** Members that were not read, for the contract's `extras`. */
+  /** Members that were not read, for the contract's `extras`; then all are known. */
   extras(): Extra[] {
     const read = this.#read;
     if (read === "all") return [];
@@ -258,9 +261,14 @@ export class JsonReader {
     // Read members are present and unique, so equal counts mean all were read.
     if (names.length === read.length) return [];
     const known = new Set(read);
-    return names
-      .filter((name) => this.has(name) && !known.has(name))
-      .map((name) => newExtra(name, this.json(name)));
+    const extras: Extra[] = [];
+    for (const name of names) {
+      const value = known.has(name) ? undefined : this.#peek(name);
+      if (value !== undefined) extras.push(newExtra(name, this.#written(name, value)));
+    }
+    // One by one, each would be searched for among those before.
+    this.#read = "all";
+    return extras;
   }
 
   /** As {@link extras}, including those of nested objects: `function.x` for `x` in `function`. */

@@ -64,3 +64,18 @@ export function protoCountAt(record: JsonRecord, name: string): number | undefin
 
 /** A vendor's reply that cannot be read. The message is for the log. */
 export class UnreadableReplyError extends Error {}
+
+/** Sets a member. Not by assignment: a client may call a member `__proto__`. @returns the value */
+export function setMember<Value>(
+  record: Record<string, unknown>,
+  name: string,
+  value: Value,
+): Value {
+  Object.defineProperty(record, name, {
+    value,
+    configurable: true,
+    enumerable: true,
+    writable: true,
+  });
+  return value;
+}

@@ -1,4 +1,5 @@
 /** The client's side of messages: a request body into what it asks for. */
+import { append } from "../../core/append.ts";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -121,7 +122,7 @@ function decodeMetadata(reader: JsonReader, generation: Generation, extras: Extr
   const metadata = reader.object("metadata");
   if (metadata === undefined) return;
   generation.endUser = metadata.text("user_id");
-  extras.push(...nested("metadata", metadata));
+  append(extras, nested("metadata", metadata));
 }
 
 /** How much to think, and in what form to answer. */
@@ -145,7 +146,7 @@ function decodeOutput(reader: JsonReader, generation: Generation, extras: Extra[
   } else if (format !== undefined) {
     throw format.invalid('must be "json_schema"', "type");
   }
-  if (config !== undefined) extras.push(...nested("output_config", config));
+  if (config !== undefined) append(extras, nested("output_config", config));
 }
 
 function decodeThinking(

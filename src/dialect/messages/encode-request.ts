@@ -11,11 +11,12 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
 import { type JsonBody, LongTexts, textsOf } from "../json/long-texts.ts";
-import { isRecord, type JsonRecord, parseRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, parseRecord, setMember } from "../json/value.ts";
 import { type Block, encodePart } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-settings.ts";
@@ -84,10 +85,18 @@ function encodeIdentity(generation: Generation, writer: EncodeContext): JsonBran
 /** Restores extras of this style; a dot in the name leads into an object member. */
 function withExtras(body: JsonBranch, { extras }: Generation, writer: EncodeContext): JsonBranch {
   const written: Record<string, JsonTree | undefined> = { ...body };
+  // Copied once for all extras in them.
+  const copies = new Map<string, Record<string, JsonTree | undefined>>();
   for (const [path, value] of Object.entries(writer.extras(extras))) {
     const [name = "", inner] = splitPath(path);
-    if (inner === undefined) written[name] = value;
-    else written[name] = { ...(written[name] as JsonBranch | undefined), [inner]: value };
+    if (inner === undefined) {
+      setMember(written, name, value);
+      continue;
+    }
+    const copy = copies.get(name) ?? { ...(written[name] as JsonBranch | undefined) };
+    copies.set(name, copy);
+    written[name] = copy;
+    setMember(copy, inner, value);
   }
   return written;
 }
@@ -236,8 +245,8 @@ class MessageList {
       this.#list.push(message);
       return;
     }
-    last.blocks.push(...message.blocks);
-    last.extras.push(...message.extras);
+    append(last.blocks, message.blocks);
+    append(last.extras, message.extras);
     last.plain = undefined;
   }
 }
@@ -264,9 +273,9 @@ function endsWithThought(messages: readonly Message[]): boolean {
 
 function writeMessage({ role, blocks, plain, extras }: Message): JsonBranch {
   const content = plain ?? blocks.map(({ json }) => json);
-  return extras.length === 0
-    ? { role, content }
-    : (Object.assign({ role, content }, ...extras) as JsonBranch);
+  const message: JsonBranch = { role, content };
+  for (const members of extras) Object.assign(message, members);
+  return message;
 }
 
 /** The instruction to return any JSON object, for which the style has no member. */

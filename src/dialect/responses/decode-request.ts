@@ -1,4 +1,5 @@
 /** A responses request, read in full: the caller's side. */
+import { append } from "../../core/append.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -63,7 +64,10 @@ export function decodeResponsesRequest(
   });
   const extras: Extra[] = [];
   const settings = decodeSettings(body, extras);
-  extras.push(...body.extras().filter(({ name, json }) => !defaults.has(`${name}:${json}`)));
+  append(
+    extras,
+    body.extras().filter(({ name, json }) => !defaults.has(`${name}:${json}`)),
+  );
   const generation = create(GenerationSchema, { model, conversation, ...settings, extras });
   return keepTexts(generation, body.longTexts);
 }
@@ -134,8 +138,8 @@ function decodeSettings(body: JsonReader, extras: Extra[]): Settings {
   const format = text?.object("format");
   const responseFormat = format && decodeFormat(format);
   const verbosity = text?.text("verbosity") ?? "";
-  if (text !== undefined) extras.push(...nested("text", text));
-  if (format !== undefined) extras.push(...nested("text.format", format));
+  if (text !== undefined) append(extras, nested("text", text));
+  if (format !== undefined) append(extras, nested("text.format", format));
   return {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(temperature !== undefined && { temperature }),
@@ -172,7 +176,7 @@ function decodeReasoningOptions(body: JsonReader, extras: Extra[]): ReasoningOpt
   }
   const effort = reasoning.text("effort");
   const summary = reasoning.text(reasoning.has("summary") ? "summary" : "generate_summary");
-  extras.push(...nested("reasoning", reasoning));
+  append(extras, nested("reasoning", reasoning));
   return create(ReasoningOptionsSchema, { effort, summary, encrypted });
 }
 

@@ -6,7 +6,7 @@ import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { isRecord, type JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, setMember } from "../json/value.ts";
 import { encryptedReasoning } from "./decode-request.ts";
 import { encodeTurns } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
@@ -36,7 +36,7 @@ export function encodeResponsesRequest(
   };
   dropUnknown(generation, context);
   const whole = context.isOwn
-    ? withOwnExtras(body, generation.extras)
+    ? addOwnExtras(body, generation.extras)
     : withForeignExtras(body, generation.extras, context);
   return { ...jsonBody(whole, textsOf(generation)), headers: {}, dropped: context.dropped };
 }
@@ -102,30 +102,32 @@ function dropUnknown(generation: Generation, { drop, isOwn }: EncodeContext): vo
   if (generation.frequencyPenalty !== undefined) drop("frequency_penalty");
 }
 
-/** Puts extras where their path says: beside the body's own members, or inside one of them. */
-function withOwnExtras(body: JsonRecord, extras: readonly Extra[]): JsonRecord {
-  let whole = body;
+/** Puts extras where their path says: beside the body's own members, or inside one of them. All of the body was made for this
+ * request, so it is changed in place. */
+function addOwnExtras(
+  body: Record<string, unknown>,
+  extras: readonly Extra[],
+): Record<string, unknown> {
   for (const { name, json } of extras) {
     const value: unknown = JSON.parse(json);
     const path = /^(?:text|reasoning)\./.test(name) ? name.split(".") : [name];
-    const merged =
-      name === "include" ? [...includedIn(whole), ...includedIn({ include: value })] : value;
-    whole = withMember(whole, path, merged);
+    const last = path.pop() ?? "";
+    let place = body;
+    for (const step of path) {
+      const inner = Object.hasOwn(place, step) ? place[step] : undefined;
+      place = isRecord(inner) ? inner : setMember(place, step, {});
+    }
+    setMember(
+      place,
+      last,
+      last === "include" ? [...included(body), ...included({ include: value })] : value,
+    );
   }
-  return whole;
+  return body;
 }
 
-function includedIn({ include }: JsonRecord): unknown[] {
+function included({ include }: JsonRecord): unknown[] {
   return Array.isArray(include) ? include : [];
-}
-
-function withMember(record: JsonRecord, path: readonly string[], value: unknown): JsonRecord {
-  const [name = "", ...rest] = path;
-  const old = Object.hasOwn(record, name) ? record[name] : undefined;
-  const inner = rest.length === 0 ? value : withMember(isRecord(old) ? old : {}, rest, value);
-  // Not by assignment: a member may be called `__proto__`.
-  const others = Object.entries(record).filter(([key]) => key !== name);
-  return Object.fromEntries([...others, [name, inner]]);
 }
 
 /** Members of chat completions that mean the same here. */
