@@ -61,8 +61,7 @@ const usual = {
     "--min-semi-space-size=64",
     "--max-semi-space-size=64",
     "--initial-old-space-size=512",
-    // Threads that collect garbage beside the tests, and V8's last compiler, take more CPU than they save: 6 %.
-    "--single-threaded-gc",
+    // V8's last compiler takes more CPU than it saves: 3 %.
     "--no-turbofan",
   ],
   experimental,
