@@ -63,13 +63,13 @@ export function install(options: InstallOptions): Promise<Installation> {
   });
   const base = `http://127.0.0.1:${upstreamPort}`;
   const key = `api_key: "\${env:BENCH_KEY}"`;
+  // A turn ends in the middle of its streams. Without `abort` they would be read on for seconds, in the gateway's next turn.
   const vendors = [
     `bench: { kind: openai-compatible, base_url: "${base}/v1"`,
     `gemini: { kind: gemini, base_url: "${base}/gemini", ${key}, native_prefix: /gemini`,
     `chat: { kind: openai-compatible, base_url: "${base}/v1"`,
     `responses: { kind: openai, base_url: "${base}/v1", ${key}, dialects: [responses]`,
     `messages: { kind: anthropic, base_url: "${base}", ${key}`,
-    // A turn ends in the middle of its streams. Those would else be read on for seconds, in the gateway's next turn.
   ].map((vendor) => `  ${vendor}, on_disconnect: abort }`);
   const lines = ["vendors:", ...vendors, "models:", ...models, ...paced];
   return installWith({ root, folder, database, lines });

@@ -16,6 +16,8 @@ const call = (at: number) => ({
 });
 const result = (at: number) => ({ role: "tool", tool_call_id: `call_${at}`, content: "r" });
 const named = (at: number) => ({ type: "function", function: { name: `f${at}` } });
+const membersOf = (n: number): object =>
+  Object.fromEntries(Array.from({ length: n }, (_, at) => [`x${at}`, 1]));
 const asked = [{ role: "user", content: "x" }];
 const allowed =
   (mode: string): Make =>
@@ -39,18 +41,14 @@ const rows: ReadonlyArray<readonly [string, Dialect, Make]> = [
   ],
   ["allowed tools", Dialect.CHAT_COMPLETIONS, allowed("auto")],
   ["allowed tools of which one must be called", Dialect.CHAT_COMPLETIONS, allowed("required")],
-  [
-    "unknown members",
-    Dialect.CHAT_COMPLETIONS,
-    (n) => ({ messages: asked, ...Object.fromEntries(many(n, (at) => [`x${at}`, 1]) as never) }),
-  ],
+  ["unknown members", Dialect.CHAT_COMPLETIONS, (n) => ({ messages: asked, ...membersOf(n) })],
   [
     "unknown members of responses",
     Dialect.RESPONSES,
     (n) => ({
       input: "x",
-      text: Object.fromEntries(many(n, (at) => [`x${at}`, 1]) as never),
-      ...Object.fromEntries(many(n, (at) => [`x${at}`, 1]) as never),
+      text: membersOf(n),
+      ...membersOf(n),
     }),
   ],
   [
@@ -59,7 +57,7 @@ const rows: ReadonlyArray<readonly [string, Dialect, Make]> = [
     (n) => ({
       max_tokens: 9,
       messages: asked,
-      metadata: Object.fromEntries(many(n, (at) => [`x${at}`, 1]) as never),
+      metadata: membersOf(n),
     }),
   ],
   [
@@ -118,8 +116,7 @@ it.each(rows)(
 const vendors = Object.values(vendorDialects);
 
 it("a request may have more unknown members than arguments fit on the stack", () => {
-  const members = Object.fromEntries(many(200_000, (at) => [`x${at}`, 1]) as never);
-  const body = Buffer.from(JSON.stringify({ model: "m", input: "x", ...(members as object) }));
+  const body = Buffer.from(JSON.stringify({ model: "m", input: "x", ...membersOf(200_000) }));
   const read = textDialects.get(Dialect.RESPONSES)?.decodeRequest(body, { platformAliases: false });
   expect(read?.extras).toHaveLength(200_000);
 });

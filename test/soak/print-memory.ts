@@ -20,7 +20,7 @@ const allocatorVariables = [
 ];
 
 /**
- * How long each of the requests that run at once waits before its next one, in milliseconds: about 70 requests a second.
+ * How long each of the requests that run at once waits before its next one, in milliseconds: about 60 requests a second.
  * Without it the clients, vendors and database of the same machine keep the event loop waiting for a processor.
  */
 const pauseMs = 150;

@@ -1,5 +1,4 @@
 /** The client's side of messages: a request body into what it asks for. */
-import { append } from "../../core/append.ts";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -28,6 +27,7 @@ import {
   type ReasoningOptionsSchema,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { append } from "../../core/append.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { unsupportedThread } from "../guard.ts";
 import { keepTexts } from "../json/long-texts.ts";

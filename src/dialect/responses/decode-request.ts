@@ -1,5 +1,4 @@
 /** A responses request, read in full: the caller's side. */
-import { append } from "../../core/append.ts";
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
@@ -29,6 +28,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { missing } from "../body-members.ts";
+import { append } from "../../core/append.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
 import { keepTexts } from "../json/long-texts.ts";
 import { type JsonReader, parseObject } from "../json/reader.ts";
