@@ -136,6 +136,9 @@ export const journalEntriesMax = 100_000;
 export const journalBytesMax = 128 * mib;
 /** A journal file of this size gets a successor. One settlement that stays keeps its file. */
 export const journalSegmentBytesMax = 8 * mib;
+/** Space that a process keeps on its disk for settlements of the calls under way, which are at most
+ * {@link concurrentCallsMax} by default and 0.7 to 2 KB each. */
+export const journalReserveBytes = 2 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
 /** How often a process marks its journal as used, and looks for journals without a process. */

@@ -37,6 +37,7 @@ export async function openGatewayWork(site: Site): Promise<Work> {
   const clients: Promise<void>[] = [];
   const { url, dataDir } = site;
   return {
+    passesMax: 12,
     async start(orders) {
       const { baseUrl, secret } = vendor;
       const plan = { url, dataDir, accountIds: [], history: "", ...orders };
@@ -63,8 +64,16 @@ export async function openGatewayWork(site: Site): Promise<Work> {
   };
 }
 
-/** A short stream with pauses, and what it took. */
+/** A message that the vendor refuses. */
+const refusedText = "Refuse";
+
+/** A short stream with pauses, and what it took; or a refusal. */
 async function speak(exchange: Exchange): Promise<void> {
+  if (exchange.request.body.includes(refusedText)) {
+    exchange.response.writeHead(400, { "content-type": "application/json" });
+    exchange.response.end(JSON.stringify({ error: { message: "no", type: "invalid_request" } }));
+    return;
+  }
   const random = createRandom(exchange.request.body.length + Date.now());
   const say = (event: object): Promise<boolean> =>
     exchange.write(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
@@ -86,13 +95,19 @@ interface Client {
   readonly onServed: () => void;
 }
 
+/** What clients ask for, in turns: a stream with a limit, one whose hold must grow, and one that the vendor refuses. */
+const requests = [
+  { messages: [{ role: "user", content: "Hi" }], max_tokens: 20 },
+  { messages: [{ role: "user", content: "Hi" }] },
+  { messages: [{ role: "user", content: refusedText }], max_tokens: 20 },
+];
+
 /** One call after another, as long as the process lives. */
 async function runClient(child: Child, { address, key, seen, onServed }: Client): Promise<void> {
-  while (child.isRunning) {
+  for (let count = 0; child.isRunning; count++) {
     const requestId = randomUUID();
     const call = { isWhole: false };
     seen.set(requestId, call);
-    const messages = [{ role: "user", content: "Hi" }];
     try {
       const { status, isCut } = await send(`${address}/v1/chat/completions`, {
         headers: {
@@ -100,7 +115,7 @@ async function runClient(child: Child, { address, key, seen, onServed }: Client)
           "content-type": "application/json",
           "x-request-id": requestId,
         },
-        body: JSON.stringify({ model: "m", messages, stream: true, max_tokens: 20 }),
+        body: JSON.stringify({ model: "m", stream: true, ...requests[count % requests.length] }),
       });
       call.isWhole = status === 200 && !isCut;
       onServed();

@@ -19,7 +19,7 @@ import { parseArgs } from "node:util";
 import { isRight, runFailover } from "../ha/failover.ts";
 import { hasContainers, runContainers } from "./containers.ts";
 import { startClocked } from "./clocks.ts";
-import { faults, isOfDatabaseClock, obstacleOf } from "./fault.ts";
+import { faults, isOfDatabaseClock, isOfLedgerOnly, obstacleOf } from "./fault.ts";
 import { whenInterrupted } from "../support/interrupted.ts";
 import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
@@ -90,6 +90,7 @@ function planRounds({ rounds, seed, only, modes, isFast }: Options): Planned[] {
   return modes.flatMap((mode) =>
     faults
       .filter((fault) => fault.name.includes(only) && obstacleOf(fault) === undefined)
+      .filter((fault) => mode === "ledger" || !isOfLedgerOnly(fault))
       .flatMap((fault) => {
         // Whole gateways take seconds to start; at the points there are ledgers enough.
         const count = mode === "gateway" && fault.kind === "point" ? Math.ceil(rounds / 5) : rounds;

@@ -64,7 +64,7 @@ const cleanLimitMs = 60_000;
 const pointMs = { full: 40_000, short: 10_000 };
 
 /** Callers at once where the journal's disk is to be full: each leaves one settlement in it. */
-const diskWorkers = 24;
+const diskWorkers = { disk: 6, "no-disk": 24 };
 
 /** How exactly a database's clock is to be off, in milliseconds. */
 const clockSlackMs = 60_000;
@@ -96,6 +96,10 @@ class Round {
   }
 
   async run(): Promise<RoundResult> {
+    const { kind } = this.#options.fault;
+    // With room for the one beside, the one that is hit, and the one that cleans up.
+    if (kind === "disk") this.#site.shrinkDisk(3);
+    if (kind === "no-disk") this.#site.shrinkDisk(0);
     const beside = this.#isBeside() ? await this.#start(2) : undefined;
     const isHit = await this.#hit();
     const cleaner = await this.#start(0);
@@ -136,7 +140,7 @@ class Round {
     if (fault.kind === "random") return this.#hitAnyTime();
     if (fault.kind === "frozen") return this.#freeze();
     if (fault.kind === "stalled") return this.#stall();
-    if (fault.kind === "disk") return this.#fillDisk();
+    if (fault.kind === "disk" || fault.kind === "no-disk") return this.#fillDisk(fault.kind);
     if (fault.kind === "clock") return this.#stepClock(fault.stepMs ?? 0);
     if (fault.kind === "database-clock") return this.#stepDatabaseClock(fault.stepMs ?? 0);
     return this.#hitDatabase(fault.kind);
@@ -168,7 +172,8 @@ class Round {
   #chooseHit(point: string): number {
     const [operation = ""] = point.split(".");
     if (operation === "recovery" || point === "journal.replayed") return 1;
-    return this.#from(1, operation === "journal" || operation === "heartbeat" ? 2 : 60);
+    const isRare = operation === "journal" || operation === "heartbeat";
+    return this.#from(1, isRare ? 2 : this.#work.passesMax);
   }
 
   async #hitAnyTime(): Promise<boolean> {
@@ -232,24 +237,29 @@ class Round {
     return true;
   }
 
-  /** While the database is away more settlements come than the journal has room for. */
-  async #fillDisk(): Promise<boolean> {
-    this.#site.shrinkDisk();
-    const child = await this.#start(diskWorkers);
-    let isFull = false;
-    for (const end = performance.now() + this.#pointMs(); !isFull && performance.now() < end; ) {
+  /** While the database is away, settlements come that the disk of the journal has no room for. */
+  async #fillDisk(kind: "disk" | "no-disk"): Promise<boolean> {
+    const child = await this.#start(diskWorkers[kind]);
+    const end = performance.now() + this.#pointMs();
+    if (kind === "disk") {
+      const processes = this.#children.length;
+      while (this.#site.reserves().length < processes && performance.now() < end) await sleep(20);
+      this.#site.fillDisk();
+    }
+    let isHit = false;
+    while (!isHit && performance.now() < end) {
       this.#site.giveBack();
       await sleep(this.#from(100, 400));
       this.#site.takeAway();
       await sleep(this.#from(300, 600));
-      isFull = this.#site.isDiskFull();
+      isHit = this.#site.isDiskFull() && (kind === "no-disk" || this.#site.isReserveInUse());
     }
-    // What the disk did not take waits in memory, and was not acknowledged.
+    // Without a reserve, what the disk did not take waits in memory, and was not acknowledged.
     const isKilled = this.#random() < 0.5;
     if (isKilled) await child.kill();
     this.#site.giveBack();
     if (!isKilled) await this.#stop(child);
-    return isFull;
+    return isHit;
   }
 
   async #stepClock(clockStepMs: number): Promise<boolean> {

@@ -1,14 +1,16 @@
 /** The place of one round: a database, a proxy before it, a data folder, accounts. */
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
+import { reserveSuffix, segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { book } from "../../src/billing/ledger/booking.ts";
+import { journalReserveBytes } from "../../src/config/limits.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { createDatabase, withDatabase } from "../support/test-server.ts";
 import { type ChaosServer, run } from "./server.ts";
-import { isFull, mountSmallDisk, unmount } from "./small-disk.ts";
+import { fillDisk, isFull, mountSmallDisk, smallestDiskBytes, unmount } from "./small-disk.ts";
 import { newId } from "../../src/core/uuid.ts";
 
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
@@ -80,9 +82,18 @@ export class Site {
     this.proxy.refuse(false);
   }
 
-  /** The files of the journal. */
+  /** The files of the journal that may have settlements. */
   journal(): readonly string[] {
-    return readdirSync(join(this.dataDir, "journal"));
+    return this.#journal(segmentSuffix);
+  }
+
+  /** The reserves of journals that are not in use. */
+  reserves(): readonly string[] {
+    return this.#journal(reserveSuffix);
+  }
+
+  #journal(suffix: string): string[] {
+    return readdirSync(join(this.dataDir, "journal")).filter((name) => name.endsWith(suffix));
   }
 
   /** How many holds are open; `undefined`: the database does not answer just now. */
@@ -110,15 +121,35 @@ export class Site {
     }
   }
 
-  /** Gives the journal a disk that is full after a few settlements. Empty it must be. */
-  shrinkDisk(): void {
-    mountSmallDisk(join(this.dataDir, "journal"));
+  /**
+   * Gives the journal a small disk. Empty it must be.
+   *
+   * @param reserves how many reserves of journals it has room for. 0: it has none for a reserve, and is full after a few
+   * settlements
+   */
+  shrinkDisk(reserves: number): void {
+    const bytes = reserves === 0 ? smallestDiskBytes : (reserves + 0.5) * journalReserveBytes;
+    mountSmallDisk(join(this.dataDir, "journal"), bytes);
     this.#isSmall = true;
+  }
+
+  /** Fills the journal's disk. */
+  fillDisk(): void {
+    fillDisk(join(this.dataDir, "journal"));
   }
 
   /** Whether the journal's disk is full. */
   isDiskFull(): boolean {
     return isFull(join(this.dataDir, "journal"));
+  }
+
+  /** Whether a journal has settlements in its reserve. */
+  isReserveInUse(): boolean {
+    const folder = join(this.dataDir, "journal");
+    return this.journal().some((name) => {
+      const file = statSync(join(folder, name), { throwIfNoEntry: false });
+      return file?.size === journalReserveBytes;
+    });
   }
 
   async close(): Promise<void> {

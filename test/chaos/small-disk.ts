@@ -1,15 +1,15 @@
-/** A disk that is full soon, for a folder. */
+/** A small disk for a folder. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The size of a small disk in bytes, the least that there is: a settlement takes about a sixth. */
-const diskBytes = 4_096;
+/** The smallest disk that there is, in bytes: a settlement takes about a sixth. */
+export const smallestDiskBytes = 4_096;
 
 /** Puts a small disk in the place of a folder. @throws where this machine does not let us */
-export function mountSmallDisk(folder: string): void {
-  const options = `size=${diskBytes},mode=700`;
+export function mountSmallDisk(folder: string, bytes: number): void {
+  const options = `size=${bytes},mode=700`;
   const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]);
   if (status !== 0) throw new Error(`mount: ${stderr.toString()}`);
 }
@@ -17,6 +17,18 @@ export function mountSmallDisk(folder: string): void {
 /** Takes the disk away, with what is on it. */
 export function unmount(folder: string): void {
   spawnSync("umount", ["--lazy", folder]);
+}
+
+/** Fills the disk of a folder to its last byte, with a file of its own. */
+export function fillDisk(folder: string): void {
+  const file = openSync(join(folder, "filler"), "w");
+  try {
+    for (const page = Buffer.alloc(4_096, 1); ; ) writeSync(file, page);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Whether nothing more can be written there. */
@@ -35,7 +47,7 @@ function tryMount(): boolean {
   if (process.platform !== "linux") return false;
   const folder = mkdtempSync(join(tmpdir(), "uas-disk-"));
   try {
-    mountSmallDisk(folder);
+    mountSmallDisk(folder, smallestDiskBytes);
     unmount(folder);
     return true;
   } catch {

@@ -63,6 +63,7 @@ export async function openSubmitWork(site: Site): Promise<Work> {
   };
 
   return {
+    passesMax: 12,
     async start(orders) {
       const { origin, secret } = vendor;
       const plan = { url, dataDir, accountIds: [], history: "", ...orders };

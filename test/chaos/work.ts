@@ -11,6 +11,8 @@ export type Orders = Pick<Plan, "workers" | "seed" | "timings" | "crash" | "cloc
 
 /** The work of a round. */
 export interface Work {
+  /** How often a process passes by a point, at most, before it is killed there: as often as it does in a second or two. */
+  readonly passesMax: number;
   /** Starts a process and lets it work, once it can. */
   start(orders: Orders): Promise<Child>;
   /** Compares what was acknowledged with the books. All processes have ended. */
@@ -23,6 +25,7 @@ export async function openLedgerWork(site: Site): Promise<Work> {
   const histories: string[] = [];
   const { url, dataDir, accountIds } = site;
   return {
+    passesMax: 60,
     async start(orders) {
       const history = join(dataDir, `history-${histories.length}`);
       histories.push(history);

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
+import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
 import { checkCalls } from "../chaos/gateway-work.ts";
 import { Process } from "../lifecycle/process.ts";
@@ -211,7 +212,7 @@ models:
   #journalFiles(): number {
     return [0, 1].reduce((sum, index) => {
       const journal = join(this.#parts.folder, `gateway-${index}`, ".data", "journal");
-      return sum + readdirSync(journal).length;
+      return sum + readdirSync(journal).filter((name) => name.endsWith(segmentSuffix)).length;
     }, 0);
   }
 

@@ -32,8 +32,9 @@ afterAll(async () => {
 const start = (env: Readonly<Record<string, string>> = {}) =>
   served.start({ DATABASE_URL: proxy.url, UAS_DATA_DIR: folder, ...env });
 
+/** The files with settlements. */
 function files(): string[] {
-  return fs.readdirSync(join(folder, "journal"));
+  return fs.readdirSync(join(folder, "journal")).filter((name) => name.endsWith(".journal"));
 }
 
 /** Runs a command to its end, and returns what it printed. */

@@ -22,7 +22,12 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { journalScanMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
 import { isMissingFile } from "../../core/files.ts";
-import { decodeJournal, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
+import {
+  decodeJournal,
+  reserveSuffix,
+  segmentSuffix,
+  type JournalEntry,
+} from "./journal-segment.ts";
 import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
 import { type DatabaseAddress, toServers } from "../../db/servers.ts";
 
@@ -39,7 +44,7 @@ export interface ReplayOptions {
   readonly knownHolds: (entries: readonly HoldRef[]) => Promise<ReadonlySet<string>>;
   /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
   readonly settle: (entry: JournalEntry) => Promise<void>;
-  /** Marks this process's own files as in use; called with each scan. Default: it has none. */
+  /** Marks this process's own files as in use; called at the start and with each scan. Default: it has none. */
   readonly touch?: () => Promise<void>;
   /** How often the folder is scanned for abandoned files, in milliseconds. Default `journalLookMs`. */
   readonly scanMs?: number;
@@ -93,6 +98,7 @@ export class JournalReplay {
    * live processes, and of those that nobody here can judge, follow when they were unused for a while. */
   start(): void {
     this.#working = this.#run(() => this.#takeAll());
+    void this.#touch();
     this.#timer = setInterval(() => {
       this.#working ??= this.#run(() => this.#takeSilent());
       void this.#touch();
@@ -127,14 +133,14 @@ export class JournalReplay {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK);
-    for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix)) {
+    for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix, reserveSuffix)) {
       // Nobody writes to those that were put aside.
       if (name.endsWith(unknownSuffix) || isOwnerDead(name)) await this.#take(name);
     }
   }
 
   async #takeSilent(): Promise<void> {
-    const names = await this.#namesOfOthers(segmentSuffix);
+    const names = await this.#namesOfOthers(segmentSuffix, reserveSuffix);
     for (const name of this.#seen.keys()) if (!names.includes(name)) this.#seen.delete(name);
     const nowMs = performance.now();
     for (const name of names) {
@@ -158,6 +164,8 @@ export class JournalReplay {
 
   async #take(name: string): Promise<void> {
     const { folder, prefix } = this.#options;
+    // It has no settlements: its space is needed.
+    if (name.endsWith(reserveSuffix)) return rm(join(folder, name), { force: true });
     const path = join(folder, `${prefix}-taken-${++this.#takenCount}${segmentSuffix}`);
     try {
       await rename(join(folder, name), path);

@@ -1,5 +1,5 @@
 /** One file of the settlement journal: how a process writes it, and the format of its lines. */
-import { mkdir, open, rm, stat, utimes, type FileHandle } from "node:fs/promises";
+import { mkdir, open, rename, rm, stat, utimes, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { syncFolder } from "../../core/files.ts";
@@ -8,35 +8,55 @@ import type { CallRow } from "../calls/call-row.ts";
 /** Suffix of files that may have settlements. */
 export const segmentSuffix = ".journal";
 
+/** Suffix of files that keep space free for settlements, and have none. */
+export const reserveSuffix = ".reserve";
+
 /** A file that this process appends to. */
 export class Segment {
-  readonly path: string;
   /** How many of its settlements the database does not have yet. */
   waiting = 0;
-  /** Its durable length. */
+  /** The durable length of its text. */
   bytes = 0;
+  /** Whether a write failed: it must not be appended to any more. */
+  isBroken = false;
+  /** The space that was allocated for it, in bytes, which is all that it may take; `undefined`: it grows. */
+  readonly allocatedBytes: number | undefined;
+  #path: string;
   readonly #file: FileHandle;
 
-  private constructor(path: string, file: FileHandle) {
-    this.path = path;
+  private constructor(path: string, file: FileHandle, allocatedBytes: number | undefined) {
+    this.#path = path;
     this.#file = file;
+    this.allocatedBytes = allocatedBytes;
   }
 
-  /** Creates the file and its folder, readable by this user only, with a durable name. @throws the file system's error */
-  static async create(path: string): Promise<Segment> {
+  /**
+   * Creates the file and its folder, readable by this user only, with a durable name.
+   *
+   * @param allocatedBytes space to allocate at once, so that a disk that is full later still takes text. Default: none
+   * @throws the file system's error
+   */
+  static async create(path: string, allocatedBytes?: number): Promise<Segment> {
     const folder = dirname(path);
     if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) {
       await syncFolder(dirname(folder));
     }
-    const file = await open(path, "ax", 0o600);
+    const file = await open(path, "wx", 0o600);
     try {
+      if (allocatedBytes !== undefined) await writeAt(file, Buffer.alloc(allocatedBytes), 0);
+      await file.datasync();
       await syncFolder(folder);
     } catch (error) {
       await file.close().catch(() => {});
       await rm(path, { force: true });
       throw error;
     }
-    return new Segment(path, file);
+    return new Segment(path, file, allocatedBytes);
+  }
+
+  /** Whether so many bytes more fit into what was allocated. */
+  hasRoom(bytes: number): boolean {
+    return this.allocatedBytes === undefined || this.bytes + bytes <= this.allocatedBytes;
   }
 
   /**
@@ -44,28 +64,44 @@ export class Segment {
    *
    * @returns whether a process that takes this file over will read the text. False: one did already, perhaps
    * before the text was written; it must be written elsewhere.
-   * @throws where it cannot be written. The file then ends as before, or with an unfinished line. It must not be
-   * appended to any more: the state of a file after a failed fsync is unknown.
+   * @throws where it cannot be written. The file then ends as before, or with an unfinished line. It is broken: the
+   * state of a file after a failed fsync is unknown.
    */
-  async append(text: string, onWritten: () => void): Promise<boolean> {
+  async append(text: Buffer, onWritten: () => void): Promise<boolean> {
     try {
-      await this.#file.appendFile(text);
+      await writeAt(this.#file, text, this.bytes);
       onWritten();
       await this.#file.datasync();
     } catch (error) {
+      this.isBroken = true;
       await this.#file.truncate(this.bytes).catch(() => {});
       throw error;
     }
     // A takeover renames first and reads then: text that was durable before this check of the name is read.
     if (!(await this.#hasItsName())) return false;
-    this.bytes += Buffer.byteLength(text);
+    this.bytes += text.length;
     return true;
   }
 
-  /** Marks the file as in use, so that no other process takes it over. */
-  async touch(): Promise<void> {
+  /** Gives the file another name of the same folder, durably. @throws the file system's error */
+  async rename(path: string): Promise<void> {
+    await rename(this.#path, path);
+    this.#path = path;
+    await syncFolder(dirname(path));
+  }
+
+  /** Writes zeros over its text and keeps its space. @throws the file system's error */
+  async erase(): Promise<void> {
+    await writeAt(this.#file, Buffer.alloc(this.bytes), 0);
+    await this.#file.datasync();
+    this.bytes = 0;
+  }
+
+  /** Marks the file as in use, so that no other process takes it over. Returns whether it is still there. */
+  async touch(): Promise<boolean> {
     const now = new Date();
-    await utimes(this.path, now, now).catch(() => {});
+    await utimes(this.#path, now, now).catch(() => {});
+    return this.#hasItsName();
   }
 
   /** Closes the file and keeps it. */
@@ -75,19 +111,26 @@ export class Segment {
 
   /** Removes the file. One that was taken over has another name, and stays. */
   async remove(): Promise<void> {
-    await rm(this.path, { force: true }).catch(() => {});
+    await rm(this.#path, { force: true }).catch(() => {});
   }
 
   async #hasItsName(): Promise<boolean> {
     try {
       const [named, ours] = await Promise.all([
-        stat(this.path, { bigint: true }),
+        stat(this.#path, { bigint: true }),
         this.#file.stat({ bigint: true }),
       ]);
       return named.ino === ours.ino && named.dev === ours.dev;
     } catch {
       return false;
     }
+  }
+}
+
+async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
   }
 }
 
@@ -123,7 +166,7 @@ export function encodeEntry(entry: JournalEntry): string {
 
 /**
  * Decodes a file, also a damaged one. JSON has no line breaks of its own, so a damaged line affects no other: a file
- * that is cut anywhere yields the entries whose lines are complete.
+ * that is cut anywhere yields the entries whose lines are complete. Zeros behind the text are space that was allocated.
  */
 export function decodeJournal(bytes: Buffer): JournalText {
   const entries: JournalEntry[] = [];

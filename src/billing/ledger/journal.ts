@@ -1,15 +1,24 @@
 /**
  * The settlement journal: keeps settlements on this machine's disk while the database is away. Append-only files below
- * the data folder, named for the start of the process; a file is removed once the database has all of its entries.
+ * the data folder, named for the start of the process; a file is removed once the database has all of its entries. Where
+ * the disk takes none, they go to the reserve.
  */
 import { join } from "node:path";
 import {
   journalBytesMax,
   journalEntriesMax,
+  journalReserveBytes,
   journalRetryMs,
   journalSegmentBytesMax,
 } from "../../config/limits.ts";
-import { encodeEntry, Segment, segmentSuffix, type JournalEntry } from "./journal-segment.ts";
+import { JournalReserve } from "./journal-reserve.ts";
+import {
+  encodeEntry,
+  reserveSuffix,
+  Segment,
+  segmentSuffix,
+  type JournalEntry,
+} from "./journal-segment.ts";
 import { isProcessAlive, processSpaceId } from "../../core/process-space.ts";
 import { newId } from "../../core/uuid.ts";
 
@@ -23,6 +32,8 @@ export interface JournalOptions {
   readonly bytesMax?: number;
   /** The length at which a new file begins. Default `journalSegmentBytesMax`; tests lower it. */
   readonly segmentBytesMax?: number;
+  /** The space that {@link Journal.touch} keeps in reserve. Default `journalReserveBytes`; tests lower it. */
+  readonly reserveBytes?: number;
   /** Logs what an operator must know, without secrets. Default: nothing. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at points whose names begin with `journal.`; tests kill the process there. Default: nothing. */
@@ -62,6 +73,7 @@ export class Journal {
   /** The prefix of its files: unique to this start of the process, which it names for {@link isOwnerDead}. */
   readonly prefix: string = `${newId()}.${processSpaceId}.${process.pid}`;
   readonly #options: Required<JournalOptions>;
+  readonly #reserve: JournalReserve;
   /** By id: the file that has it; `undefined` while it is being written. */
   readonly #entries = new Map<string, Segment | undefined>();
   readonly #segments = new Set<Segment>();
@@ -81,10 +93,21 @@ export class Journal {
       entriesMax: journalEntriesMax,
       bytesMax: journalBytesMax,
       segmentBytesMax: journalSegmentBytesMax,
+      reserveBytes: journalReserveBytes,
       alarm: () => {},
       failpoint: () => {},
       ...options,
     };
+    const { folder, reserveBytes: bytes } = this.#options;
+    this.#reserve = new JournalReserve({
+      path: join(folder, `${this.prefix}-0${reserveSuffix}`),
+      bytes,
+      onMissing: (error) => {
+        const message =
+          "the settlement journal got no space in reserve: a full disk can cost money while the database is away";
+        this.#options.alarm(message, { folder, bytes, err: error });
+      },
+    });
   }
 
   /** Whether it takes no more settlements: calls that may need it must not begin. */
@@ -93,9 +116,12 @@ export class Journal {
     return this.#entries.size >= entriesMax || this.#bytes() >= bytesMax;
   }
 
-  /** Whether {@link keep} can succeed now: the journal is open, not full, and no write failed a moment ago. */
+  /** Whether {@link keep} can succeed now: the journal is open, not full, and has a file or its reserve, or no write failed
+   * a moment ago. */
   get isReady(): boolean {
-    return !this.#isClosed && !this.isFull && performance.now() - this.#failedMs >= journalRetryMs;
+    if (this.#isClosed || this.isFull) return false;
+    if (this.#current !== undefined || this.#reserve.isFree) return true;
+    return performance.now() - this.#failedMs >= journalRetryMs;
   }
 
   /**
@@ -131,16 +157,18 @@ export class Journal {
     return { entries: this.#entries.size, bytes: this.#bytes(), failures: this.#failures };
   }
 
-  /** Marks the files of this process as in use. */
+  /** Marks the files of this process as in use, and makes the reserve where there is none. Never rejects. */
   async touch(): Promise<void> {
     for (const segment of this.#segments) await segment.touch();
+    await this.#reserve.keep();
   }
 
-  /** Writes what is queued, and closes. The files stay for the next start of a process. */
+  /** Writes what is queued, and closes. Files with settlements stay for the next start of a process. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#writing;
     await this.#removing;
+    await this.#reserve.close();
     for (const segment of this.#segments) await segment.close();
   }
 
@@ -148,7 +176,9 @@ export class Journal {
     while (this.#queue.length > 0) {
       const group = this.#queue.splice(0, groupMax);
       this.#isInFlight = true;
-      const segment = await this.#write(group.map(({ entry }) => encodeEntry(entry)).join(""));
+      const segment = await this.#write(
+        Buffer.from(group.map(({ entry }) => encodeEntry(entry)).join("")),
+      );
       for (const { entry, resolve } of group) this.#written(entry.id, segment, resolve);
       // Only now that its pending entries are counted.
       this.#isInFlight = false;
@@ -171,32 +201,54 @@ export class Journal {
   }
 
   /** Returns the file that has the text durably; `undefined`: it could not be written. */
-  async #write(text: string): Promise<Segment | undefined> {
-    const { failpoint, alarm, folder } = this.#options;
+  async #write(text: Buffer): Promise<Segment | undefined> {
     try {
-      for (;;) {
-        const segment = (this.#current ??= await this.#begin());
-        if (await segment.append(text, () => failpoint("journal.written"))) {
-          failpoint("journal.synced");
-          return segment;
-        }
-        this.#retire(segment);
-      }
+      return await this.#append(text);
     } catch (error) {
       this.#failures++;
       this.#failedMs = performance.now();
       if (this.#current !== undefined) this.#retire(this.#current);
-      const message = "the settlement journal cannot be written: settlements wait for the database";
-      alarm(message, { folder, err: error });
-      return undefined;
+      this.#current = await this.#takeReserve();
+      const message =
+        this.#current === undefined
+          ? "the settlement journal cannot be written: settlements wait for the database"
+          : "the settlement journal cannot be written: settlements go to its reserve";
+      this.#options.alarm(message, { folder: this.#options.folder, err: error });
+    }
+    return this.#current === undefined ? undefined : this.#write(text);
+  }
+
+  /** @throws the file system's error */
+  async #append(text: Buffer): Promise<Segment> {
+    const { failpoint } = this.#options;
+    for (;;) {
+      const segment = (this.#current ??= await this.#begin());
+      if (segment.hasRoom(text.length)) {
+        if (await segment.append(text, () => failpoint("journal.written"))) {
+          failpoint("journal.synced");
+          return segment;
+        }
+      }
+      this.#retire(segment);
     }
   }
 
   async #begin(): Promise<Segment> {
-    const name = `${this.prefix}-${++this.#segmentCount}${segmentSuffix}`;
-    const segment = await Segment.create(join(this.#options.folder, name));
+    const segment = await Segment.create(this.#nextPath());
     this.#segments.add(segment);
     return segment;
+  }
+
+  async #takeReserve(): Promise<Segment | undefined> {
+    // It may be on its way back.
+    await this.#removing;
+    const segment = await this.#reserve.take(this.#nextPath());
+    if (segment !== undefined) this.#segments.add(segment);
+    return segment;
+  }
+
+  #nextPath(): string {
+    return join(this.#options.folder, `${this.prefix}-${++this.#segmentCount}${segmentSuffix}`);
   }
 
   /** Ends the segment: it gets no more entries, and is removed once none of its entries is pending. */
@@ -214,8 +266,12 @@ export class Journal {
   }
 
   async #remove(segment: Segment): Promise<void> {
-    await segment.remove();
-    await segment.close();
+    if (this.#reserve.owns(segment)) {
+      await this.#reserve.giveBack(segment);
+    } else {
+      await segment.remove();
+      await segment.close();
+    }
     this.#options.failpoint("journal.truncated");
   }
 

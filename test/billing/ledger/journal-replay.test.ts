@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Journal } from "../../../src/billing/ledger/journal.ts";
 import { processSpaceId } from "../../../src/core/process-space.ts";
-import type { JournalEntry } from "../../../src/billing/ledger/journal-segment.ts";
+import { type JournalEntry, Segment } from "../../../src/billing/ledger/journal-segment.ts";
 import { JournalReplay, type ReplayOptions } from "../../../src/billing/ledger/journal-replay.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
@@ -150,6 +150,26 @@ describe("R-MON-2: what a dead process kept", () => {
     expect(new Set(booked.slice(dead.length))).toEqual(new Set(idsOf(living)));
   });
 
+  test("has its settlements booked from the space that was in reserve, and the space of others who died goes back to the disk", async () => {
+    const full = new Error("no space left on device");
+    const journal = new Journal({ folder, reserveBytes: 8_192 });
+    await journal.touch();
+    const disk = vi.spyOn(Segment, "create").mockRejectedValue(full);
+    const entries = [entry(), entry()];
+    for (const each of entries) expect(await journal.keep(each)).toBe(true);
+    await journal.close();
+    disk.mockRestore();
+    const [name = ""] = files();
+    expect(fs.statSync(join(folder, name)).size).toBe(8_192);
+    const unused = ".reserve";
+    fs.writeFileSync(join(folder, name.replace(/-\d+\.journal$/, `-0${unused}`)), "\0\0\0");
+    const alarm = vi.fn();
+    replay({ alarm });
+    await vi.waitFor(() => expect(files()).toEqual([]));
+    expect(booked).toEqual(idsOf(entries));
+    expect(alarm).not.toHaveBeenCalled();
+  });
+
   test("that ends in the middle of a line is replayed without an alarm", async () => {
     const entries = await leave(3);
     const [name = ""] = files();
@@ -163,6 +183,22 @@ describe("R-MON-2: what a dead process kept", () => {
 });
 
 describe("a folder that processes share", () => {
+  test("the space that a live process has in reserve is left alone, until nobody has touched it for a while", async () => {
+    const living = new Journal({ folder, reserveBytes: 4_096 });
+    closers.push(() => living.close());
+    await living.touch();
+    const [name = ""] = files();
+    const elsewhere = name.replace(/\.[0-9a-f]+\.\d+-/, ".0123456789abcdef.1-");
+    fs.renameSync(join(folder, name), join(folder, elsewhere));
+    let looks = 0;
+    const start = replay({ touch: async () => void looks++ });
+    await vi.waitFor(() => expect(looks).toBeGreaterThan(3));
+    expect(files()).toEqual([elsewhere]);
+    await start.stop();
+    replay({ silentMs: 20 });
+    await vi.waitFor(() => expect(files()).toEqual([]));
+  });
+
   test("files in use are left alone, and stale ones are taken over", async () => {
     const living = new Journal({ folder });
     closers.push(() => living.close());

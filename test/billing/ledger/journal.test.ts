@@ -10,6 +10,7 @@ import {
   decodeJournal,
   encodeEntry,
   type JournalEntry,
+  Segment,
 } from "../../../src/billing/ledger/journal-segment.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
@@ -255,5 +256,111 @@ describe("the files of a journal", () => {
     const after = entry();
     expect(await journal.keep(after)).toBe(true);
     expect(readAll()).toEqual([after]);
+  });
+});
+
+describe("the reserve of a journal", () => {
+  const reserveBytes = 4_096;
+  const alarm = vi.fn();
+  beforeEach(() => alarm.mockReset());
+  afterEach(() => vi.restoreAllMocks());
+
+  const reserves = () => names().filter((name) => name.endsWith(".reserve"));
+
+  async function reserved(): Promise<Journal> {
+    const journal = open({ reserveBytes, alarm });
+    await journal.touch();
+    expect(names()).toEqual([`${journal.prefix}-0.reserve`]);
+    return journal;
+  }
+
+  /** From now on the disk has no room for another file. */
+  function fillDisk() {
+    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    return vi.spyOn(Segment, "create").mockRejectedValue(full);
+  }
+
+  function expectUnused(): void {
+    expect(reserves()).toHaveLength(1);
+    const bytes = fs.readFileSync(join(folder, reserves()[0] ?? ""));
+    expect(bytes.equals(Buffer.alloc(reserveBytes))).toBe(true);
+  }
+
+  test("R-MON-2: settlements go to the reserve while the disk takes no file, and it is one again after that", async () => {
+    const journal = await reserved();
+    expectUnused();
+    fillDisk();
+    for (let times = 1; times <= 3; times++) {
+      const entries = [entry(), entry(), entry()];
+      for (const each of entries) expect(await journal.keep(each)).toBe(true);
+      expect(journal.isReady).toBe(true);
+      expect(reserves()).toEqual([]);
+      expect(readAll()).toEqual(entries);
+      expect(alarm).toHaveBeenCalledTimes(times);
+      expect(alarm).toHaveBeenLastCalledWith(
+        expect.stringContaining("settlements go to its reserve"),
+        expect.objectContaining({ folder }),
+      );
+      for (const { id } of entries) journal.forget(id);
+      await vi.waitFor(expectUnused);
+    }
+    await journal.close();
+    expect(names()).toEqual([]);
+  });
+
+  test("R-MON-2: a settlement for which the reserve has no room is not called durable", async () => {
+    const journal = await reserved();
+    fillDisk();
+    const kept: JournalEntry[] = [];
+    for (let each = entry(); await journal.keep(each); each = entry()) kept.push(each);
+    expect(kept.length).toBeGreaterThan(2);
+    expect(journal.isReady).toBe(false);
+    expect(readAll()).toEqual(kept);
+    // What is in it stays for the next start.
+    await journal.close();
+    expect(readAll()).toEqual(kept);
+  });
+
+  test("a disk with room again gets the settlements that the reserve has no room for", async () => {
+    const journal = await reserved();
+    const disk = fillDisk();
+    const first = entry();
+    await journal.keep(first);
+    disk.mockRestore();
+    const more = Array.from({ length: 20 }, () => entry());
+    for (const each of more) expect(await journal.keep(each)).toBe(true);
+    expect(names().length).toBeGreaterThan(1);
+    const ids = (entries: readonly JournalEntry[]) => entries.map(({ id }) => id).toSorted();
+    expect(ids(readAll())).toEqual(ids([first, ...more]));
+  });
+
+  test("a reserve that another process removed, or that the disk had no room for, is made again", async () => {
+    const disk = fillDisk();
+    const journal = open({ reserveBytes, alarm });
+    await journal.touch();
+    await journal.touch();
+    expect(names()).toEqual([]);
+    expect(alarm).toHaveBeenCalledExactlyOnceWith(
+      expect.stringContaining("no space in reserve"),
+      expect.objectContaining({ bytes: reserveBytes }),
+    );
+    disk.mockRestore();
+    await journal.touch();
+    expectUnused();
+    fs.rmSync(join(folder, reserves()[0] ?? ""));
+    await journal.touch();
+    expectUnused();
+  });
+
+  test("R-MON-2: a process that was killed while it emptied its reserve leaves nothing to replay", async () => {
+    const journal = await reserved();
+    fillDisk();
+    vi.spyOn(Segment.prototype, "erase").mockRejectedValue(new Error("killed"));
+    const only = entry();
+    await journal.keep(only);
+    const [name = ""] = names();
+    journal.forget(only.id);
+    await vi.waitFor(() => expect(names()).not.toContain(name));
+    expect(names().filter((each) => each.endsWith(".journal"))).toEqual([]);
   });
 });

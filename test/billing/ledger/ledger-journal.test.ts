@@ -53,6 +53,11 @@ describe("a ledger with a journal", () => {
     return ledger.settle({ id, accountId, costNanos: 13n, record });
   }
 
+  /** The files with settlements. */
+  function files(): string[] {
+    return fs.readdirSync(folder).filter((name) => name.endsWith(".journal"));
+  }
+
   function goAway(): void {
     proxy.refuse(true);
     proxy.cut();
@@ -147,7 +152,7 @@ describe("a ledger with a journal", () => {
     await settle(other, ids[1], account);
     proxy.refuse(false);
     for (const ledger of ledgers) await ledger.flush();
-    await vi.waitFor(() => expect(fs.readdirSync(folder)).toEqual([]));
+    await vi.waitFor(() => expect(files()).toEqual([]));
     expect(await billing.balance(account)).toEqual({ available: 74n, held: 0n });
     expect(await billing.count("call", `account_id = '${account}'`)).toBe(2);
   });
@@ -165,7 +170,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     proxy.refuse(false);
     open();
-    await vi.waitFor(() => expect(fs.readdirSync(folder)).toEqual([]));
+    await vi.waitFor(() => expect(files()).toEqual([]));
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 });
