@@ -1,6 +1,7 @@
 /** Claims tasks for this process: queued ones, in turns of their accounts, and due ones. */
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { isDatabaseLost } from "../core/database-lost.ts";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
@@ -34,6 +35,8 @@ interface QueuedClaimOptions {
   readonly runMs: (model: string) => number;
   /** The account that was served last: among equals, the accounts after it come first. */
   readonly after: string;
+  /** Called just before the claim is committed. */
+  readonly onCommit: () => void;
 }
 
 /** The claimed tasks. */
@@ -41,6 +44,17 @@ interface QueuedClaim {
   readonly tasks: readonly TaskRow[];
   /** The account that was served last. */
   readonly after: string;
+}
+
+/** The connection broke around the commit of a claim: it may have taken place. The cause is the driver's error. */
+export class ClaimUnanswered extends Error {
+  /** The tasks that may be claimed. */
+  readonly tasks: readonly TaskRow[];
+
+  constructor(tasks: readonly TaskRow[], cause: unknown) {
+    super("the database did not confirm a claim of tasks", { cause });
+    this.tasks = tasks;
+  }
 }
 
 /** The advisory lock under which processes claim queued tasks one after the other, so that limits are exact: any fixed
@@ -140,32 +154,50 @@ export async function findWork(pool: Pool): Promise<PendingWork> {
   return rows[0] ?? { queued: false, due: false, late_charges: false };
 }
 
-/** Claims queued tasks within the limits of accounts and vendors: they are then `submitting`. */
+/**
+ * Claims queued tasks within the limits of accounts and vendors: they are then `submitting`.
+ *
+ * @throws ClaimUnanswered where it is not known whether they are
+ * @throws the driver's error; nothing was claimed
+ */
 export async function claimQueued(pool: Pool, options: QueuedClaimOptions): Promise<QueuedClaim> {
-  const { accountMax, limit, leaseMs, runMs, after } = options;
-  return inTransaction(pool, async (client) => {
-    await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
-    const load = await client.query<{ vendor: string; count: number }>(loadSql);
-    const capacity = new VendorCapacity(
-      options,
-      new Map(load.rows.map((row) => [row.vendor, row.count])),
-    );
-    const values = [capacity.openModels(), accountMax, limit, after];
-    const waiting = await client.query<WaitingRow>(waitingSql, values);
-    const chosen = waiting.rows.flatMap((row) => {
-      const route = capacity.take(row.model);
-      return route === undefined ? [] : [{ ...row, route }];
+  let claimed: readonly TaskRow[] = [];
+  try {
+    return await inTransaction(pool, async (client) => {
+      const claim = await claimIn(client, options);
+      claimed = claim.tasks;
+      if (claimed.length > 0) options.onCommit();
+      return claim;
     });
-    if (chosen.length === 0) return { tasks: [], after };
-    const { rows } = await client.query<TaskRow>(claimSql, [
-      chosen.map(({ id }) => id),
-      chosen.map(({ route }) => route.vendor),
-      chosen.map(({ route }) => route.model),
-      leaseMs,
-      chosen.map(({ model }) => runMs(model)),
-    ]);
-    return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
+  } catch (error) {
+    if (claimed.length > 0 && isDatabaseLost(error)) throw new ClaimUnanswered(claimed, error);
+    throw error;
+  }
+}
+
+async function claimIn(client: PoolClient, options: QueuedClaimOptions): Promise<QueuedClaim> {
+  const { accountMax, limit, leaseMs, runMs, after } = options;
+  await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
+  const load = await client.query<{ vendor: string; count: number }>(loadSql);
+  const capacity = new VendorCapacity(
+    options,
+    new Map(load.rows.map((row) => [row.vendor, row.count])),
+  );
+  const values = [capacity.openModels(), accountMax, limit, after];
+  const waiting = await client.query<WaitingRow>(waitingSql, values);
+  const chosen = waiting.rows.flatMap((row) => {
+    const route = capacity.take(row.model);
+    return route === undefined ? [] : [{ ...row, route }];
   });
+  if (chosen.length === 0) return { tasks: [], after };
+  const { rows } = await client.query<TaskRow>(claimSql, [
+    chosen.map(({ id }) => id),
+    chosen.map(({ route }) => route.vendor),
+    chosen.map(({ route }) => route.model),
+    leaseMs,
+    chosen.map(({ model }) => runMs(model)),
+  ]);
+  return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
 }
 
 /** Claims due tasks: their time has come, or their lease has expired. */

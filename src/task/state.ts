@@ -27,7 +27,8 @@ export const taskStates = [
 /**
  * The events of a task:
  * - `claim`: a worker begins to submit it.
- * - `requeue`: it was not submitted after all, and nothing runs at a vendor.
+ * - `requeue`: it was not submitted after all, and nothing runs at a vendor. Where another process took it for lost
+ *   meanwhile, only the process that claimed it knows that.
  * - `lose`: the vendor was called and did not answer.
  * - `resubmit`: it is safe to call the vendor again: its submit is idempotent, or it does not have the task.
  * - `accept`: the vendor has it.
@@ -41,7 +42,7 @@ export type TaskEvent = keyof typeof transitions;
 /** The states that each event can happen in, and the state that it leads to. */
 export const transitions = {
   claim: { from: ["queued"], to: "submitting" },
-  requeue: { from: ["submitting"], to: "queued" },
+  requeue: { from: ["submitting", "submit_unknown"], to: "queued" },
   lose: { from: ["submitting"], to: "submit_unknown" },
   resubmit: { from: ["submit_unknown"], to: "submitting" },
   accept: { from: ["submitting", "submit_unknown"], to: "running" },

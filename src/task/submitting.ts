@@ -44,11 +44,11 @@ export class SubmitSteps {
     // The intent is durable with its credential.
     const isSame = chosen === work.task.credential;
     const placed = isSame ? work.task : await this.#work.transition(work, { set });
-    if (placed === undefined) return;
+    if (placed === undefined) return this.#work.requeueUnsent(work);
     const task = await this.#work.withParams({ ...work, task: placed });
     // Not after a pause of this process, when another one may be submitting already; nor while it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
-    await this.#work.transition(work, { event: "requeue", releaseMs: 0 });
+    await this.#work.requeueUnsent({ ...work, task });
   }
 
   async #submit(work: Work & { readonly task: WholeTask }): Promise<void> {

@@ -19,7 +19,9 @@ export type TaskRow = Omit<
   readonly usage: StoredUsageJson | null;
   /** Time to its deadline, in milliseconds; negative after it. */
   readonly left_ms: number;
-  /** Time since its last submit, in milliseconds; null before the first. */
+  /** When its last submit began, as PostgreSQL writes it: it tells one submit from another. Null before the first. */
+  readonly attempt_time: string | null;
+  /** Time since then, in milliseconds. */
   readonly attempt_age_ms: number | null;
 };
 
@@ -63,6 +65,7 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
   task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing, task.is_cancel_billed,
   task.call_path,
+  task.attempt_time::text as attempt_time,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
   floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
 

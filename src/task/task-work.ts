@@ -90,6 +90,13 @@ const takeBackSql = `
     and state = any($5) and state <> 'running'
   returning ${workColumns}`;
 
+/** Queues a task again whose vendor was not called, unless it was submitted again since. $1: id, $2: when its submit
+ * began, $3: states. */
+const unsentSql = `
+  update task set state = 'queued', fence = fence + 1, lease_until = null, next_time = clock_timestamp(),
+    vendor = '', vendor_model = '', credential = ''
+  where id = $1 and attempt_time = $2::timestamptz and state = any($3)`;
+
 /** The operations of the steps. */
 export class TaskWork {
   readonly options: WorkerOptions;
@@ -181,6 +188,19 @@ export class TaskWork {
     );
     const task = rows[0] && { ...rows[0], params };
     return task && this.transition({ ...work, task }, move);
+  }
+
+  /**
+   * Queues a task again whose vendor this process did not call, after a claim that got no answer or where another process
+   * took the task for lost. That process cannot know it: it would fail the task of a vendor that cannot be asked.
+   */
+  async requeueUnsent(work: Pick<Work, "task" | "lastSignal">): Promise<void> {
+    const { id, attempt_time: since } = work.task;
+    const values = [id, since, statesBefore("requeue")];
+    const { rowCount } = await this.#untilBack(work, () =>
+      this.options.pool.query(unsentSql, values),
+    );
+    if (rowCount === 1) this.#wake();
   }
 
   /** The task, where a transition took place whose answer was lost. */

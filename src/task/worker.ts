@@ -19,6 +19,7 @@ import {
 import { nilUuid } from "../core/uuid.ts";
 import { LeaseLoop } from "../db/lease-loop.ts";
 import {
+  ClaimUnanswered,
   findWork,
   claimQueued,
   claimDue,
@@ -165,7 +166,7 @@ class RunningWorker implements TaskWorker {
     const limit = this.#roomFor(this.#submits);
     if (limit === 0) return;
     const claimStartMs = performance.now();
-    const { tasks, after } = await claimQueued(this.#pool, {
+    const claiming = claimQueued(this.#pool, {
       routes: this.#routes,
       choose: (model, usable) => this.#choose(model, usable),
       vendorMax: (vendor) => (vendors.get(vendor) ?? text?.vendors.get(vendor))?.maxInFlight,
@@ -174,6 +175,15 @@ class RunningWorker implements TaskWorker {
       leaseMs: this.#work.timings.leaseMs,
       runMs: (model) => this.#work.runMs(model),
       after: this.#lastAccount,
+      onCommit: () => this.#work.failpoint("claim.sent"),
+    });
+    const { tasks, after } = await claiming.catch((error: unknown) => {
+      if (error instanceof ClaimUnanswered) {
+        for (const task of error.tasks) {
+          this.#begin(this.#submits, task, claimStartMs, (work) => this.#work.requeueUnsent(work));
+        }
+      }
+      throw error;
     });
     this.#lastAccount = after;
     this.#isLimited = tasks.length === 0;

@@ -68,6 +68,45 @@ test.each<{ name: string; answer: Submitted }>([
   },
 );
 
+test("R-TSK-7: a claim whose confirmation is lost is taken back, and its task is submitted once", async () => {
+  const { proxy, pool } = await openOwn();
+  const points: string[] = [];
+  const failpoint = (point: string): void => {
+    // The server commits, and nobody hears of it.
+    if (point === "claim.sent" && !points.includes(point)) proxy.cutAtNextAnswer();
+    points.push(point);
+  };
+  const v = vendor({ resubmit: "blind" });
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  tasks.work({ ...one({ v }), pool, failpoint, warn: () => {} });
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
+  expect(points.filter((point) => point === "claim.sent")).toHaveLength(2);
+  expect(v.asked).toHaveLength(1);
+});
+
+test("R-TSK-7: the same, though another process has taken the task for lost meanwhile", async () => {
+  const { proxy, pool } = await openOwn();
+  const cut = Promise.withResolvers<void>();
+  const failpoint = (point: string): void => {
+    if (point !== "claim.sent") return;
+    proxy.cutAtNextAnswer();
+    proxy.refuse(true);
+    cut.resolve();
+  };
+  const v = vendor({ resubmit: "blind" });
+  const timings = { leaseMs: 300, heartbeatMs: 100 };
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  const first = tasks.work({ ...one({ v }), pool, failpoint, warn: () => {}, timings });
+  await cut.promise;
+  tasks.work({ ...one({ v }), warn: () => {}, timings: { ...timings, settleMs: 20_000 } });
+  await until(async () => (await tasks.row(id)).state === "submit_unknown" || undefined);
+  expect(v.asked).toHaveLength(0);
+  proxy.refuse(false);
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
+  expect(v.asked).toHaveLength(1);
+  await first.stop();
+});
+
 test("R-TSK-8: a connection that is cut around a commit does not lose a delivered result", async () => {
   const { proxy, pool } = await openOwn();
   const done = { files: [{ bytes: Buffer.from("picture"), contentType: "image/png" }] };

@@ -50,6 +50,7 @@ describe("R-TSK-1: the states of a task", () => {
         cancel: "cancelled",
       },
       submit_unknown: {
+        requeue: "queued",
         resubmit: "submitting",
         accept: "running",
         produce: "finalizing",
