@@ -5,21 +5,16 @@
  * primary of a replicated database; ledgers under full load, until a million charges were acknowledged; and gateways whose
  * clients submit tasks, until ten thousand were accepted. A fault that never came is a failure.
  *
- * `--rounds` of each fault (default 10), `--seed`, `--only` a part of a fault's name,
- * `--mode ledger|gateway|load|submits|tasks|workers|containers|failover`, `--charges` how many are acknowledged under full
- * load, `--submits` how many are accepted, `--lanes` how many rounds at a time, `--fast` without the rounds that have the
- * timings of production.
- *
  * Everything runs on PostgreSQL servers of its own, in a temporary folder.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { isRight, runFailover } from "../ha/failover.ts";
 import { hasContainers, runContainers } from "./containers.ts";
 import { startClocked } from "./clocks.ts";
 import { faults, isOfDatabaseClock, isOfLedgerOnly, obstacleOf } from "./fault.ts";
+import { readArguments } from "../support/arguments.ts";
 import { whenInterrupted } from "../support/interrupted.ts";
 import { createRandom } from "./plan.ts";
 import { type Mode, type Planned, type Ran, runRounds } from "./runs.ts";
@@ -40,18 +35,29 @@ interface Options {
   readonly isFast: boolean;
 }
 
+const usage = `usage: npm run chaos -- [options]
+
+  --mode MODE    ledger, gateway, load, submits, tasks, workers, containers or failover (default: all)
+  --rounds N     rounds of each fault (default 10; of the points of mode gateway a fifth)
+  --only TEXT    only faults whose name contains the text
+  --fast         without the first round of each fault, which has the timings of production
+  --lanes N      rounds at a time (default 8)
+  --charges N    how many charges mode load acknowledges (default 1000000)
+  --submits N    how many tasks mode submits accepts (default 10000)
+  --seed N       the same plan again; the seed is printed first (default: any)
+  --help
+`;
+
 function readOptions(): Options {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: "string", default: "10" },
-      charges: { type: "string", default: "1000000" },
-      submits: { type: "string", default: "10000" },
-      seed: { type: "string", default: String(Date.now() % 1_000_000) },
-      only: { type: "string", default: "" },
-      mode: { type: "string" },
-      fast: { type: "boolean", default: false },
-      lanes: { type: "string", default: "8" },
-    },
+  const values = readArguments(usage, {
+    rounds: { type: "string", default: "10" },
+    charges: { type: "string", default: "1000000" },
+    submits: { type: "string", default: "10000" },
+    seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    only: { type: "string", default: "" },
+    mode: { type: "string" },
+    fast: { type: "boolean", default: false },
+    lanes: { type: "string", default: "8" },
   });
   const { mode, only } = values;
   const known: readonly string[] = [...allModes, ...otherModes];

@@ -1,25 +1,33 @@
 /**
  * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails where one gets a 5xx, hangs, leaks
- * or breaks the ledger. `--requests` (default 1000000), `--seed`, `--only` a part of an entry point's name, `--seconds`.
- * With `--faults` it sends good requests instead (default 10000), and hurts the replies of vendors of every kind.
- * On the server of `DATABASE_URL`, else on an embedded one of its own.
+ * or breaks the ledger. With `--faults` it sends good requests instead, and hurts the replies of vendors of every kind.
  */
 import { randomInt } from "node:crypto";
-import { parseArgs } from "node:util";
+import { readArguments } from "../support/arguments.ts";
 import { faultTimeouts, proxiedVendors, runFaults } from "./faults.ts";
 import { withServer } from "./server.ts";
 import { openVendorProxies } from "./vendor-proxy.ts";
 import { fuzz, type FuzzReport } from "./run.ts";
 import { startWorld } from "./world.ts";
 
-const { values } = parseArgs({
-  options: {
-    requests: { type: "string" },
-    faults: { type: "boolean", default: false },
-    seed: { type: "string", default: String(randomInt(2 ** 31 - 1)) },
-    only: { type: "string", default: "" },
-    seconds: { type: "string" },
-  },
+const usage = `usage: npm run fuzz -- [options]
+
+  --requests N   how many requests are sent (default 1000000; with --faults 10000)
+  --seconds N    ends earlier, after so many seconds
+  --seed N       the same requests again; the seed is printed first (default: any)
+  --only TEXT    only entry points whose name contains the text
+  --faults       sends good requests, and delays, cuts, doubles or corrupts the replies of vendors
+  --help
+
+It runs on the server of DATABASE_URL, else on an embedded one of its own.
+`;
+
+const values = readArguments(usage, {
+  requests: { type: "string" },
+  faults: { type: "boolean", default: false },
+  seed: { type: "string", default: String(randomInt(2 ** 31 - 1)) },
+  only: { type: "string", default: "" },
+  seconds: { type: "string" },
 });
 
 function wholeNumber(name: string, text: string): number {

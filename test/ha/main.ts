@@ -1,30 +1,35 @@
 /**
  * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby. Under load, the primary is killed with -9, and in
  * a second scenario frozen; the standby is promoted. No acknowledged charge or top-up may be lost or doubled, and service
- * resumes within 10 s of the promotion.
- *
- * `--failure killed|frozen` runs one scenario (default both), `--rounds` of each (default 1), `--load` and `--outage` in
- * seconds (default 10 and 5), `--programs DIR` the folder with initdb and postgres (default: the newest of Debian's),
- * `--embedded` those of the npm package. As root, the servers run as an ordinary user.
+ * resumes within 10 s of the promotion. As root, the servers run as an ordinary user.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "../support/arguments.ts";
 import type { PostgresPrograms } from "../support/replicated.ts";
 import { type Failure, type FailoverResult, isRight, runFailover } from "./failover.ts";
 
 const debianFolder = "/usr/lib/postgresql";
 
+const usage = `usage: npm run ha -- [options]
+
+  --failure killed|frozen   how the primary fails (default: both, one after the other)
+  --rounds N                rounds of each (default 1)
+  --load SECONDS            how long customers work before the failure, and after service has resumed (default 10)
+  --outage SECONDS          how long there is no primary (default 5)
+  --programs DIR            the folder of initdb and postgres (default: the newest of Debian's package)
+  --embedded                those of the npm package
+  --help
+`;
+
 function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      failure: { type: "string" },
-      rounds: { type: "string", default: "1" },
-      load: { type: "string", default: "10" },
-      outage: { type: "string", default: "5" },
-      programs: { type: "string" },
-      embedded: { type: "boolean", default: false },
-    },
+  const values = readArguments(usage, {
+    failure: { type: "string" },
+    rounds: { type: "string", default: "1" },
+    load: { type: "string", default: "10" },
+    outage: { type: "string", default: "5" },
+    programs: { type: "string" },
+    embedded: { type: "boolean", default: false },
   });
   const all: readonly Failure[] = ["killed", "frozen"];
   const failures = all.filter((one) => values.failure === undefined || values.failure === one);

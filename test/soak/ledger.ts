@@ -1,18 +1,17 @@
 /**
- * The property test of the ledger, for as long as one likes: `node test/soak/ledger.ts --runs 10000 --seed 1`. With
- * `--memory` (and `--seconds`, default 3600) it watches a gateway under mixed traffic instead.
- * On the server of `DATABASE_URL`, else on an embedded one of its own.
+ * `npm run soak`: the property test of the ledger, for as long as one likes. With `--memory` it watches a gateway under
+ * mixed traffic instead.
  */
 import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
 import { checkLedger } from "../billing/ledger/ledger-commands.ts";
+import { readArguments } from "../support/arguments.ts";
 import { printMemory } from "./print-memory.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 
@@ -43,14 +42,23 @@ export async function soakLedger(adminUrl: string, runs: number, seed: number): 
   }
 }
 
+const usage = `usage: npm run soak -- [options]
+
+  --runs N      how many sequences of operations the ledger is compared with its model (default 10000)
+  --memory      watches memory, handles and event loop of a gateway under mixed traffic instead
+  --seconds N   how long (default 3600)
+  --seed N      the same sequences or requests again; the seed is printed first (default: any)
+  --help
+
+It runs on the server of DATABASE_URL, else on an embedded one of its own.
+`;
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      runs: { type: "string", default: "10000" },
-      seed: { type: "string" },
-      memory: { type: "boolean", default: false },
-      seconds: { type: "string", default: "3600" },
-    },
+  const values = readArguments(usage, {
+    runs: { type: "string", default: "10000" },
+    seed: { type: "string" },
+    memory: { type: "boolean", default: false },
+    seconds: { type: "string", default: "3600" },
   });
   const runs = Number(values.runs);
   if (!Number.isSafeInteger(runs) || runs < 1)
