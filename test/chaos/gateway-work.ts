@@ -79,7 +79,7 @@ async function speak(exchange: Exchange): Promise<void> {
     exchange.write(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
   exchange.response.writeHead(200, { "content-type": "text/event-stream" });
   for (let piece = 0; piece < 5; piece++) {
-    await say({ choices: [{ index: 0, delta: { content: "word " }, finish_reason: null }] });
+    await say({ choices: [{ index: 0, delta: { content: "word" }, finish_reason: null }] });
     await sleep(random() * 20);
   }
   await say({ choices: [], usage });
