@@ -16,6 +16,7 @@ import {
   rename,
   rm,
   stat,
+  truncate,
   utimes,
 } from "node:fs/promises";
 import { join } from "node:path";
@@ -97,8 +98,7 @@ export class JournalReplay {
   /** Takes over the files of dead processes at once: most starts follow the end of the process that wrote them. Files of
    * live processes, and of those that nobody here can judge, follow when they were unused for a while. */
   start(): void {
-    this.#working = this.#run(() => this.#takeAll());
-    void this.#touch();
+    this.#working = this.#run(() => this.#takeFirst());
     this.#timer = setInterval(() => {
       this.#working ??= this.#run(() => this.#takeSilent());
       void this.#touch();
@@ -127,6 +127,15 @@ export class JournalReplay {
       this.#taken.shift();
     }
     this.#working = undefined;
+  }
+
+  /** The own reserve comes second: it may need the space of a dead process's. */
+  async #takeFirst(): Promise<void> {
+    try {
+      await this.#takeAll();
+    } finally {
+      await this.#touch();
+    }
   }
 
   async #takeAll(): Promise<void> {
@@ -203,8 +212,11 @@ export class JournalReplay {
     failpoint("journal.replayed");
     const unknown = entries.length - mine.length;
     const fields = { entries: entries.length, unknown, refused, damagedLines };
-    if (unknown > 0) return this.#quarantine(path, unknownSuffix, fields);
-    if (refused + damagedLines > 0) return this.#quarantine(path, damagedSuffix, fields);
+    if (unknown + refused + damagedLines > 0) {
+      await truncate(path, bytes.findLastIndex((byte) => byte !== 0) + 1).catch(() => {});
+      const suffix = unknown > 0 ? unknownSuffix : damagedSuffix;
+      return this.#quarantine(path, suffix, fields);
+    }
     await rm(path, { force: true });
     failpoint("journal.truncated");
   }

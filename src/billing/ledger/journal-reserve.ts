@@ -3,6 +3,8 @@
  * takes no other. So a disk that fills up while the database is away costs none of the calls under way. This requires a
  * file system that overwrites in place (ext4, XFS).
  */
+import { mkdir, rm, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Segment } from "./journal-segment.ts";
 
 /** Options of {@link JournalReserve}. */
@@ -45,7 +47,7 @@ export class JournalReserve {
       await this.#free?.close();
       this.#free = undefined;
       try {
-        this.#free = await Segment.create(this.#options.path, this.#options.bytes);
+        this.#free = await this.#create();
         this.#isMissing = false;
       } catch (error) {
         if (!this.#isMissing) this.#options.onMissing(error);
@@ -54,16 +56,30 @@ export class JournalReserve {
     });
   }
 
+  /** @throws where there is too little space: the reserve must not take the last of it */
+  async #create(): Promise<Segment> {
+    const { path, bytes } = this.#options;
+    const folder = dirname(path);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const { bavail, bsize } = await statfs(folder);
+    if (bavail * bsize < 2 * bytes) throw new Error(`the disk has ${bavail * bsize} bytes left`);
+    // One that could not be turned into a file of the journal.
+    await rm(path, { force: true });
+    return Segment.create(path, bytes);
+  }
+
   /** Turns the reserve into a file of the journal. `undefined`: there is none, or it is in use. Never rejects. */
   take(path: string): Promise<Segment | undefined> {
     return this.#next(async () => {
       const segment = this.#free;
+      if (segment === undefined) return undefined;
       this.#free = undefined;
       try {
-        await segment?.rename(path);
+        await segment.rename(path);
       } catch {
         // Removed, or the disk is broken: another one is made with the next `keep`.
-        await segment?.close();
+        await segment.remove();
+        await segment.close();
         return undefined;
       }
       this.#used = segment;

@@ -17,7 +17,7 @@ export class Segment {
   waiting = 0;
   /** The durable length of its text. */
   bytes = 0;
-  /** Whether a write failed: it must not be appended to any more. */
+  /** Whether a write failed, or another process took the file over: it must not be appended to any more. */
   isBroken = false;
   /** The space that was allocated for it, in bytes, which is all that it may take; `undefined`: it grows. */
   readonly allocatedBytes: number | undefined;
@@ -54,9 +54,12 @@ export class Segment {
     return new Segment(path, file, allocatedBytes);
   }
 
-  /** Whether so many bytes more fit into what was allocated. */
-  hasRoom(bytes: number): boolean {
-    return this.allocatedBytes === undefined || this.bytes + bytes <= this.allocatedBytes;
+  /** How many of these lines, from the first on, it has room for. */
+  countFitting(lines: readonly Buffer[]): number {
+    if (this.allocatedBytes === undefined) return lines.length;
+    let left = this.allocatedBytes - this.bytes;
+    const tooMany = lines.findIndex((line) => (left -= line.length) < 0);
+    return tooMany < 0 ? lines.length : tooMany;
   }
 
   /**
@@ -78,7 +81,8 @@ export class Segment {
       throw error;
     }
     // A takeover renames first and reads then: text that was durable before this check of the name is read.
-    if (!(await this.#hasItsName())) return false;
+    this.isBroken = !(await this.#hasItsName());
+    if (this.isBroken) return false;
     this.bytes += text.length;
     return true;
   }

@@ -65,6 +65,15 @@ interface Waiting {
   readonly resolve: (isKept: boolean) => void;
 }
 
+/** The first `count` lines of those that were to be written. */
+interface Written {
+  /** The file that has them durably; `undefined`: none could be written. */
+  readonly segment: Segment | undefined;
+  readonly count: number;
+}
+
+const nothing = { length: 0 };
+
 /** The most settlements of one fsync. */
 const groupMax = 1_000;
 
@@ -86,6 +95,7 @@ export class Journal {
   #removing: Promise<void> = Promise.resolve();
   #failures = 0;
   #failedMs = Number.NEGATIVE_INFINITY;
+  #alarmed = { message: "", atMs: Number.NEGATIVE_INFINITY };
   #isClosed = false;
 
   constructor(options: JournalOptions) {
@@ -173,20 +183,25 @@ export class Journal {
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#queue.length > 0) {
-      const group = this.#queue.splice(0, groupMax);
+    while (this.#queue.length > 0) await this.#writeGroup(this.#queue.splice(0, groupMax));
+    this.#writing = undefined;
+  }
+
+  async #writeGroup(group: readonly Waiting[]): Promise<void> {
+    const lines = group.map(({ entry }) => Buffer.from(encodeEntry(entry)));
+    for (let start = 0; start < group.length; ) {
       this.#isInFlight = true;
-      const segment = await this.#write(
-        Buffer.from(group.map(({ entry }) => encodeEntry(entry)).join("")),
-      );
-      for (const { entry, resolve } of group) this.#written(entry.id, segment, resolve);
+      const { segment, count } = await this.#write(lines.slice(start));
+      const end = start + count;
+      for (const { entry, resolve } of group.slice(start, end))
+        this.#written(entry.id, segment, resolve);
       // Only now that its pending entries are counted.
-      this.#isInFlight = false;
+      this.#isInFlight = end < group.length;
+      start = end;
       if (segment === undefined) continue;
       if (segment.bytes >= this.#options.segmentBytesMax) this.#retire(segment);
       else this.#removeIfUnused(segment);
     }
-    this.#writing = undefined;
   }
 
   #written(id: string, segment: Segment | undefined, resolve: Waiting["resolve"]): void {
@@ -200,37 +215,51 @@ export class Journal {
     resolve(segment !== undefined);
   }
 
-  /** Returns the file that has the text durably; `undefined`: it could not be written. */
-  async #write(text: Buffer): Promise<Segment | undefined> {
+  /** Writes as many of these lines as a file has room for. */
+  async #write(lines: readonly Buffer[]): Promise<Written> {
     try {
-      return await this.#append(text);
+      return await this.#append(lines);
     } catch (error) {
-      this.#failures++;
-      this.#failedMs = performance.now();
       if (this.#current !== undefined) this.#retire(this.#current);
       this.#current = await this.#takeReserve();
-      const message =
-        this.#current === undefined
-          ? "the settlement journal cannot be written: settlements wait for the database"
-          : "the settlement journal cannot be written: settlements go to its reserve";
-      this.#options.alarm(message, { folder: this.#options.folder, err: error });
+      this.#onFailure(error);
     }
-    return this.#current === undefined ? undefined : this.#write(text);
+    // A line that is longer than the reserve would never get there.
+    const [{ length } = nothing] = lines;
+    return this.#current === undefined || length > this.#options.reserveBytes
+      ? { segment: undefined, count: lines.length }
+      : this.#write(lines);
   }
 
   /** @throws the file system's error */
-  async #append(text: Buffer): Promise<Segment> {
+  async #append(lines: readonly Buffer[]): Promise<Written> {
     const { failpoint } = this.#options;
     for (;;) {
       const segment = (this.#current ??= await this.#begin());
-      if (segment.hasRoom(text.length)) {
+      const count = segment.countFitting(lines);
+      if (count > 0) {
+        const text = Buffer.concat(lines.slice(0, count));
         if (await segment.append(text, () => failpoint("journal.written"))) {
           failpoint("journal.synced");
-          return segment;
+          return { segment, count };
         }
       }
       this.#retire(segment);
     }
+  }
+
+  /** Counts a failed write, and logs it where that is news. */
+  #onFailure(err: unknown): void {
+    this.#failures++;
+    const nowMs = (this.#failedMs = performance.now());
+    const message =
+      this.#current === undefined
+        ? "the settlement journal cannot be written: settlements wait for the database"
+        : "the settlement journal cannot be written: settlements go to its reserve";
+    const { message: before, atMs } = this.#alarmed;
+    if (message === before && nowMs - atMs < journalRetryMs) return;
+    this.#alarmed = { message, atMs: nowMs };
+    this.#options.alarm(message, { folder: this.#options.folder, err });
   }
 
   async #begin(): Promise<Segment> {
