@@ -5,6 +5,7 @@ import { isDatabaseLost } from "../core/database-lost.ts";
 import type { VendorTasks } from "../vendor/task.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
+import { statesBefore } from "./state.ts";
 import { textUnits } from "./schema/forms.ts";
 import { workColumns, type TaskRow } from "./task-row.ts";
 import { inTransaction } from "./transition.ts";
@@ -48,12 +49,17 @@ interface QueuedClaim {
 
 /** The connection broke around the commit of a claim: it may have taken place. The cause is the driver's error. */
 export class ClaimUnanswered extends Error {
-  /** The tasks that may be claimed. */
-  readonly tasks: readonly TaskRow[];
+  // Private, because logs show the members of errors, and tasks have prompts.
+  readonly #tasks: readonly TaskRow[];
 
   constructor(tasks: readonly TaskRow[], cause: unknown) {
     super("the database did not confirm a claim of tasks", { cause });
-    this.tasks = tasks;
+    this.#tasks = tasks;
+  }
+
+  /** The tasks that may be claimed. */
+  get tasks(): readonly TaskRow[] {
+    return this.#tasks;
   }
 }
 
@@ -198,6 +204,29 @@ async function claimIn(client: PoolClient, options: QueuedClaimOptions): Promise
     chosen.map(({ model }) => runMs(model)),
   ]);
   return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
+}
+
+/** $1: id, $2: when its submit began, $3: states. */
+const unsentSql = `
+  update task set state = 'queued', fence = fence + 1, lease_until = null, next_time = clock_timestamp(),
+    vendor = '', vendor_model = '', credential = ''
+  where id = $1 and attempt_time = $2::timestamptz and state = any($3)`;
+
+/**
+ * Queues a task again whose vendor was not called, unless it has been submitted since. A claim whose commit is still under
+ * way has the lock: only then is it known whether it took place.
+ *
+ * @returns whether it is queued again
+ */
+export function requeueUnsent(
+  pool: Pool,
+  { id, attempt_time: since }: Pick<TaskRow, "id" | "attempt_time">,
+): Promise<boolean> {
+  return inTransaction(pool, async (client) => {
+    await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
+    const { rowCount } = await client.query(unsentSql, [id, since, statesBefore("requeue")]);
+    return rowCount === 1;
+  });
 }
 
 /** Claims due tasks: their time has come, or their lease has expired. */

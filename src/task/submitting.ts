@@ -36,6 +36,8 @@ export class SubmitSteps {
 
   /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
+    // While it was queued again.
+    if (work.task.cancel_requested) return this.#work.cancel(work);
     const paused = this.#vendorHealth.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
     const chosen = await this.#places.choose(work.task, work.refusedCredentials);

@@ -28,7 +28,7 @@ import {
   type WorkerTimings,
   type WorkerVendor,
 } from "./worker-options.ts";
-import { type TaskVendorRef, vendorFor } from "./claim.ts";
+import { requeueUnsent, type TaskVendorRef, vendorFor } from "./claim.ts";
 
 /** A vendor's result for a task that had ended. */
 export interface LateResult {
@@ -89,13 +89,6 @@ const takeBackSql = `
   where id = $1 and attempt_token = $2 and vendor = $3 and vendor_model = $4
     and state = any($5) and state <> 'running'
   returning ${workColumns}`;
-
-/** Queues a task again whose vendor was not called, unless it was submitted again since. $1: id, $2: when its submit
- * began, $3: states. */
-const unsentSql = `
-  update task set state = 'queued', fence = fence + 1, lease_until = null, next_time = clock_timestamp(),
-    vendor = '', vendor_model = '', credential = ''
-  where id = $1 and attempt_time = $2::timestamptz and state = any($3)`;
 
 /** The operations of the steps. */
 export class TaskWork {
@@ -195,12 +188,8 @@ export class TaskWork {
    * took the task for lost. That process cannot know it: it would fail the task of a vendor that cannot be asked.
    */
   async requeueUnsent(work: Pick<Work, "task" | "lastSignal">): Promise<void> {
-    const { id, attempt_time: since } = work.task;
-    const values = [id, since, statesBefore("requeue")];
-    const { rowCount } = await this.#untilBack(work, () =>
-      this.options.pool.query(unsentSql, values),
-    );
-    if (rowCount === 1) this.#wake();
+    if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))
+      this.#wake();
   }
 
   /** The task, where a transition took place whose answer was lost. */

@@ -13,6 +13,8 @@ export interface FaultProxy {
   resume(): void;
   /** Destroys every connection; new ones are accepted unless {@link refuse}. */
   cut(): void;
+  /** Destroys the connections whose server has not answered yet what it was sent last. */
+  cutWaiting(): void;
   /** Refuses (or accepts again) new connections. */
   refuse(isRefusing: boolean): void;
   /** Accepts the next connection, and never serves it. */
@@ -40,6 +42,8 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
   let onCut = (): void => {};
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
+  /** Those of clients that wait for an answer. */
+  const waiting = new Set<Socket>();
   const cut = (): void => {
     for (const socket of clients) socket.destroy();
   };
@@ -61,8 +65,12 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       return;
     }
     const upstream = track(connect(target), upstreams);
-    client.on("data", (bytes) => upstream.write(bytes));
+    client.on("data", (bytes) => {
+      waiting.add(client);
+      upstream.write(bytes);
+    });
     upstream.on("data", (bytes) => {
+      waiting.delete(client);
       if (!cutsAtAnswer) client.write(bytes);
       else {
         onCut();
@@ -71,7 +79,10 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       cutsAtAnswer = false;
     });
     // The server does what it has been sent, as it does for a process that has died, and then hangs up.
-    client.on("close", () => upstream.end().resume());
+    client.on("close", () => {
+      waiting.delete(client);
+      upstream.end().resume();
+    });
     upstream.on("close", () => client.destroy());
     // Listeners start the flow.
     if (isHanging) for (const end of [client, upstream]) end.pause();
@@ -93,6 +104,9 @@ export async function startFaultProxy(url: string): Promise<FaultProxy> {
       for (const socket of [...clients, ...upstreams]) socket.resume();
     },
     cut,
+    cutWaiting() {
+      for (const socket of waiting) socket.destroy();
+    },
     refuse: (value) => void (isRefusing = value),
     neglectNext: () => void (neglectsNext = true),
     cutAtNextAnswer: () => void (cutsAtAnswer = true),

@@ -1,8 +1,11 @@
-/** Tasks whose vendors answer while the database is away: the answer is stored when it is back. */
+/** Tasks that are claimed, and whose vendors answer, while the database goes away: nothing is lost or asked for twice. */
+import { randomBytes } from "node:crypto";
 import { Pool } from "pg";
+import { stdSerializers } from "pino";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { openPool } from "../../src/db/open-pool.ts";
+import type { WorkerOptions } from "../../src/task/worker-options.ts";
 import type { Submitted } from "../../src/vendor/task.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { openSubmit } from "./submit-setup.ts";
@@ -30,6 +33,16 @@ async function openOwn() {
     await proxy.close();
   });
   return { proxy, pool };
+}
+
+/** Does something when a worker passes by a point for the first time. */
+function onceAt(point: string, act: () => void): (passed: string) => void {
+  let isDone = false;
+  return (passed) => {
+    if (passed !== point || isDone) return;
+    isDone = true;
+    act();
+  };
 }
 
 test.each<{ name: string; answer: Submitted }>([
@@ -77,22 +90,105 @@ test("R-TSK-7: a claim whose confirmation is lost is taken back, and its task is
     points.push(point);
   };
   const v = vendor({ resubmit: "blind" });
-  const id = await tasks.submit({ accountId: await tasks.account() });
-  tasks.work({ ...one({ v }), pool, failpoint, warn: () => {} });
+  const id = await tasks.submit({ accountId: await tasks.account(), params: { prompt: "secret" } });
+  const logged: string[] = [];
+  const warn: WorkerOptions["warn"] = (message, { err }) =>
+    void logged.push(message, JSON.stringify(stdSerializers.err(err as Error)));
+  tasks.work({ ...one({ v }), pool, failpoint, warn });
   expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
   expect(points.filter((point) => point === "claim.sent")).toHaveLength(2);
   expect(v.asked).toHaveLength(1);
+  expect(logged.join()).toContain("did not confirm a claim");
+  expect(logged.join()).not.toContain("secret");
+});
+
+test("R-TSK-7: a claim that commits only after its connection broke is taken back too", async () => {
+  const { proxy, pool } = await openOwn();
+  // Commits wait, as for a slow disk or a standby that must confirm.
+  const key = 4_711;
+  const gate = await tasks.pool.connect();
+  await gate.query("select pg_advisory_lock($1)", [key]);
+  await tasks.pool.query(`create function wait_at_gate() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_xact_lock_shared(${key}); return null; end $$`);
+  await tasks.pool.query(`create constraint trigger wait_at_gate after update on task
+    deferrable initially deferred for each row
+    when (old.state = 'queued' and new.state = 'submitting') execute function wait_at_gate()`);
+  const waiting = (count: number) =>
+    until(async () => {
+      const { rows } = await tasks.pool.query<{ count: number }>(
+        "select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted",
+      );
+      return (rows[0]?.count ?? 0) >= count || undefined;
+    });
+  const committing = Promise.withResolvers<void>();
+  const v = vendor({ resubmit: "blind" });
+  const timings = { leaseMs: 300, heartbeatMs: 100 };
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  const failpoint = onceAt("claim.sent", committing.resolve);
+  tasks.work({ ...one({ v }), pool, failpoint, warn: () => {}, timings });
+  await committing.promise;
+  await waiting(1);
+  proxy.cutWaiting();
+  // Whoever asks now whether the claim took place must wait for it.
+  await waiting(2);
+  await gate.query("select pg_advisory_unlock($1)", [key]);
+  gate.release();
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
+  expect(v.asked).toHaveLength(1);
+  await tasks.pool.query("drop trigger wait_at_gate on task");
+  await tasks.pool.query("drop function wait_at_gate");
+});
+
+test("R-TSK-7: a task whose client cancels it while it is queued again never reaches its vendor", async () => {
+  const { proxy, pool } = await openOwn();
+  const cut = Promise.withResolvers<void>();
+  const failpoint = onceAt("claim.sent", () => {
+    proxy.cutAtNextAnswer();
+    proxy.refuse(true);
+    cut.resolve();
+  });
+  const v = vendor({ resubmit: "blind" });
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  tasks.work({ ...one({ v }), pool, failpoint, warn: () => {} });
+  await cut.promise;
+  await until(async () => (await tasks.row(id)).state === "submitting" || undefined);
+  await tasks.pool.query("update task set cancel_requested = true where id = $1", [id]);
+  proxy.refuse(false);
+  expect(await tasks.ended([id])).toMatchObject([{ state: "cancelled" }]);
+  expect(v.asked).toHaveLength(0);
+});
+
+test("R-TSK-7: a process that was away too long to submit queues its task again, though another one has taken it for lost", async () => {
+  const { proxy, pool } = await openOwn();
+  const claimed = Promise.withResolvers<void>();
+  // It still has to read the long parameters.
+  const failpoint = onceAt("claim.answered", () => {
+    proxy.refuse(true);
+    proxy.cut();
+    claimed.resolve();
+  });
+  const v = vendor({ resubmit: "blind" });
+  const timings = { leaseMs: 300, heartbeatMs: 100 };
+  const params = { prompt: randomBytes(20_000).toString("base64") };
+  const id = await tasks.submit({ accountId: await tasks.account(), params });
+  const first = tasks.work({ ...one({ v }), pool, failpoint, warn: () => {}, timings });
+  await claimed.promise;
+  tasks.work({ ...one({ v }), warn: () => {}, timings: { ...timings, settleMs: 20_000 } });
+  await until(async () => (await tasks.row(id)).state === "submit_unknown" || undefined);
+  proxy.refuse(false);
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", error_code: null }]);
+  expect(v.asked).toHaveLength(1);
+  await first.stop();
 });
 
 test("R-TSK-7: the same, though another process has taken the task for lost meanwhile", async () => {
   const { proxy, pool } = await openOwn();
   const cut = Promise.withResolvers<void>();
-  const failpoint = (point: string): void => {
-    if (point !== "claim.sent") return;
+  const failpoint = onceAt("claim.sent", () => {
     proxy.cutAtNextAnswer();
     proxy.refuse(true);
     cut.resolve();
-  };
+  });
   const v = vendor({ resubmit: "blind" });
   const timings = { leaseMs: 300, heartbeatMs: 100 };
   const id = await tasks.submit({ accountId: await tasks.account() });
