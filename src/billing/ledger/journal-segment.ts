@@ -43,8 +43,10 @@ export class Segment {
     }
     const file = await open(path, "wx", 0o600);
     try {
-      if (allocatedBytes !== undefined) await writeAt(file, Buffer.alloc(allocatedBytes), 0);
-      await file.datasync();
+      if (allocatedBytes !== undefined) {
+        await writeAt(file, Buffer.alloc(allocatedBytes), 0);
+        await file.datasync();
+      }
       await syncFolder(folder);
     } catch (error) {
       await file.close().catch(() => {});
