@@ -15,7 +15,7 @@ const { dataDir, url, vendor, timings } = plan;
 const model =
   vendor?.kind === "fal"
     ? `{ type: IMAGE, routes: [{ vendor: sim, model: fal-ai/flux/schnell }], price: { image: "0.0001" } }`
-    : `{ type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, hold_output_tokens: 2, price: { input: "0.25", output: "2.00" } }`;
+    : `{ type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, hold_output_tokens: 2, price: { input: "0.05", output: "0.60" } }`;
 const yaml = `version: 1
 vendors:
   sim: { kind: ${vendor?.kind}, base_url: "${vendor?.baseUrl}", api_key: "\${env:VENDOR_KEY}" }

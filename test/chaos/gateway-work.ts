@@ -14,10 +14,10 @@ import type { Site } from "./site.ts";
 import type { Work } from "./work.ts";
 
 /** What the vendor says that each call took. */
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+const usage = { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 };
 
 /** What each whole call costs at the prices of gateway-child.ts, in nano-USD. */
-const costNanos = 10n * 250n + 5n * 2_000n;
+const costNanos = 10n * 50n + 20n * 600n;
 
 /** How long a client pauses where nobody serves it, in milliseconds. */
 const pauseMs = 20;
@@ -78,9 +78,9 @@ async function speak(exchange: Exchange): Promise<void> {
   const say = (event: object): Promise<boolean> =>
     exchange.write(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
   exchange.response.writeHead(200, { "content-type": "text/event-stream" });
-  for (let piece = 0; piece < 5; piece++) {
+  for (let piece = 0; piece < usage.completion_tokens; piece++) {
     await say({ choices: [{ index: 0, delta: { content: "word" }, finish_reason: null }] });
-    await sleep(random() * 20);
+    await sleep(random() * 5);
   }
   await say({ choices: [], usage });
   await exchange.write(Buffer.from("data: [DONE]\n\n"));
