@@ -1,6 +1,7 @@
 /** Processes that are killed with tasks in their hands. */
 import { spawn, type StdioOptions } from "node:child_process";
 import { join } from "node:path";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from "./crash-vendor.ts";
 import { compiledEnv } from "../support/child.ts";
@@ -14,7 +15,7 @@ interface Crash {
   readonly resubmit: Resubmit;
   /** The answer to its first submit is lost. */
   readonly isLost?: boolean;
-  /** Its client has asked to cancel it. */
+  /** Its client asks to cancel it, once its vendor has it. */
   readonly isCancelled?: boolean;
 }
 
@@ -76,10 +77,7 @@ describe("R-TSK-7, R-TSK-9: a process that is killed at any failpoint loses no t
         const callbackUrl = "https://receiver.test/";
         const id = await tasks.submit({ accountId: account, callbackUrl });
         const { resubmit, isLost = false, isCancelled = false } = crash;
-        await tasks.pool.query("update task set cancel_requested = $2 where id = $1", [
-          id,
-          isCancelled,
-        ]);
+        if (isCancelled) await cancelOnceRunning(tasks.pool);
         expect(await die(crash, [tasks.url, vendor.url])).toBe("SIGKILL");
         const parts = {
           tasks: crashTasks(resubmit, vendor.url, isLost),
@@ -108,6 +106,15 @@ describe("R-TSK-7, R-TSK-9: a process that is killed at any failpoint loses no t
     },
   );
 });
+
+/** Has tasks cancelled in the moment in which their vendor has taken them. */
+async function cancelOnceRunning(pool: Pool): Promise<void> {
+  await pool.query(`
+    create function ask_for_cancel() returns trigger language plpgsql as $$
+      begin new.cancel_requested := true; return new; end $$;
+    create trigger ask_for_cancel before update on task for each row
+      when (old.state <> 'running' and new.state = 'running') execute function ask_for_cancel()`);
+}
 
 /** Runs a worker until it dies. Returns the signal that it died of. */
 function die(
