@@ -10,7 +10,6 @@
 import {
   access,
   constants,
-  mkdir,
   readdir,
   readFile,
   rename,
@@ -22,7 +21,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { journalScanMs, journalRetryMs, journalSilentMs } from "../../config/limits.ts";
-import { isMissingFile } from "../../core/files.ts";
+import { isMissingFile, makeFolder } from "../../core/files.ts";
 import {
   decodeJournal,
   reserveSuffix,
@@ -47,7 +46,7 @@ export interface ReplayOptions {
   readonly settle: (entry: JournalEntry) => Promise<void>;
   /** Marks this process's own files as in use; called at the start and with each scan. Default: it has none. */
   readonly touch?: () => Promise<void>;
-  /** How often the folder is scanned for abandoned files, in milliseconds. Default `journalLookMs`. */
+  /** How often the folder is scanned for abandoned files, in milliseconds. Default `journalScanMs`. */
   readonly scanMs?: number;
   /** How long a file must have been unused, in milliseconds. Default `journalSilentMs`. */
   readonly silentMs?: number;
@@ -140,7 +139,7 @@ export class JournalReplay {
 
   async #takeAll(): Promise<void> {
     const { folder } = this.#options;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     await access(folder, constants.R_OK | constants.W_OK);
     for (const name of await this.#namesOfOthers(segmentSuffix, unknownSuffix, reserveSuffix)) {
       // Nobody writes to those that were put aside.

@@ -3,8 +3,9 @@
  * takes no other. So a disk that fills up while the database is away costs none of the calls under way. This requires a
  * file system that overwrites in place (ext4, XFS).
  */
-import { mkdir, rm, statfs } from "node:fs/promises";
+import { rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeFolder } from "../../core/files.ts";
 import { Segment } from "./journal-segment.ts";
 
 /** Options of {@link JournalReserve}. */
@@ -60,7 +61,7 @@ export class JournalReserve {
   async #create(): Promise<Segment> {
     const { path, bytes } = this.#options;
     const folder = dirname(path);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     const { bavail, bsize } = await statfs(folder);
     if (bavail * bsize < 2 * bytes) throw new Error(`the disk has ${bavail * bsize} bytes left`);
     // One that could not be turned into a file of the journal.
@@ -79,7 +80,6 @@ export class JournalReserve {
       } catch {
         // Removed, or the disk is broken: another one is made with the next `keep`.
         await segment.remove();
-        await segment.close();
         return undefined;
       }
       this.#used = segment;
@@ -100,7 +100,6 @@ export class JournalReserve {
         this.#free = segment;
       } else {
         await segment.remove();
-        await segment.close();
       }
     });
   }
@@ -122,7 +121,6 @@ export class JournalReserve {
     return this.#next(async () => {
       this.#isClosed = true;
       await this.#free?.remove();
-      await this.#free?.close();
       this.#free = undefined;
     });
   }

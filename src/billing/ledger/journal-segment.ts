@@ -1,8 +1,8 @@
 /** One file of the settlement journal: how a process writes it, and the format of its lines. */
-import { mkdir, open, rename, rm, stat, utimes, type FileHandle } from "node:fs/promises";
+import { open, rename, rm, stat, utimes, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
-import { syncFolder } from "../../core/files.ts";
+import { makeFolder, syncFolder } from "../../core/files.ts";
 import type { CallRow } from "../calls/call-row.ts";
 
 /** Suffix of files that may have settlements. */
@@ -38,9 +38,7 @@ export class Segment {
    */
   static async create(path: string, allocatedBytes?: number): Promise<Segment> {
     const folder = dirname(path);
-    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) {
-      await syncFolder(dirname(folder));
-    }
+    await makeFolder(folder);
     const file = await open(path, "wx", 0o600);
     try {
       if (allocatedBytes !== undefined) {
@@ -115,9 +113,10 @@ export class Segment {
     await this.#file.close().catch(() => {});
   }
 
-  /** Removes the file. One that was taken over has another name, and stays. */
+  /** Removes the file, and closes it. One that was taken over has another name, and stays. */
   async remove(): Promise<void> {
     await rm(this.#path, { force: true }).catch(() => {});
+    await this.close();
   }
 
   async #hasItsName(): Promise<boolean> {

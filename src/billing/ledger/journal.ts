@@ -72,8 +72,6 @@ interface Written {
   readonly count: number;
 }
 
-const nothing = { length: 0 };
-
 /** The most settlements of one fsync. */
 const groupMax = 1_000;
 
@@ -221,12 +219,10 @@ export class Journal {
       return await this.#append(lines);
     } catch (error) {
       if (this.#current !== undefined) this.#retire(this.#current);
-      this.#current = await this.#takeReserve();
+      this.#current = await this.#takeReserve(lines);
       this.#onFailure(error);
     }
-    // A line that is longer than the reserve would never get there.
-    const [{ length } = nothing] = lines;
-    return this.#current === undefined || length > this.#options.reserveBytes
+    return this.#current === undefined
       ? { segment: undefined, count: lines.length }
       : this.#write(lines);
   }
@@ -268,7 +264,9 @@ export class Journal {
     return segment;
   }
 
-  async #takeReserve(): Promise<Segment | undefined> {
+  async #takeReserve([first]: readonly Buffer[]): Promise<Segment | undefined> {
+    // A line that is longer would never fit.
+    if (first !== undefined && first.length > this.#options.reserveBytes) return undefined;
     // It may be on its way back.
     await this.#removing;
     const segment = await this.#reserve.take(this.#nextPath());
@@ -299,7 +297,6 @@ export class Journal {
       await this.#reserve.giveBack(segment);
     } else {
       await segment.remove();
-      await segment.close();
     }
     this.#options.failpoint("journal.truncated");
   }
