@@ -36,7 +36,7 @@ export class SubmitSteps {
 
   /** Submits a task whose intent is durable. */
   async submit(work: Work): Promise<void> {
-    // While it was queued again.
+    // Its client did so while it was queued again.
     if (work.task.cancel_requested) return this.#work.cancel(work);
     const paused = this.#vendorHealth.pauseOf(work.task);
     if (paused !== undefined) return this.#tryNext(work, paused.refused, paused.waitMs);
@@ -50,7 +50,7 @@ export class SubmitSteps {
     const task = await this.#work.withParams({ ...work, task: placed });
     // Not after a pause of this process, when another one may be submitting already; nor while it stops.
     if (work.lease.isSafe() && !work.signal.aborted) return this.#submit({ ...work, task });
-    await this.#work.requeueUnsent({ ...work, task });
+    await this.#work.requeueUnsent(work);
   }
 
   async #submit(work: Work & { readonly task: WholeTask }): Promise<void> {
