@@ -97,7 +97,7 @@ class Round {
 
   async run(): Promise<RoundResult> {
     const { kind } = this.#options.fault;
-    // With room for the one beside, the one that is hit, and the one that cleans up.
+    // Two processes keep a reserve there, and each leaves as much again to others.
     if (kind === "disk") this.#site.shrinkDisk(3);
     if (kind === "no-disk") this.#site.shrinkDisk(0);
     const beside = this.#isBeside() ? await this.#start(2) : undefined;
