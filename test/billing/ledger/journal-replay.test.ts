@@ -205,9 +205,13 @@ describe("a folder that processes share", () => {
     // It starts first: at its own start a process takes everything.
     const now = vi.spyOn(performance, "now").mockReturnValue(0);
     let looks = 0;
+    const [left] = await leave(1);
     replay({ silentMs: 20_000, touch: async () => void looks++ });
     const mine = entry();
-    await vi.waitFor(() => expect(files()).toEqual([]));
+    await vi.waitFor(() =>
+      expect({ files: files(), booked }).toEqual({ files: [], booked: [left?.id] }),
+    );
+    booked.length = 0;
     // Silence counts from when the file is seen first.
     now.mockReturnValue(20_000);
     await living.keep(mine);
