@@ -7,7 +7,8 @@ import { countedBytesMin, leaveMemory, useMemory } from "../core/body-memory.ts"
 export interface StreamedBody {
   /** Its length. */
   readonly bytes: number;
-  /** Reads it, from its beginning. */
+  /** Reads it, from its beginning. What comes after a piece of {@link countedBytesMin} or more is asked for once the system
+   * has taken that piece: its memory is free then. */
   open(): AsyncIterable<Uint8Array>;
 }
 
@@ -25,13 +26,18 @@ export function contentOf(
       body: isLarge ? sent(body) : Readable.from(body),
     };
   }
-  return { headers: withLength(headers, body.bytes), body: Readable.from(body.open()) };
+  return { headers: withLength(headers, body.bytes), body: asBody(body.open()) };
 }
 
-/** Sends pieces in their order. undici accepts any iterable, and takes less CPU for it than for a `Readable`. */
+/** Sends pieces in their order. */
 function sent(pieces: readonly Uint8Array[]): Readable {
   for (const piece of pieces) if (isCounted(piece)) useMemory(piece);
-  return takenPieces(pieces) as unknown as Readable;
+  return asBody(takenPieces(pieces));
+}
+
+/** undici accepts any iterable, and takes less CPU for it than for a `Readable`, which would read ahead. */
+function asBody(pieces: AsyncIterable<Uint8Array>): Readable {
+  return pieces as unknown as Readable;
 }
 
 /**

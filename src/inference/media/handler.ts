@@ -45,7 +45,7 @@ export interface MediaOptions extends MediaByTaskOptions {
 export function createMediaHandler(options: MediaOptions): MediaHandler {
   const images = createImagesByTask(options);
   const forms: TaskForms = { images, speech: createSpeechByTask(options) };
-  return async (request, context, sink, pieces = once(request.body)) => {
+  return async (request, context, sink, arriving) => {
     const { contentType } = request;
     const call = { context, sink };
     const answer = (input: MediaInput): Promise<SentReply> => {
@@ -54,7 +54,12 @@ export function createMediaHandler(options: MediaOptions): MediaHandler {
       return forms[found.form](input, call, found.model);
     };
     if (contentType === "") return answer({ request });
-    const upload = await readUpload({ pieces, contentType, folder: options.uploadFolder });
+    const upload = await readUpload({
+      pieces: arriving ?? once(request.body),
+      ownsPieces: arriving !== undefined,
+      contentType,
+      folder: options.uploadFolder,
+    });
     try {
       return await answer({ request, upload });
     } finally {

@@ -21,10 +21,15 @@ const file = fc.record({
     // Longer than what is kept in memory.
     {
       weight: 1,
-      arbitrary: fc.integer({ min: 0, max: 255 }).map((each) => new Uint8Array(400_000).fill(each)),
+      arbitrary: fc.integer({ min: 0, max: 255 }).map((first) => longContent(400_000, first)),
     },
   ),
 });
+/** Bytes of which every part differs from its neighbours. */
+function longContent(length: number, first: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from({ length }, (_, at) => first + at * 31 + (at >> 8));
+}
+
 const field = fc.record({ name, value: fc.string({ unit: "binary", maxLength: 50 }) });
 
 async function* cut(body: Buffer, sizes: readonly number[]): AsyncIterable<Uint8Array> {
@@ -33,6 +38,26 @@ async function* cut(body: Buffer, sizes: readonly number[]): AsyncIterable<Uint8
     yield body.subarray(at, at + size);
     at += size;
   }
+}
+
+/** The same, each in memory of its own, as from a socket. */
+async function* owned(
+  body: Buffer,
+  sizes: readonly number[],
+  made: Uint8Array[] = [],
+): AsyncIterable<Uint8Array> {
+  for await (const piece of cut(body, sizes)) {
+    const copy = new Uint8Array(piece);
+    made.push(copy);
+    yield copy;
+  }
+}
+
+/** Sends a body as a socket does: large pieces are gone once the next one is asked for. */
+async function send(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const taken: Uint8Array[] = [];
+  for await (const piece of body) taken.push(new Uint8Array(piece));
+  return Buffer.concat(taken);
 }
 
 async function formOf(body: Buffer, contentType: string): Promise<FormData> {
@@ -54,7 +79,8 @@ it("a form means the same to its vendor, whatever its parts and however it is cu
       fc.array(file, { maxLength: 4 }),
       fc.uniqueArray(field, { selector: (each) => each.name, maxLength: 4 }),
       fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 5 }),
-      async (files, fields, sizes) => {
+      fc.boolean(),
+      async (files, fields, sizes, ownsPieces) => {
         const sent = new FormData();
         for (const { name: each, fileName, content } of files) {
           sent.append(each, new Blob([content], { type: "a/b" }), fileName);
@@ -64,10 +90,11 @@ it("a form means the same to its vendor, whatever its parts and however it is cu
         const request = new Response(sent);
         const contentType = request.headers.get("content-type") ?? "";
         const body = Buffer.from(await request.arrayBuffer());
-        const upload = await readUpload({ pieces: cut(body, sizes), contentType, folder });
+        const pieces = ownsPieces ? owned(body, sizes) : cut(body, sizes);
+        const upload = await readUpload({ pieces, ownsPieces, contentType, folder });
         expect(upload.problem).toBeUndefined();
         const { contentType: type, body: out } = upload.forVendor("vendors");
-        const passed = Buffer.concat(await Array.fromAsync(out.open()));
+        const passed = await send(out.open());
         expect(passed.length).toBe(out.bytes);
         const expected = await formOf(body, contentType);
         expected.set("model", "vendors");
@@ -80,6 +107,24 @@ it("a form means the same to its vendor, whatever its parts and however it is cu
   expect(readdirSync(folder)).toEqual([]);
 });
 
+it("the memory of a long file is freed as soon as it is on disk, and what is read of it once it is sent", async () => {
+  const form = new FormData();
+  form.append("file", new Blob([longContent(5_000_000, 0)]));
+  const request = new Response(form);
+  const contentType = request.headers.get("content-type") ?? "";
+  const body = Buffer.from(await request.arrayBuffer());
+  const made: Uint8Array[] = [];
+  const pieces = owned(body, [65_536], made);
+  const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder });
+  expect(made.findIndex(({ length }) => length > 0)).toBe(made.length - 1);
+  let last: Uint8Array | undefined;
+  for await (const piece of upload.forVendor("m").body.open()) {
+    if (last !== undefined && last.length >= 65_536) throw new Error("it is still there");
+    last = piece;
+  }
+  await upload.close();
+});
+
 it.each([
   ["field", 'form-data; title="x"'],
   ["file", 'form-data; filename="a.png"'],
@@ -88,7 +133,8 @@ it.each([
     `--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nm\r\n--b\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--b--\r\n`,
   );
   const contentType = "multipart/form-data; boundary=b";
-  const upload = await readUpload({ pieces: cut(body, [7]), contentType, folder });
+  const pieces = cut(body, [7]);
+  const upload = await readUpload({ pieces, ownsPieces: false, contentType, folder });
   expect(upload.problem?.message).toContain("has no name");
   await upload.close();
 });
@@ -114,7 +160,8 @@ it("a form that ends at any byte, in any of its files, is malformed and ends not
         // Its last boundary is complete without its line end.
         const body = whole.subarray(0, end % (whole.length - 2));
         const contentType = "multipart/form-data; boundary=b";
-        const upload = await readUpload({ pieces: cut(body, sizes), contentType, folder });
+        const pieces = owned(body, sizes);
+        const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder });
         expect(upload.problem?.code).toBe(ErrorCode.INVALID_REQUEST);
         await upload.close();
         // What the parser says of its parts comes a moment later; without a listener it ends the process.
