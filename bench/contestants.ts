@@ -127,3 +127,24 @@ export function keep(child: Child, cleanup: Cleanup): Child {
   cleanup.push(() => child.stop());
   return child;
 }
+
+/** Undoes what must be undone, newest first. */
+export async function undo(cleanup: Cleanup): Promise<void> {
+  for (const step of cleanup.toReversed()) await step();
+}
+
+/** Undoes what `work` leaves as soon as it has ended; with `outer`, where the bench is interrupted meanwhile. */
+export async function withCleanup<T>(
+  outer: Cleanup,
+  work: (cleanup: Cleanup) => Promise<T>,
+): Promise<T> {
+  const own: Cleanup = [];
+  let undone: Promise<void> | undefined;
+  const undoOwn = (): Promise<void> => (undone ??= undo(own));
+  outer.push(undoOwn);
+  try {
+    return await work(own);
+  } finally {
+    await undoOwn();
+  }
+}

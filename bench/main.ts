@@ -2,18 +2,25 @@
  * `npm run bench`: the gateway against a bare proxy, under the same load, in one run. Everything is
  * built in and on 127.0.0.1. How to read the figures: docs/performance.md.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureBodies } from "./body.ts";
 import { type Child, isPinned, start } from "./child.ts";
-import { type Cleanup, keep, type Place, startContestants } from "./contestants.ts";
+import {
+  type Cleanup,
+  keep,
+  type Place,
+  startContestants,
+  undo,
+  withCleanup,
+} from "./contestants.ts";
 import { benchCross } from "./cross.ts";
 import { openBenchDatabase } from "./database.ts";
 import { type Installation, measureStart, ownFolder } from "./gateway.ts";
 import { benchLedger } from "./ledger.ts";
 import { benchLog } from "./log.ts";
-import { type BenchOptions, readOptions, usage } from "./options.ts";
+import { type BenchOptions, type PartName, readOptions, usage } from "./options.ts";
 import { benchOpenLoop } from "./open-loop.ts";
 import {
   print,
@@ -64,10 +71,6 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-async function undo(cleanup: Cleanup): Promise<void> {
-  for (const step of cleanup.toReversed()) await step();
-}
-
 async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
   print(
     `Node ${process.versions.node}, ${availableParallelism()} cores, ` +
@@ -78,36 +81,65 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
   print();
   const folder = mkdtempSync(join(tmpdir(), "uas-bench-"));
   cleanup.push(() => rmSync(folder, { recursive: true, force: true }));
-  const database = await openBenchDatabase(folder);
-  cleanup.push(() => database.close());
-  const place = { folder, database, cleanup };
+  const place = await makePlace(folder, cleanup);
   const summary = new Summary();
   const { parts } = options;
-  if (parts.has("ledger")) summary.set("ledger", await benchLedgers(options, place));
-  if (parts.has("webhooks")) {
-    const receivers = keep(start({ command: ["webhook-receivers.ts"], core: "load" }), cleanup);
-    // Long enough that breakers open on the way: they do after five times five seconds.
-    const durationMs = options.seconds * 20_000;
-    printWebhooks(await benchWebhooks({ url: database.url, receivers, durationMs }));
-    await receivers.stop();
-  }
-  if (parts.has("log")) await benchCallLog(options, place);
-  if (parts.has("tasks")) {
-    const load = keep(start({ command: ["task-load.ts"], core: "load" }), cleanup);
-    // Long enough to see what waits meanwhile.
-    const durationMs = options.seconds * 5_000;
-    const kept = (gateway: Child): Child => keep(gateway, cleanup);
-    const { flight } = options;
-    printTasks(await benchTasks({ folder, database, load, durationMs, flight, keep: kept }));
-    await load.stop();
-  }
-  if (parts.has("routing") && !(await benchRouting(options, place))) process.exitCode = 1;
+  if (partsInOnePlace.some((name) => parts.has(name))) await benchParts(options, place, summary);
   if (parts.has("body")) {
     summary.set("body", printBodies("gateway", await measureBodies(ownFolder)));
     if (options.otherFolder !== undefined) await benchOtherBodies(options.otherFolder);
   }
   if (isLoaded(options) || parts.has("start")) await benchGateways(options, place, summary);
   summary.print();
+}
+
+/** What {@link benchParts} measures. */
+const partsInOnePlace: readonly PartName[] = ["ledger", "routing", "webhooks", "log", "tasks"];
+
+/** In a folder and a database of their own, which end with them: thousands of tasks that nobody ends are polled for ever,
+ * by every gateway of their database. */
+async function benchParts(options: BenchOptions, parent: Place, summary: Summary): Promise<void> {
+  const folder = join(parent.folder, "parts");
+  mkdirSync(folder);
+  await withCleanup(parent.cleanup, async (cleanup) => {
+    const place = await makePlace(folder, cleanup);
+    const { parts } = options;
+    if (parts.has("ledger")) summary.set("ledger", await benchLedgers(options, place));
+    if (parts.has("routing") && !(await benchRouting(options, place))) process.exitCode = 1;
+    if (parts.has("webhooks")) await benchReceivers(options, place);
+    if (parts.has("log")) await benchCallLog(options, place);
+    if (parts.has("tasks")) await benchTaskFlight(options, place);
+  });
+}
+
+async function benchReceivers(
+  { seconds }: BenchOptions,
+  { database, cleanup }: Place,
+): Promise<void> {
+  const receivers = keep(start({ command: ["webhook-receivers.ts"], core: "load" }), cleanup);
+  // Long enough that breakers open on the way: they do after five times five seconds.
+  const durationMs = seconds * 20_000;
+  printWebhooks(await benchWebhooks({ url: database.url, receivers, durationMs }));
+  await receivers.stop();
+}
+
+async function benchTaskFlight(
+  { seconds, flight }: BenchOptions,
+  { folder, database, cleanup }: Place,
+): Promise<void> {
+  const load = keep(start({ command: ["task-load.ts"], core: "load" }), cleanup);
+  // Long enough to see what waits meanwhile.
+  const durationMs = seconds * 5_000;
+  const kept = (gateway: Child): Child => keep(gateway, cleanup);
+  printTasks(await benchTasks({ folder, database, load, durationMs, flight, keep: kept }));
+  await load.stop();
+}
+
+/** A database in this folder, until the end. */
+async function makePlace(folder: string, cleanup: Cleanup): Promise<Place> {
+  const database = await openBenchDatabase(folder);
+  cleanup.push(() => database.close());
+  return { folder, database, cleanup };
 }
 
 /** On the disk as it is, then on one whose fsync takes a millisecond more. Resolves with the slow one's added p99

@@ -32,10 +32,10 @@ export interface TaskFlight {
 /** Measurements beside the scenarios, in the order in which they run. */
 export const partNames = [
   "ledger",
+  "routing",
   "webhooks",
   "log",
   "tasks",
-  "routing",
   "body",
   "open",
   "cross",

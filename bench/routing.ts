@@ -1,7 +1,7 @@
 /** Routing and limits over three processes: each figure beside what is required of it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { completes, refuses } from "../test/support/routing-vendor.ts";
-import type { Place } from "./contestants.ts";
+import { type Place, withCleanup } from "./contestants.ts";
 import type { BenchOptions } from "./options.ts";
 import { print } from "./report.ts";
 import {
@@ -49,21 +49,23 @@ export async function benchRouting(
   { routing: scale }: Pick<BenchOptions, "routing">,
   place: Place,
 ): Promise<boolean> {
-  const world = await RoutingWorld.start(place);
-  print(`Routing and limits over ${gatewayCount} processes`);
-  let isMet = true;
-  for (const measure of measures) {
-    for (const figure of await measure(world, scale)) {
-      const verdict = figure.isMet ? "ok" : "MISSED";
-      print(
-        `  ${figure.title.padEnd(66)}${figure.measured.padStart(22)}   ${figure.required} ${verdict}`,
-      );
-      isMet &&= figure.isMet;
+  return await withCleanup(place.cleanup, async (cleanup) => {
+    const world = await RoutingWorld.start({ ...place, cleanup });
+    print(`Routing and limits over ${gatewayCount} processes`);
+    let isMet = true;
+    for (const measure of measures) {
+      for (const figure of await measure(world, scale)) {
+        const verdict = figure.isMet ? "ok" : "MISSED";
+        print(
+          `  ${figure.title.padEnd(66)}${figure.measured.padStart(22)}   ${figure.required} ${verdict}`,
+        );
+        isMet &&= figure.isMet;
+      }
+      world.forget();
     }
-    world.forget();
-  }
-  print();
-  return isMet || !scale.isStrict;
+    print();
+    return isMet || !scale.isStrict;
+  });
 }
 
 const connections = 48;
