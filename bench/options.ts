@@ -125,7 +125,8 @@ export const usage = `usage: npm run bench -- [options]
   --only NAMES     some of: ${scenarios.map(({ name }) => name).join(", ")},
                    ${partNames.join(", ")}
                    (default: everything but log)
-  --seconds N      length of each measurement (${normal.seconds}; with --quick ${quick.seconds})
+  --seconds N      length of each measurement (${normal.seconds}, of paced streams as long as they last;
+                   with --quick ${quick.seconds})
   --rounds N       how often the contestants take turns (${normal.rounds}; with --quick ${quick.rounds}); odd numbers give
                    true medians
   --warm-up N      JSON requests to each contestant before anything is measured (${normal.warmUp}), or seconds:
@@ -164,6 +165,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
   const known = new Set<string>([...scenarios.map(({ name }) => name), ...partNames]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   // Filling the call log takes minutes: only where it is asked for.
+  const isWhole = form === normal && values.seconds === undefined;
   const isWanted = (name: string): boolean => (only.size === 0 ? name !== "log" : only.has(name));
   return {
     seconds: positive(values.seconds ?? String(form.seconds), "seconds"),
@@ -174,7 +176,11 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     flight: form.flight,
     routing: form.routing,
     groupChunks: values.group === undefined ? undefined : groupSize(values.group),
-    scenarios: scenarios.filter(({ name }) => isWanted(name)),
+    scenarios: scenarios
+      .filter(({ name }) => isWanted(name))
+      .map(({ seconds = form.seconds, ...scenario }) =>
+        isWhole ? { ...scenario, seconds } : scenario,
+      ),
     parts: new Set(partNames.filter(isWanted)),
     otherFolder: values.gateway === undefined ? undefined : checkout(resolve(cwd, values.gateway)),
     logRows: rowCount(values.rows),

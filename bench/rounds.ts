@@ -60,7 +60,8 @@ export async function runRounds(run: RoundsOptions): Promise<Rounds> {
     const turns = [bare, ...(round % 2 === 0 ? gateways : gateways.toReversed())];
     for (const contestant of turns) {
       if (contestant === undefined) continue;
-      const { seconds, pauses, mayRefuse } = options;
+      const { pauses, mayRefuse } = options;
+      const { seconds = options.seconds } = scenario;
       const measured = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
       const result = await measure(load, contestant, measured);
       rounds.add(contestant.name, result);

@@ -18,6 +18,8 @@ export interface Scenario {
   readonly chunks?: number;
   /** How many of them the vendor writes at once, where `--group` does not say. Default: 50. */
   readonly groupChunks?: number;
+  /** How long a measurement of a whole run takes. Default: as long as any. */
+  readonly seconds?: number;
   /** The style in which the load asks. Default: chat. */
   readonly style?: LoadStyleName;
   /** The gateway's CPU per unit, as a multiple of the bare proxy's. */
@@ -52,8 +54,11 @@ export const crossGoal = 2.5;
 /** The longest that a large body may block the loop between two styles, as a multiple of a JSON.parse. */
 export const bodyGoal = 3;
 
-/** Chunks of one paced stream: ten seconds. */
+/** Chunks of one paced stream. */
 export const pacedChunks = 500;
+
+/** Milliseconds between two chunks of a paced stream. */
+export const pacedGapMs = 20;
 
 export const scenarios: readonly Scenario[] = [
   {
@@ -106,6 +111,9 @@ export const scenarios: readonly Scenario[] = [
     bodyBytes: 1_000,
     stream: true,
     chunks: pacedChunks,
+    // As long as a stream lasts, so that the begin, each checkpoint and the end of every stream counts once. All of them write
+    // their first checkpoint after a second: in a turn of two seconds it would count three times.
+    seconds: (pacedChunks * pacedGapMs) / 1_000,
     limits: { required: 1.25, target: 1.1 },
   },
   {
@@ -131,9 +139,6 @@ export const scenarios: readonly Scenario[] = [
 
 /** Where forms with a recording are sent. */
 export const formPath = "/v1/audio/transcriptions";
-
-/** Milliseconds between two chunks of a paced stream. */
-export const pacedGapMs = 20;
 
 /** The name that the bench's upstream knows a scenario's model by. As long as the public one, so that
  * both contestants carry bodies of the same length. */

@@ -73,7 +73,8 @@ async function compare(
   const { seconds, pauses, rounds, mayRefuse } = options;
   const ones: Measurement[] = [];
   const twos: Measurement[] = [];
-  for (const contestant of [one, two]) await warmUp(load, contestant, options.warmUp);
+  // Each worker compiles its own code, so two of them need as many requests each.
+  for (const contestant of [one, two, two]) await warmUp(load, contestant, options.warmUp);
   for (let round = 0; round < rounds; round++) {
     const turn = { seconds, pauses, mayRefuse, isFirst: round === 0 };
     ones.push(await measure(load, one, { scenario: loadOf(1), ...turn }));
