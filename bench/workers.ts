@@ -1,8 +1,13 @@
 /**
  * How much more two workers of the gateway do than one, on all cores; vendor and load stay on theirs. Each of two
  * workers has as many connections as a single one: with half of them it would write batches of half the size.
+ *
+ * On a machine of few cores, where they compete with vendor, load and PostgreSQL, CPU time is compared. There, whatever
+ * keeps all cores busy costs every process CPU, so that one worker is measured beside another gateway of one worker, which
+ * has nothing but the database in common with it.
  */
 import { availableParallelism } from "node:os";
+import { type Child, start } from "./child.ts";
 import { type Cleanup, type GatewayContestant, keep } from "./contestants.ts";
 import { serve, withWorkers } from "./gateway.ts";
 import { type Contestant, measure, type Measurement, warmUp } from "./measure.ts";
@@ -30,13 +35,18 @@ export async function benchWorkers(run: WorkersRun): Promise<number> {
   print(`JSON request of 2 KB, ${run.gateway.name} with one and with two workers (UAS_WORKERS)`);
   const cleanup: Cleanup = [];
   try {
-    const [one, two] = [await startWith(1, run, cleanup), await startWith(2, run, cleanup)];
-    for (const started of [one, two]) {
-      if (typeof started !== "string") continue;
-      print(`  not measured: ${started}\n`);
-      return Number.NaN;
+    const started: Contestant[] = [];
+    for (const workers of [1, 1, 2]) {
+      const gateway = await startWith(workers, run, cleanup);
+      if (typeof gateway === "string") {
+        print(`  not measured: ${gateway}\n`);
+        return Number.NaN;
+      }
+      started.push(gateway);
     }
-    return await compare(run, one as Contestant, two as Contestant);
+    const [one, neighbour, two] = started as [Contestant, Contestant, Contestant];
+    const loads = [run.load, keep(start({ command: ["load.ts"], core: "load" }), cleanup)] as const;
+    return await compare(run.options, loads, { one, neighbour, two });
   } finally {
     for (const undo of cleanup.toReversed()) await undo();
   }
@@ -60,25 +70,35 @@ async function startWith(
   }
 }
 
+/** Gateways that are compared. */
+interface Compared {
+  readonly one: Contestant;
+  /** Another one of one worker. */
+  readonly neighbour: Contestant;
+  readonly two: Contestant;
+}
+
 async function compare(
-  { load, options }: WorkersRun,
-  one: Contestant,
-  two: Contestant,
+  { seconds, pauses, rounds, mayRefuse, warmUp: wanted }: RoundsOptions["options"],
+  [load, neighbourLoad]: readonly [Child, Child],
+  { one, neighbour, two }: Compared,
 ): Promise<number> {
   const scenario = scenarioOf("json");
-  const loadOf = (workers: number): Scenario => ({
-    ...scenario,
-    connections: workers * scenario.connections,
-  });
-  const { seconds, pauses, rounds, mayRefuse } = options;
+  const doubled: Scenario = { ...scenario, connections: 2 * scenario.connections };
   const ones: Measurement[] = [];
+  const pairs: Measurement[] = [];
   const twos: Measurement[] = [];
   // Each worker compiles its own code, so two of them need as many requests each.
-  for (const contestant of [one, two, two]) await warmUp(load, contestant, options.warmUp);
+  for (const contestant of [one, neighbour, two, two]) await warmUp(load, contestant, wanted);
   for (let round = 0; round < rounds; round++) {
     const turn = { seconds, pauses, mayRefuse, isFirst: round === 0 };
-    ones.push(await measure(load, one, { scenario: loadOf(1), ...turn }));
-    twos.push(await measure(load, two, { scenario: loadOf(2), ...turn }));
+    ones.push(await measure(load, one, { scenario, ...turn }));
+    const both = [
+      measure(load, one, { scenario, ...turn }),
+      measure(neighbourLoad, neighbour, { scenario, ...turn }),
+    ];
+    pairs.push(together(await Promise.all(both)));
+    twos.push(await measure(load, two, { scenario: doubled, ...turn }));
   }
   const clock = ratioOf(
     twos.map(({ perSecond }) => perSecond),
@@ -86,21 +106,33 @@ async function compare(
   );
   // Two workers that have a core each do 2 / CPU per request, one does 1 / CPU per request.
   const cpu = ratioOf(
-    ones.map(({ cpuMicros }) => 2 * cpuMicros),
+    pairs.map(({ cpuMicros }) => 2 * cpuMicros),
     twos.map(({ cpuMicros }) => cpuMicros),
   );
   const cores = availableParallelism();
   print(`  by CPU time, with a core for each worker: ${rangeText(cpu)} the requests of one`);
   print(`  by the clock, on ${cores} cores for everything: ${rangeText(clock)}`);
-  for (const [workers, measured] of [ones, twos].entries()) {
+  const rows: ReadonlyArray<readonly [title: string, measured: readonly Measurement[]]> = [
+    ["one worker", ones],
+    ["one worker beside another gateway", pairs],
+    ["two workers", twos],
+  ];
+  for (const [title, measured] of rows) {
     const { perSecond, cpuMicros, databaseMicros } = medianOf(measured);
-    const full = Math.round(((workers + 1) * 1_000_000) / cpuMicros).toLocaleString("en");
     print(
-      `  ${workers + 1}: ${Math.round(perSecond).toLocaleString("en")} requests/s, ` +
-        `${cpuMicros.toFixed(0)} µs of CPU each (PostgreSQL ${databaseMicros.toFixed(0)}): ` +
-        `${full} requests/s on cores of its own`,
+      `  ${title}: ${Math.round(perSecond).toLocaleString("en")} requests/s, ` +
+        `${cpuMicros.toFixed(0)} µs of CPU each (PostgreSQL ${databaseMicros.toFixed(0)})`,
     );
   }
   print();
   return cores >= coresWanted ? clock.median : cpu.median;
+}
+
+/** Two gateways that were measured at once: what a request took on average. Their PostgreSQL is the same. */
+function together(measured: readonly Measurement[]): Measurement {
+  const [first] = measured as [Measurement];
+  const perSecond = measured.reduce((sum, each) => sum + each.perSecond, 0);
+  const cpu = measured.reduce((sum, each) => sum + each.cpuMicros * each.perSecond, 0);
+  const database = first.databaseMicros * first.perSecond;
+  return { ...first, perSecond, cpuMicros: cpu / perSecond, databaseMicros: database / perSecond };
 }
