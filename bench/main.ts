@@ -81,15 +81,18 @@ async function run(options: BenchOptions, cleanup: Cleanup): Promise<void> {
   print();
   const folder = mkdtempSync(join(tmpdir(), "uas-bench-"));
   cleanup.push(() => rmSync(folder, { recursive: true, force: true }));
-  const place = await makePlace(folder, cleanup);
   const summary = new Summary();
   const { parts } = options;
-  if (partsInOnePlace.some((name) => parts.has(name))) await benchParts(options, place, summary);
+  if (partsInOnePlace.some((name) => parts.has(name))) {
+    await benchParts(options, { folder, cleanup }, summary);
+  }
   if (parts.has("body")) {
     summary.set("body", printBodies("gateway", await measureBodies(ownFolder)));
     if (options.otherFolder !== undefined) await benchOtherBodies(options.otherFolder);
   }
-  if (isLoaded(options) || parts.has("start")) await benchGateways(options, place, summary);
+  if (isLoaded(options) || parts.has("start")) {
+    await benchGateways(options, await makePlace(folder, cleanup), summary);
+  }
   summary.print();
 }
 
@@ -98,7 +101,11 @@ const partsInOnePlace: readonly PartName[] = ["ledger", "routing", "webhooks", "
 
 /** In a folder and a database of their own, which end with them: thousands of tasks that nobody ends are polled for ever,
  * by every gateway of their database. */
-async function benchParts(options: BenchOptions, parent: Place, summary: Summary): Promise<void> {
+async function benchParts(
+  options: BenchOptions,
+  parent: Pick<Place, "folder" | "cleanup">,
+  summary: Summary,
+): Promise<void> {
   const folder = join(parent.folder, "parts");
   mkdirSync(folder);
   await withCleanup(parent.cleanup, async (cleanup) => {
