@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { GuardFailure } from "../../src/http/guard-failure.ts";
 import { createGuardedClient, type GuardedResult } from "../../src/http/guarded-client.ts";
 import { ca, type Receiver, startReceiver } from "../support/receiver.ts";
@@ -60,17 +60,14 @@ describe("a guarded request", () => {
 
   it("proxies of the environment are not used", async () => {
     const proxy = await startReceiver();
-    const saved = { ...process.env };
-    Object.assign(process.env, {
-      HTTPS_PROXY: proxy.origin,
-      ALL_PROXY: proxy.origin,
-      NODE_USE_ENV_PROXY: "1",
-    });
+    vi.stubEnv("HTTPS_PROXY", proxy.origin);
+    vi.stubEnv("ALL_PROXY", proxy.origin);
+    vi.stubEnv("NODE_USE_ENV_PROXY", "1");
     try {
       expect(kindOf(await client.send({ ...post, url: receiver.origin }))).toBe("status 204");
       expect(proxy.connections()).toBe(0);
     } finally {
-      process.env = saved;
+      vi.unstubAllEnvs();
       await proxy.close();
     }
   });
