@@ -17,6 +17,7 @@ const slow = [
   // It starts processes and waits for them, while the static checks run beside it.
   /^test\/bench\/bench\.test\.ts$/,
   /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
+  /^test\/(?:soak|chaos)\//,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
@@ -63,6 +64,11 @@ const usual = {
     "--initial-old-space-size=512",
     // V8's last compiler takes more CPU than it saves: 3 %.
     "--no-turbofan",
+    // As in src/server/v8-flags.ts: 64 MiB of buffers would start a full collection, whatever the heap has room for. 5 to 11 %.
+    "--external-memory-accounted-in-global-limit",
+    "--external-memory-max-growing-factor=3",
+    "--no-concurrent-array-buffer-sweeping",
+    "--no-scavenger-updates-allocation-limit",
   ],
   experimental,
 } satisfies TestUserConfig;
