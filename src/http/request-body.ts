@@ -7,8 +7,8 @@ import { countedBytesMin, leaveMemory, useMemory } from "../core/body-memory.ts"
 export interface StreamedBody {
   /** Its length. */
   readonly bytes: number;
-  /** Reads it, from its beginning. What comes after a piece of {@link countedBytesMin} or more is asked for once the system
-   * has taken that piece: its memory is free then. */
+  /** Reads it, from its beginning. A piece of {@link countedBytesMin} or more is gone once the next one is asked for: by then
+   * the system has taken it, or its reader has copied it. */
   open(): AsyncIterable<Uint8Array>;
 }
 

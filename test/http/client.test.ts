@@ -1,8 +1,10 @@
 /** The client of vendors: compressed replies, silence that says nothing, and the total limit. */
+import { createHash } from "node:crypto";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { countedBytesMin } from "../../src/core/body-memory.ts";
 import { neverCancelled } from "../../src/core/cancel-signal.ts";
 import { createHttpClient } from "../../src/http/client.ts";
 
@@ -21,8 +23,11 @@ async function clientOf(
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  return () =>
-    client.send({ method: "GET", path: "/", headers: {}, body: [], signal: neverCancelled });
+  return (request: Partial<Parameters<typeof client.send>[0]> = {}) =>
+    client.send({
+      ...{ method: "GET", path: "/", headers: {}, body: [], signal: neverCancelled },
+      ...request,
+    });
 }
 
 const json = { "content-type": "application/json" };
@@ -173,4 +178,34 @@ describe("limits of time", () => {
     expect(Buffer.concat(body.take()).toString()).toBe("data: x\n\n");
     expect(await body.ready()).toBe(false);
   });
+});
+
+it("a large piece of a body that is read while it is sent has gone to the system once the next one is asked for", async () => {
+  const sizes = [countedBytesMin, 300, 524_288, countedBytesMin, 1, 100_000];
+  const bytes = 8 * sizes.reduce((sum, size) => sum + size, 0);
+  const sent = createHash("sha256");
+  async function* open(): AsyncIterable<Uint8Array> {
+    for (let turn = 0; turn < 8; turn++) {
+      for (const size of sizes) {
+        const piece = Buffer.allocUnsafeSlow(size).fill(turn * size);
+        sent.update(piece);
+        yield piece;
+        if (size >= countedBytesMin) piece.fill(0xee);
+      }
+    }
+  }
+  const arrived = createHash("sha256");
+  const send = await clientOf((request, response) => {
+    let reads = 0;
+    request.on("data", (piece: Buffer) => {
+      arrived.update(piece);
+      // So slow that its connection is full again and again.
+      if (++reads % 8 !== 0) return;
+      request.pause();
+      setImmediate(() => request.resume());
+    });
+    request.once("end", () => response.end());
+  });
+  await (await send({ method: "POST", body: { bytes, open } })).body.whole(0);
+  expect(arrived.digest("hex")).toBe(sent.digest("hex"));
 });

@@ -362,8 +362,11 @@ async function redrawn(call: VendorCall, known: ReadonlySet<string>): Promise<Ve
 async function readForm(call: VendorCall): Promise<FormData> {
   const { body, contentType = "" } = call;
   if (!("open" in body)) throw new DemoRequestError(400, "expected a form");
-  const bytes = Buffer.concat(await Array.fromAsync(body.open()));
-  return new Response(bytes, { headers: { "content-type": contentType } }).formData();
+  // Each piece is gone once the next one is asked for.
+  const pieces = await Array.fromAsync(body.open(), (piece) => Buffer.from(piece));
+  return new Response(Buffer.concat(pieces), {
+    headers: { "content-type": contentType },
+  }).formData();
 }
 
 function digestOf(text: string): Buffer {

@@ -451,3 +451,17 @@ it("the demo vendor edits an image the same way each time", async () => {
   expect(await edit("a hat")).toBe(await edit("a hat"));
   expect(await edit("a hat")).not.toBe(await edit("a coat"));
 });
+
+it("the demo vendor reads an image that is too large for memory to its last byte", async () => {
+  const edit = async (last: number): Promise<string | undefined> => {
+    const bytes = Buffer.alloc(3_000_000, "pixel");
+    bytes[bytes.length - 1] = last;
+    const image = await toFile(bytes, "a.png", { type: "image/png" });
+    const { data } = await openai.images.edit({
+      ...{ model: "image", image, prompt: "a hat", size: "256x256", response_format: "b64_json" },
+    });
+    return data?.[0]?.b64_json;
+  };
+  expect(await edit(1)).toBe(await edit(1));
+  expect(await edit(1)).not.toBe(await edit(2));
+});
