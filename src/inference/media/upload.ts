@@ -151,9 +151,12 @@ class FormUpload implements Upload {
         this.#writing.catch(reject);
       });
     });
-    // Reported below, also where feeding fails first.
-    ended.catch(() => {});
-    await Promise.race([this.#feed(parser, pieces, ownsPieces), ended]);
+    // Reported below, also where feeding fails first. What comes behind a refusal is not read: nobody would take it from the
+    // parser.
+    const refused = new AbortController();
+    ended.catch(() => refused.abort());
+    const feeding = this.#feed(parser, { pieces, ownsPieces, refused: refused.signal });
+    await Promise.race([feeding, ended]);
     await ended;
     await this.#writing;
     await this.#store.flushed();
@@ -206,15 +209,19 @@ class FormUpload implements Upload {
 
   async #feed(
     parser: InstanceType<typeof Busboy>,
-    pieces: AsyncIterable<Uint8Array>,
-    ownsPieces: boolean,
+    {
+      pieces,
+      ownsPieces,
+      refused,
+    }: Pick<UploadSource, "pieces" | "ownsPieces"> & { readonly refused: AbortSignal },
   ): Promise<void> {
     let bytes = 0;
     for await (const piece of pieces) {
+      if (refused.aborted) return;
       bytes += piece.length;
       if (bytes > uploadMax.bytes) throw uploadTooLarge();
       if (ownsPieces) this.#store.mayFree(piece);
-      if (!parser.write(piece)) await once(parser, "drain");
+      if (!parser.write(piece)) await once(parser, "drain", { signal: refused });
     }
     parser.end();
   }
@@ -271,7 +278,10 @@ class UploadStore {
   #last: ArrayBufferLike | undefined;
   #kept: Buffer[] = [];
   #keptBytes = 0;
+  #opening: Promise<FileHandle> | undefined;
+  /** The temporary file, once it is open. */
   #handle: FileHandle | undefined;
+  #isClosed = false;
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -284,6 +294,7 @@ class UploadStore {
 
   /** @param piece behind the one before it, in the request too */
   async write(piece: Buffer): Promise<void> {
+    if (this.#isClosed) throw new Error("the upload is closed");
     this.bytes += piece.length;
     this.#kept.push(piece);
     this.#keptBytes += piece.length;
@@ -318,19 +329,25 @@ class UploadStore {
     }
   }
 
+  /** Also closes a file that is being opened: V8 would end the process where it finds an open one without an owner. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#kept = [];
-    await this.#handle?.close();
     this.#handle = undefined;
+    const handle = await this.#opening?.catch(() => undefined);
+    await handle?.close();
   }
 
   async #flush(): Promise<void> {
-    this.#handle ??= await openNameless(this.#folder);
+    this.#opening ??= openNameless(this.#folder);
+    const handle = await this.#opening;
+    if (this.#isClosed) throw new Error("the upload is closed");
+    this.#handle = handle;
     const kept = this.#kept;
     const bytes = this.#keptBytes;
     this.#kept = [];
     this.#keptBytes = 0;
-    const { bytesWritten } = await this.#handle.writev(kept);
+    const { bytesWritten } = await handle.writev(kept);
     // The system writes less than it is given only where the disk is full.
     if (bytesWritten < bytes) throw noRoom(undefined);
     for (const { buffer } of kept) this.#written(buffer);

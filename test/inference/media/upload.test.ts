@@ -1,5 +1,5 @@
 /** Forms with files, as they arrive and as they go on. */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -170,4 +170,81 @@ it("a form that ends at any byte, in any of its files, is malformed and ends not
     ),
     { numRuns: 400 },
   );
+});
+
+/** A form with a file of so many bytes, and what stands before it. */
+function formWith(before: string, bytes: number): { body: Buffer; contentType: string } {
+  const file = `--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n`;
+  const parts = [before, file, "x".repeat(bytes), "\r\n--b--\r\n"];
+  return { body: Buffer.from(parts.join("")), contentType: "multipart/form-data; boundary=b" };
+}
+
+/** Pieces that tell how many were asked for, and whether their reader has left them. */
+function watched(body: Buffer) {
+  const seen = { pieces: 0, isLeft: false };
+  async function* pieces(): AsyncIterable<Uint8Array> {
+    try {
+      for await (const piece of owned(body, [65_536])) {
+        seen.pieces++;
+        yield piece;
+        await setImmediate();
+      }
+    } finally {
+      seen.isLeft = true;
+    }
+  }
+  return { seen, pieces: pieces() };
+}
+
+/** The files below the folder that this process has open, by name or without one. */
+function openFiles(): string[] {
+  return readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      return path.startsWith(folder) ? [path] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+const fieldPart = (each: string): string =>
+  `--b\r\ncontent-disposition: form-data; name="${each}"\r\n\r\nm\r\n`;
+
+it("what comes behind a refusal is neither read nor kept: a field that occurs twice, then a long file", async () => {
+  const { body, contentType } = formWith(fieldPart("model") + fieldPart("model"), 6_000_000);
+  const { seen, pieces } = watched(body);
+  const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder });
+  expect(upload.problem?.message).toContain("occurs twice");
+  await upload.close();
+  await expect.poll(() => seen.isLeft).toBe(true);
+  expect(seen.pieces).toBeLessThan(10);
+  if (process.platform === "linux") expect(openFiles()).toEqual([]);
+});
+
+it("a form whose client leaves at any piece leaves no file open", async () => {
+  const { body, contentType } = formWith("", 3_000_000);
+  for (let left = 12; left < 24; left++) {
+    async function* leaving(): AsyncIterable<Uint8Array> {
+      yield* owned(body.subarray(0, left * 65_536), [65_536]);
+      throw new Error("the client left");
+    }
+    const upload = await readUpload({ pieces: leaving(), ownsPieces: true, contentType, folder });
+    expect(upload.problem).toBeDefined();
+    await upload.close();
+    if (process.platform === "linux") expect(openFiles()).toEqual([]);
+  }
+});
+
+it("a form that cannot be kept is refused, and its client is let go", async () => {
+  const { body, contentType } = formWith("", 6_000_000);
+  const { seen, pieces } = watched(body);
+  const unusable = join(folder, "file");
+  writeFileSync(unusable, "");
+  const upload = await readUpload({ pieces, ownsPieces: true, contentType, folder: unusable });
+  expect(upload.problem?.code).toBe(ErrorCode.SERVICE_UNAVAILABLE);
+  await upload.close();
+  rmSync(unusable);
+  await expect.poll(() => seen.isLeft).toBe(true);
+  expect(seen.pieces).toBeLessThan(40);
 });
