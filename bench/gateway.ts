@@ -1,7 +1,8 @@
 /** The gateway as the bench runs it: the real `serve`, with a database, keys, money and log. */
 import { execFile, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -242,13 +243,18 @@ async function ready(
   throw new Error(`the gateway was not ready after ${startMs} ms`);
 }
 
-function freePort(): Promise<number> {
+/** A port below those that systems give to outgoing connections, one of which could take it before the gateway does. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }
