@@ -173,9 +173,9 @@ it("a form that ends at any byte, in any of its files, is malformed and ends not
 });
 
 /** A form with a file of so many bytes, and what stands before it. */
-function formWith(before: string, bytes: number): { body: Buffer; contentType: string } {
-  const file = `--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n`;
-  const parts = [before, file, "x".repeat(bytes), "\r\n--b--\r\n"];
+function formWith(before: string, fileBytes: number): { body: Buffer; contentType: string } {
+  const head = `--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n`;
+  const parts = [before, head, "x".repeat(fileBytes), "\r\n--b--\r\n"];
   return { body: Buffer.from(parts.join("")), contentType: "multipart/form-data; boundary=b" };
 }
 
