@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { createClient, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../gen/uas/billing/v1/billing_service_pb.ts";
@@ -160,6 +160,20 @@ export interface Operator {
   createKey(accountId: string, rateLimits?: KeyLimits): Promise<string>;
 }
 
+/** Asks again where the gateway says so: on a busy machine its database may take longer than the second that it gives it. */
+const patiently: Interceptor = (next) => async (request) => {
+  for (let left = askedAgainMax; ; left--) {
+    try {
+      return await next(request);
+    } catch (error) {
+      if (left === 0 || ConnectError.from(error).code !== Code.Unavailable) throw error;
+      await sleep(1_000);
+    }
+  }
+};
+
+const askedAgainMax = 5;
+
 /** Asks the gateway itself: each command line would be a process. @param token its `UAS_OPERATOR_TOKEN` */
 export function operate({ env }: Installation, token: string): Operator {
   const asOperator: Interceptor = (next) => (request) => {
@@ -169,7 +183,7 @@ export function operate({ env }: Installation, token: string): Operator {
   const transport = createConnectTransport({
     baseUrl: `http://${env["UAS_INTERNAL_LISTEN"]}`,
     httpVersion: "1.1",
-    interceptors: [asOperator],
+    interceptors: [patiently, asOperator],
   });
   const accounts = createClient(AccountService, transport);
   const billing = createClient(BillingService, transport);
