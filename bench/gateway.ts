@@ -160,7 +160,10 @@ export interface Operator {
   createKey(accountId: string, rateLimits?: KeyLimits): Promise<string>;
 }
 
-/** Asks again where the gateway says so: on a busy machine its database may take longer than the second that it gives it. */
+/** How often {@link patiently} asks again. */
+const askedAgainMax = 5;
+
+/** Asks again where the gateway says so: on a busy machine its database may not answer within the second that it waits. */
 const patiently: Interceptor = (next) => async (request) => {
   for (let left = askedAgainMax; ; left--) {
     try {
@@ -171,8 +174,6 @@ const patiently: Interceptor = (next) => async (request) => {
     }
   }
 };
-
-const askedAgainMax = 5;
 
 /** Asks the gateway itself: each command line would be a process. @param token its `UAS_OPERATOR_TOKEN` */
 export function operate({ env }: Installation, token: string): Operator {

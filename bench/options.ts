@@ -50,6 +50,8 @@ export type PartName = (typeof partNames)[number];
 export interface BenchOptions {
   /** Seconds of each single measurement. Default 2. */
   readonly seconds: number;
+  /** Whether scenarios that name a length of their own are measured for as long. */
+  readonly isWhole: boolean;
   /** Whether a busy gateway may tell requests to try again: no figure counts then. Default: that fails the bench. */
   readonly mayRefuse: boolean;
   /** How often the contestants take turns. Default 3: medians need an odd number. */
@@ -165,10 +167,10 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
   const known = new Set<string>([...scenarios.map(({ name }) => name), ...partNames]);
   for (const name of only) if (!known.has(name)) throw new Error(`nothing is called "${name}"`);
   // Filling the call log takes minutes: only where it is asked for.
-  const isWhole = form === normal && values.seconds === undefined;
   const isWanted = (name: string): boolean => (only.size === 0 ? name !== "log" : only.has(name));
   return {
     seconds: positive(values.seconds ?? String(form.seconds), "seconds"),
+    isWhole: form === normal && values.seconds === undefined,
     rounds: Math.ceil(positive(values.rounds ?? String(form.rounds), "rounds")),
     warmUp: readWarmUp(values["warm-up"] ?? form.warmUp),
     mayRefuse: form.mayRefuse,
@@ -176,11 +178,7 @@ export function readOptions(args: readonly string[], cwd: string): BenchOptions 
     flight: form.flight,
     routing: form.routing,
     groupChunks: values.group === undefined ? undefined : groupSize(values.group),
-    scenarios: scenarios
-      .filter(({ name }) => isWanted(name))
-      .map(({ seconds = form.seconds, ...scenario }) =>
-        isWhole ? { ...scenario, seconds } : scenario,
-      ),
+    scenarios: scenarios.filter(({ name }) => isWanted(name)),
     parts: new Set(partNames.filter(isWanted)),
     otherFolder: values.gateway === undefined ? undefined : checkout(resolve(cwd, values.gateway)),
     logRows: rowCount(values.rows),

@@ -60,8 +60,8 @@ export async function runRounds(run: RoundsOptions): Promise<Rounds> {
     const turns = [bare, ...(round % 2 === 0 ? gateways : gateways.toReversed())];
     for (const contestant of turns) {
       if (contestant === undefined) continue;
-      const { pauses, mayRefuse } = options;
-      const { seconds = options.seconds } = scenario;
+      const { pauses, mayRefuse, isWhole } = options;
+      const seconds = (isWhole ? scenario.seconds : undefined) ?? options.seconds;
       const measured = { scenario, seconds, pauses, mayRefuse, isFirst: round === 0 };
       const result = await measure(load, contestant, measured);
       rounds.add(contestant.name, result);

@@ -8,7 +8,7 @@
  */
 import { availableParallelism } from "node:os";
 import { type Child, start } from "./child.ts";
-import { type Cleanup, type GatewayContestant, keep } from "./contestants.ts";
+import { type Cleanup, type GatewayContestant, keep, undo } from "./contestants.ts";
 import { serve, withWorkers } from "./gateway.ts";
 import { type Contestant, measure, type Measurement, warmUp } from "./measure.ts";
 import { descendants } from "./proc.ts";
@@ -48,7 +48,7 @@ export async function benchWorkers(run: WorkersRun): Promise<number> {
     const loads = [run.load, keep(start({ command: ["load.ts"], core: "load" }), cleanup)] as const;
     return await compare(run.options, loads, { one, neighbour, two });
   } finally {
-    for (const undo of cleanup.toReversed()) await undo();
+    await undo(cleanup);
   }
 }
 
