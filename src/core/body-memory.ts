@@ -32,5 +32,10 @@ export function leaveMemory({ buffer }: Uint8Array): void {
   users.set(buffer, count - 1);
   if (count > 1) return;
   users.delete(buffer);
-  (buffer as ArrayBuffer).transfer(0);
+  freeMemory(buffer);
+}
+
+/** Frees memory at once. Nobody may read it any more. */
+export function freeMemory(memory: ArrayBufferLike): void {
+  (memory as ArrayBuffer).transfer(0);
 }

@@ -1,4 +1,5 @@
 /** Helpers for byte buffers. */
+import { freeMemory } from "./body-memory.ts";
 
 /**
  * Joins buffers; a single one is returned without a copy. `Buffer.concat` validates every piece and takes four
@@ -26,9 +27,7 @@ export function joinBuffers(pieces: readonly Buffer[]): Buffer {
 export function joinAndFree(pieces: readonly Buffer[]): Buffer {
   const whole = joinBuffers(pieces);
   for (const { buffer, byteLength } of pieces) {
-    if (byteLength === buffer.byteLength && buffer !== whole.buffer) {
-      (buffer as ArrayBuffer).transfer(0);
-    }
+    if (byteLength === buffer.byteLength && buffer !== whole.buffer) freeMemory(buffer);
   }
   return whole;
 }

@@ -12,7 +12,7 @@ import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Busboy, type BusboyFileStream } from "@fastify/busboy";
 import { uploadMax } from "../../config/upload-limits.ts";
-import { countedBytesMin } from "../../core/body-memory.ts";
+import { countedBytesMin, freeMemory } from "../../core/body-memory.ts";
 import { joinBuffers } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
@@ -294,7 +294,7 @@ class UploadStore {
 
   /** @param piece behind the one before it, in the request too */
   async write(piece: Buffer): Promise<void> {
-    if (this.#isClosed) throw new Error("the upload is closed");
+    this.#requireOpen();
     this.bytes += piece.length;
     this.#kept.push(piece);
     this.#keptBytes += piece.length;
@@ -325,7 +325,7 @@ class UploadStore {
       at += piece.length;
       yield piece;
       // Its reader asks for more once the system has taken a large piece: see src/http/request-body.ts.
-      if (this.#handle !== undefined && piece.length >= countedBytesMin) free(piece.buffer);
+      if (this.#handle !== undefined && piece.length >= countedBytesMin) freeMemory(piece.buffer);
     }
   }
 
@@ -338,10 +338,15 @@ class UploadStore {
     await handle?.close();
   }
 
+  /** Refuses what arrives after {@link close}. */
+  #requireOpen(): void {
+    if (this.#isClosed) throw new Error("the upload is closed");
+  }
+
   async #flush(): Promise<void> {
     this.#opening ??= openNameless(this.#folder);
     const handle = await this.#opening;
-    if (this.#isClosed) throw new Error("the upload is closed");
+    this.#requireOpen();
     this.#handle = handle;
     const kept = this.#kept;
     const bytes = this.#keptBytes;
@@ -358,12 +363,8 @@ class UploadStore {
     const last = this.#last;
     if (memory === last || !this.#freeable.has(memory)) return;
     this.#last = memory;
-    if (last !== undefined) free(last);
+    if (last !== undefined) freeMemory(last);
   }
-}
-
-function free(memory: ArrayBufferLike): void {
-  (memory as ArrayBuffer).transfer(0);
 }
 
 /** The error where the temporary file cannot be written. */

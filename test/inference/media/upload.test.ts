@@ -25,6 +25,7 @@ const file = fc.record({
     },
   ),
 });
+
 /** Bytes of which every part differs from its neighbours. */
 function longContent(length: number, first: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length }, (_, at) => first + at * 31 + (at >> 8));
