@@ -12,7 +12,7 @@ import type { CancelSignal } from "../core/cancel-signal.ts";
 import { type Placed, ShortLivedSet } from "../core/short-lived.ts";
 import { HttpFailure, readFailure } from "./failure.ts";
 import { contentOf, type StreamedBody } from "./request-body.ts";
-import { SecretMask } from "./secret-mask.ts";
+import { MaskedBody, SecretMask } from "./secret-mask.ts";
 
 /** A request to an origin. */
 interface HttpRequest {
@@ -96,11 +96,9 @@ interface HttpReply {
   /** Lower-case names; repeated headers are joined by a comma. Without those of an encoding that was decoded. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: HttpBody;
-  /** Masks the credential in what a stream says of a failure; whole bodies and headers are masked. */
-  readonly mask: SecretMask;
 }
 
-/** A reply body, read as `while (await body.ready()) use(body.take())`. */
+/** A reply body without the credential, read as `while (await body.ready()) use(body.take())`. */
 interface HttpBody {
   /**
    * Resolves to whether data is available; false at the end. Rejects with {@link HttpFailure} where the reply
@@ -134,7 +132,8 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   readonly #signal: CancelSignal;
   readonly #watch: ExchangeWatch | undefined;
-  readonly mask: SecretMask;
+  readonly #mask: SecretMask;
+  readonly #masked: MaskedBody;
   #decoder: ReplyDecoder | undefined;
   #answer: (reply: HttpReply) => void = unreachable;
   #refuse: (failure: HttpFailure) => void = unreachable;
@@ -153,7 +152,8 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   constructor(signal: CancelSignal, { watch, mask }: Shared) {
     this.#signal = signal;
     this.#watch = watch;
-    this.mask = mask;
+    this.#mask = mask;
+    this.#masked = new MaskedBody(mask);
     this.answered = new Promise((resolve, reject) => {
       this.#answer = resolve;
       this.#refuse = reject;
@@ -180,6 +180,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
 
   ready(): Promise<boolean> {
     if (this.#waiting.length > 0) return Promise.resolve(true);
+    if (this.#isOver && this.#masked.isHolding) return Promise.resolve(true);
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     if (this.#ended) return Promise.resolve(false);
     return new Promise((resolve, reject) => {
@@ -193,12 +194,17 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#resume();
-    // Streams are masked where they report a failure: their content is the model's.
-    return this.status < 300 ? pieces : [this.mask.bytes(joinBuffers(pieces))];
+    const bytes = this.#masked.push(pieces, this.#isOver);
+    return bytes.length === 0 ? [] : [bytes];
+  }
+
+  /** Whether nothing more will come. */
+  get #isOver(): boolean {
+    return this.#ended || this.#failure !== undefined;
   }
 
   cancel(): void {
-    if (this.#ended || this.#failure !== undefined) return;
+    if (this.#isOver) return;
     const failure = new HttpFailure("aborted", "no longer wanted");
     if (this.#controller !== undefined) this.#abort(this.#controller, failure);
   }
@@ -212,7 +218,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
         if (this.#waitingBytes > bytesMax) {
           this.cancel();
           reject(new HttpFailure("reset", `the reply is longer than ${bytesMax} bytes`));
-        } else if (this.#ended) resolve(this.mask.bytes(joinBuffers(this.take())));
+        } else if (this.#ended) resolve(joinBuffers(this.take()));
         else if (this.#failure !== undefined) reject(this.#failure);
         else {
           this.#wake = look;
@@ -241,7 +247,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
     // Interim replies (1xx) only announce the final one.
     if (status < 200) return;
     this.status = status;
-    this.headers = flat(headers, this.mask);
+    this.headers = flat(headers, this.#mask);
     this.silence.begin(this.headers["content-type"]);
     this.#decoder = ReplyDecoder.of(this.headers["content-encoding"], () => this.#decoded());
     if (this.#decoder !== undefined) this.headers = withoutEncoding(this.headers);
@@ -274,7 +280,7 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   #onEnd(): void {
     this.#finish();
     this.#ended = true;
-    this.#tell(false);
+    this.#tell(this.#masked.isHolding);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -283,13 +289,14 @@ class HttpExchange implements Dispatcher.DispatchHandler, HttpReply, HttpBody, W
   }
 
   #onError(error: Error): void {
-    if (this.#failure !== undefined || this.#ended) return;
+    if (this.#isOver) return;
     this.#finish();
     const failure = readFailure(error);
     failure.isSent = this.#isSent;
     if (this.status === 0) this.#refuse(failure);
     // Data received before the failure can still be read.
     this.#failure = failure;
+    if (this.#masked.isHolding) this.#tell(true);
     const fail = this.#break;
     this.#wake = this.#break = undefined;
     fail?.(failure);
@@ -364,7 +371,7 @@ function flat(
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined) delete headers[name];
-    else if (mask.hasSecrets || typeof value !== "string") {
+    else if (mask.spellings.length > 0 || typeof value !== "string") {
       headers[name] = mask.text(typeof value === "string" ? value : value.join(", "));
     }
   }

@@ -211,8 +211,7 @@ class NativeRequest extends ReadRequest<Buffer> {
     this.#streamed = read;
     const onObject =
       this.#exchange.route.creates && ((json: JsonObject): void => this.#claim(json));
-    const { mask } = reply;
-    const options = { meter: read, addresses: this.#addresses(), mask, onObject };
+    const options = { meter: read, addresses: this.#addresses(), onObject };
     return this.#reply() === "array" ? new NativeArray(options) : new NativeEvents(options);
   }
 
@@ -333,7 +332,7 @@ async function unwrapFirstEventError(vendor: Vendor, reply: VendorReply): Promis
   return {
     status: told,
     headers: { ...headers, ...type },
-    body: new ResumedBody([reply.mask?.bytes(data) ?? data], undefined),
+    body: new ResumedBody([data], undefined),
   };
 }
 

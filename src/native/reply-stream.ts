@@ -12,7 +12,6 @@ import {
 } from "../dialect/sse/event-stream.ts";
 import type { ReplyStream } from "../inference/pipeline/adapter.ts";
 import type { NativeMeter } from "../vendor/native.ts";
-import type { VendorReply } from "../vendor/reply.ts";
 import { ArraySplitter } from "../dialect/json/array-splitter.ts";
 import { madeUnits } from "./models.ts";
 import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
@@ -22,9 +21,6 @@ export interface NativeStreamOptions {
   readonly meter: NativeMeter;
   /** Rewrites the vendor's addresses to the gateway's. */
   readonly addresses: readonly AddressEdit[];
-  /** Masks the operator's credential, which a vendor may repeat in an error. Only whole events and objects are passed on,
-   * so it is never cut in two. Default: nothing is masked. */
-  readonly mask?: VendorReply["mask"];
   /** Called with each object of the stream. Default: nothing. */
   readonly onObject?: ((json: JsonObject) => void) | undefined;
 }
@@ -75,10 +71,6 @@ abstract class NativeStream implements ReplyStream<Buffer> {
     return this.options.meter.isDone;
   }
 
-  protected masked(bytes: Buffer): Buffer {
-    return this.options.mask?.bytes(bytes) ?? bytes;
-  }
-
   protected onObject(bytes: Buffer, start: number, end: number): void {
     const { meter, onObject } = this.options;
     meter.read(bytes, start, end);
@@ -127,7 +119,7 @@ export class NativeEvents extends NativeStream {
     const whole = at === source.length ? source : source.subarray(0, at);
     const passed = mayHaveAddress ? this.rewriter.push(whole) : whole;
     this.#splitter.finish(at, passed);
-    return this.masked(passed);
+    return passed;
   }
 
   /** Passes an incomplete last event on unchanged: clients can handle it. */
@@ -136,7 +128,7 @@ export class NativeEvents extends NativeStream {
     const { rest = emptyBuffer } = this.#splitter;
     if (rest.length > 0) this.#onRest(rest);
     this.finished = true;
-    return this.masked(joinBuffers([this.rewriter.push(rest), this.rewriter.end()]));
+    return joinBuffers([this.rewriter.push(rest), this.rewriter.end()]);
   }
 
   stop(usage: Usage | undefined): Buffer {
@@ -170,7 +162,7 @@ export class NativeArray extends NativeStream {
   push(pieces: readonly Buffer[]): Buffer {
     const passed = this.rewriter.push(this.#splitter.push(joinBuffers(pieces)));
     this.#isBegun ||= passed.length > 0;
-    return this.masked(passed);
+    return passed;
   }
 
   end(): Buffer {

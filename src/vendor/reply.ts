@@ -1,15 +1,11 @@
 /** The reply of a vendor: its head, and a body that is read at the pace of its reader. */
 
-import type { SecretMask } from "../http/secret-mask.ts";
-
-/** The vendor's reply. */
+/** The vendor's reply, without the operator's credential. */
 export interface VendorReply {
   readonly status: number;
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: VendorBody;
-  /** Masks the operator's credential in what a stream says of a failure. Absent: there is none. */
-  readonly mask?: SecretMask;
 }
 
 /** A reply body, read as `while (await body.ready()) use(body.take())`. */

@@ -4,7 +4,22 @@ import { answer, bytes, byteStream, failure, html, reset } from "../support/upst
 import { send } from "../support/raw-http.ts";
 import { ask, newRequestId, useGateway } from "./harness.ts";
 
-const fixture = useGateway();
+/** Encoders of JSON may escape some of its characters. */
+const vendorSecret = "sk-vendor/canary+5e1c0ffee==";
+const fixture = useGateway(() => ({}), { secret: vendorSecret });
+
+/** Streams that say the credential, each in another way. */
+const sayings = [
+  `data: {"error":{"message":"not with ${vendorSecret}","code":"${vendorSecret}"}}\n\n`,
+  `data: {"error":{"message":"not with ${vendorSecret}"}}\n`,
+  `data: {"error":{"message":"not with ${vendorSecret}"}}`,
+  `data: {"error":{"message":"not with ${vendorSecret.replaceAll("/", "\\/")}"}}\n\n`,
+  `data: {"error":{"message":"not with ${vendorSecret.replaceAll("+", "\\u002B")}"}}\n\n`,
+  `event: error\ndata: {"message":"not with ${vendorSecret}"}\n\n`,
+  `data: {"detail":"not with ${vendorSecret}"}\n\n`,
+  `data: not with ${vendorSecret}\n\n`,
+  `: not with ${vendorSecret}\n\n`,
+];
 
 it("no secret is shown anywhere, whatever goes wrong", async () => {
   const { gateway, customer, upstream } = fixture;
@@ -36,7 +51,8 @@ it("no secret is shown anywhere, whatever goes wrong", async () => {
     failure(422, { message: vendorKey, code: vendorKey }),
     bytes(JSON.stringify({ object: "chat.completion", id: vendorKey, choices: [] })),
     failure(400, {}, { "x-request-id": vendorKey, "openai-organization": vendorKey }),
-    byteStream([`data: {"error":{"message":"not with ${vendorKey}","code":"${vendorKey}"}}\n\n`]),
+    failure(400, { message: vendorKey.replaceAll("/", "\\/") }),
+    ...sayings.map((saying) => byteStream([saying])),
     byteStream([
       `data: {"error":{"message":"not with ${vendorKey.slice(0, 9)}`,
       `${vendorKey.slice(9)}"}}\n\n`,
@@ -72,5 +88,33 @@ it("no secret is shown anywhere, whatever goes wrong", async () => {
     expect(said.includes(secret), `${secret.slice(0, 8)}…`).toBe(false);
     // Nor most of one: a masked form shows the first eight and last four characters only.
     expect(said.includes(secret.slice(8, -4)), `${secret.slice(0, 8)}… in part`).toBe(false);
+  }
+});
+
+it("no task and no background response shows what a vendor's stream says of the credential", async () => {
+  const { upstream } = fixture;
+  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+    const reply = await fixture.send(path, { body: JSON.stringify(body) });
+    return JSON.parse(reply.body.toString()) as Record<string, string>;
+  };
+  const ended = async (path: string): Promise<string> => {
+    const text = (await fixture.send(path, { method: "GET" })).body.toString();
+    return /"status":"(?:progress|queued|in_progress)"/.test(text) ? ended(path) : text;
+  };
+  for (const saying of sayings) {
+    upstream.always(byteStream([saying]));
+    const { model } = ask;
+    const task = await post("/api/ai/tasks", { modelKey: model, textParams: { prompt: "Hi" } });
+    const response = await post("/v1/responses", { model, input: "Hi", background: true });
+    const shown = await Promise.all([
+      ended(`/api/ai/tasks/${task["taskId"]}?wait=10`),
+      ended(`/v1/responses/${response["id"]}`),
+    ]);
+    for (const text of shown) {
+      expect(text).toMatch(/fail/);
+      for (const spelled of [vendorSecret, vendorSecret.slice(8, -4)]) {
+        expect(text).not.toContain(spelled);
+      }
+    }
   }
 });

@@ -7,17 +7,19 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { countedBytesMin } from "../../src/core/body-memory.ts";
 import { neverCancelled } from "../../src/core/cancel-signal.ts";
 import { createHttpClient } from "../../src/http/client.ts";
+import type { HttpFailure } from "../../src/http/failure.ts";
 
 /** A client of a server that answers so. */
 async function clientOf(
   answer: RequestListener,
   limits: { idleMs?: number; totalMs?: number } = {},
+  credential: Readonly<Record<string, string>> = {},
 ) {
   const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const times = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 10_000, ...limits };
-  const client = createHttpClient(`http://127.0.0.1:${port}`, times);
+  const client = createHttpClient(`http://127.0.0.1:${port}`, times, credential);
   onTestFinished(async () => {
     await client.close();
     server.closeAllConnections();
@@ -208,4 +210,42 @@ it("a large piece of a body that is read while it is sent has gone to the system
   });
   await (await send({ method: "POST", body: { bytes, open } })).body.whole(0);
   expect(arrived.digest("hex")).toBe(sent.digest("hex"));
+});
+
+describe("the operator's credential", () => {
+  const secret = "sk-vendor-canary-5e1c0ffee";
+
+  /** Everything that a reply shows, as it comes. */
+  async function shown(answer: RequestListener): Promise<string> {
+    const send = await clientOf(answer, {}, { authorization: `Bearer ${secret}` });
+    const { body } = await send();
+    const pieces: Buffer[] = [];
+    try {
+      while (await body.ready()) pieces.push(...body.take());
+    } catch (error) {
+      pieces.push(Buffer.from(` ${(error as HttpFailure).kind}`));
+    }
+    return Buffer.concat(pieces).toString();
+  }
+
+  it("is masked in a stream that cuts it in two, and the rest of the stream is whole", async () => {
+    const text = await shown((_request, response) => {
+      response.writeHead(200, events).write(`data: no ${secret.slice(0, 9)}`);
+      setImmediate(() => response.end(`${secret.slice(9)} for you\n`));
+    });
+    expect(text).toBe(`data: no ${"*".repeat(secret.length)} for you\n`);
+  });
+
+  it("that begins at the end of a stream is passed on with its end, or its break", async () => {
+    const end = await shown((_request, response) => {
+      response.writeHead(200, events).end(`data: ${secret.slice(0, 5)}`);
+    });
+    expect(end).toBe(`data: ${secret.slice(0, 5)}`);
+    const broken = await shown((_request, response) => {
+      response.writeHead(200, events).write(`data: ${secret.slice(0, 5)}`, () => {
+        setImmediate(() => response.destroy());
+      });
+    });
+    expect(broken).toBe(`data: ${secret.slice(0, 5)} reset`);
+  });
 });

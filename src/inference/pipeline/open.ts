@@ -279,7 +279,6 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       call,
       stream: source,
       body: answer.body,
-      mask: answer.mask,
       addedTextBytes: (event, knownBytes) =>
         request.addedTextBytes(event, { planned, answer }, knownBytes),
     });

@@ -1,8 +1,6 @@
 /** A vendor's reply: read whole, or as a stream that the gateway can end early. */
 import { unusableReply } from "./failures.ts";
 import { replyBytesMax } from "../../config/limits.ts";
-import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { SecretMask } from "../../http/secret-mask.ts";
 import { failureError } from "../upstream-refusal.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import { missingEnd } from "../../dialect/sse/event-stream.ts";
@@ -21,8 +19,6 @@ interface StreamReplyOptions<Out> {
   readonly call: Call;
   readonly stream: ReplyStream<Out>;
   readonly body: VendorBody;
-  /** See {@link VendorReply}. */
-  readonly mask: VendorReply["mask"];
   /** See {@link ReadRequest.addedTextBytes}. */
   readonly addedTextBytes: (event: Buffer, knownBytes: number) => number;
 }
@@ -38,7 +34,6 @@ export class StreamReply<Out extends Chunk> {
   readonly #call: Call;
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
-  readonly #mask: VendorReply["mask"];
   readonly #addedTextBytes: StreamReplyOptions<Out>["addedTextBytes"];
   #cut: Cut | undefined;
   #isStopSent = false;
@@ -53,11 +48,10 @@ export class StreamReply<Out extends Chunk> {
   /** Whether the next event may exceed what may be read at once, so that it is read in parts. */
   #isNextLong = false;
 
-  constructor({ call, stream, body, mask, addedTextBytes }: StreamReplyOptions<Out>) {
+  constructor({ call, stream, body, addedTextBytes }: StreamReplyOptions<Out>) {
     this.#call = call;
     this.#stream = stream;
     this.#body = body;
-    this.#mask = mask;
     this.#addedTextBytes = addedTextBytes;
   }
 
@@ -249,11 +243,9 @@ export class StreamReply<Out extends Chunk> {
     return this.#stream.errorEvent(reported);
   }
 
-  /** Converts what came; `undefined`: an event waits. What reports a failure is in the vendor's words. */
+  /** Converts what came; `undefined`: an event waits. */
   #push(textBytesMax: number): Out | undefined {
-    const out = this.#pushEvents(textBytesMax) ?? this.#pushBytes(textBytesMax);
-    const { failed } = this.#stream;
-    return out !== undefined && failed && this.#mask !== undefined ? masked(out, this.#mask) : out;
+    return this.#pushEvents(textBytesMax) ?? this.#pushBytes(textBytesMax);
   }
 
   /** Converts a long read up to the event that may exceed `textBytesMax`; `undefined`: that one is next, or no read is
@@ -360,16 +352,6 @@ const pingEvent = Buffer.from("event: ping");
 function isKeepAlive(out: Chunk): boolean {
   if (!Buffer.isBuffer(out)) return false;
   return out[0] === colon || out.subarray(0, pingEvent.length).equals(pingEvent);
-}
-
-/** Masks the operator's credential in the last piece of a stream that failed: the vendor's words. */
-function masked<Out extends Chunk>(chunk: Out, mask: SecretMask): Out {
-  if (Buffer.isBuffer(chunk)) return mask.bytes(chunk) as Chunk as Out;
-  if (!Array.isArray(chunk)) return chunk;
-  for (const { kind } of chunk as readonly GenerateEvent[]) {
-    if (kind.case === "error") kind.value.message = mask.text(kind.value.message);
-  }
-  return chunk;
 }
 
 /**
