@@ -1,28 +1,45 @@
 /** Requests whose highest cost exceeds what an account can hold at all (2⁶³ − 1 nano-USD): 400, never 500 (R-ERR-7). */
 import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Role } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { amountNanosMax } from "../../src/core/money.ts";
 import { priceDefault } from "../support/gateway.ts";
-import { useGateway } from "./harness.ts";
+import { type PlainVendor, startPlainVendor } from "../support/plain-vendor.ts";
+import { newRequestId, useGateway } from "./harness.ts";
 
 const maxOutputTokens = 1_000_000_000;
 
 /** A thousand times as much for the longest reply as an account can hold. */
 const price = { ...priceDefault, output: amountNanosMax };
 
+const running: { vendor?: PlainVendor } = {};
+beforeAll(async () => {
+  const usage = { prompt_tokens: 2 ** 31 - 1, total_tokens: 2 ** 31 - 1 };
+  const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
+  const body = JSON.stringify({ object: "list", model: "vectors", data, usage });
+  running.vendor = await startPlainVendor(() => ({ body }));
+});
+afterAll(() => running.vendor?.close());
+
 const fixture = useGateway(({ baseUrl, secret, origin }) => ({
   vendors: {
     sim: { baseUrl, apiKey: secret },
+    vectors: { baseUrl: `${running.vendor?.url}/v1`, apiKey: secret },
     gemini: { kind: "gemini", baseUrl: origin, apiKey: secret, nativePrefix: "/gemini" },
     demo: { kind: "demo", baseUrl: "" },
   },
   models: {
     text: { maxOutputTokens, price },
     native: { maxOutputTokens, price, routes: [{ vendor: "gemini", model: "native" }] },
+    vectors: {
+      type: ModelType.EMBEDDING,
+      routes: [{ vendor: "vectors", model: "vectors" }],
+      maxOutputTokens: 0,
+      price: { ...priceDefault, input: 9_223_372_036_000_000_000n, output: undefined },
+    },
     picture: {
       type: ModelType.IMAGE,
       routes: [{ vendor: "demo", model: "image" }],
@@ -81,4 +98,20 @@ describe("a request that could cost more than any account can hold", () => {
       message: expect.stringContaining("9.2 billion USD") as string,
     });
   });
+});
+
+it("a reply whose vendor reports more than any account can pay is refused with 402 and recorded, not an error of the gateway", async () => {
+  const { gateway } = fixture;
+  const rich = await gateway.customer({ balanceNanos: 10n ** 15n });
+  const requestId = newRequestId();
+  const reply = await fixture.send("/v1/embeddings", {
+    headers: { authorization: `Bearer ${rich.key}`, "x-request-id": requestId },
+    body: JSON.stringify({ model: "vectors", input: "Hi" }),
+  });
+  expect(reply.status).toBe(402);
+  const { cost } = await gateway.call(requestId);
+  const { balance, held } = await gateway.money(rich.accountId);
+  expect(held).toBe(0n);
+  expect(10n ** 15n - balance).toBe(cost?.amountNanos);
+  expect(balance).toBeGreaterThanOrEqual(0n);
 });

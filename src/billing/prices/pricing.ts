@@ -218,13 +218,15 @@ const wholeBp = BigInt(discountBpMax);
  * that of the whole; `request` is added once.
  *
  * @param discountBp what the account does not pay, in hundredths of a percent, 0 to 10,000. Default 0
+ * @returns at most {@link amountNanosMax}, whatever usage the vendor reports: no account can pay more
  */
 export function callCost(price: PriceConfig, usage: CallUsage, discountBp = 0): bigint {
   const parts = costMillionths(tokenPrices(price, usage.inputTokens), price, {
     tokens: usage,
     units: usage,
   });
-  return (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
+  const nanos = (parts * payable(discountBp)) / (quantityPerPrice * wholeBp);
+  return nanos < amountNanosMax ? nanos : amountNanosMax;
 }
 
 /**
