@@ -387,8 +387,9 @@ export const codeGuessesMax = 15;
  * each is right with a probability of 1e-7, so that guessing succeeds with less than 1e-4 (R-KEY-5). At the limits of a
  * day, that takes 18 days without a pause. */
 export const codeLifeGuessesMax = 900;
-/** Maximum number of codes per window: to one number (R-KEY-3; those for known browsers and sessions count apart), for one account, to one IP address, and to the numbers
- * of one country. The total per day is configured. */
+/** Maximum number of codes per window: to one number (R-KEY-3; those for strangers, for known browsers and for sessions
+ * count apart), for one account, and of strangers from one IP address and to the numbers of one country. The total per
+ * day is configured. */
 export const codeSendsMax = {
   phone: [
     { max: 1, withinMs: minute },
@@ -405,6 +406,9 @@ export const codeSendsMax = {
   ],
   country: [{ max: 200, withinMs: hour }],
 } as const;
+/** The share of the codes per day that strangers can use up. The rest is for known browsers and sessions, so that strangers
+ * cannot keep owners out (R-KEY-5). */
+export const codeStrangersShare = 0.75;
 /** Maximum number of codes per day where the configuration does not say. */
 export const codesDailyDefault = 1_000;
 /** Maximum number of wrong passwords or authenticator codes per window: for one user, from one IP address. */

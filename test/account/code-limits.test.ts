@@ -3,15 +3,22 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CodeRequest } from "../../src/account/code/codes.ts";
 import { addressGroup } from "../../src/account/code/limits.ts";
-import { codeChecksMax, codeGuessesMax, codeMs, codeSendsMax } from "../../src/config/limits.ts";
+import {
+  codeChecksMax,
+  codeGuessesMax,
+  codeMs,
+  codeSendsMax,
+  codeStrangersShare,
+} from "../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../src/core/errors.ts";
-import { dailyMax, requestOf, useCodes } from "./code-rig.ts";
+import { dailyMax, requestOf, type Sender, senders, useCodes } from "./code-rig.ts";
 
 const rig = useCodes();
 const dayMs = 24 * 60 * 60_000;
 
 interface Sent {
   readonly request: CodeRequest;
+  readonly sender: Sender;
   readonly atMs: number;
   code: string;
   wrong: number;
@@ -24,33 +31,38 @@ class Model {
   readonly sent: Sent[] = [];
 
   /** Whether a sending is within every limit. */
-  admits(request: CodeRequest): boolean {
-    const sameOf = {
-      phone: (other: CodeRequest) => other.phone === request.phone,
-      account: (other: CodeRequest) => other.accountId === request.accountId,
-      address: (other: CodeRequest) => other.ipAddress === request.ipAddress,
-      country: (other: CodeRequest) => other.country === request.country,
+  admits(request: CodeRequest, sender: Sender): boolean {
+    const isStranger = sender === "stranger";
+    const amongStrangers = (other: Sent) => isStranger && other.sender === "stranger";
+    const sameOf: Record<keyof typeof codeSendsMax, (other: Sent) => boolean> = {
+      phone: (other) => other.request.phone === request.phone && other.sender === sender,
+      account: (other) => other.request.accountId === request.accountId,
+      address: (other) => amongStrangers(other) && other.request.ipAddress === request.ipAddress,
+      country: (other) => amongStrangers(other) && other.request.country === request.country,
     };
     const within = (ms: number) => this.sent.filter(({ atMs }) => this.nowMs - atMs < ms);
-    if (within(dayMs).length >= dailyMax) return false;
+    const today = within(dayMs);
+    if (today.length >= dailyMax) return false;
+    if (today.filter(amongStrangers).length >= dailyMax * codeStrangersShare) return false;
     return Object.entries(codeSendsMax).every(([scope, windows]) =>
       windows.every(({ max, withinMs }) => {
         const same = sameOf[scope as keyof typeof sameOf];
-        return within(withinMs).filter((each) => same(each.request)).length < max;
+        return within(withinMs).filter(same).length < max;
       }),
     );
   }
 
-  newestOf(phone: string): Sent | undefined {
-    return this.sent.findLast(({ request }) => request.phone === phone);
+  newestOf(phone: string, sender: Sender): Sent | undefined {
+    return this.sent.findLast((each) => each.request.phone === phone && each.sender === sender);
   }
 
   /** What a check of the newest code comes to. */
-  checks(phone: string, code: string): boolean {
-    const newest = this.newestOf(phone);
+  checks(phone: string, sender: Sender, code: string): boolean {
+    const newest = this.newestOf(phone, sender);
     if (newest === undefined || newest.isUsed || this.nowMs - newest.atMs >= codeMs) return false;
     const guesses = this.sent
-      .filter(({ request, atMs }) => request.phone === phone && this.nowMs - atMs < dayMs)
+      .filter((each) => each.request.phone === phone && each.sender === sender)
+      .filter(({ atMs }) => this.nowMs - atMs < dayMs)
       .reduce((sum, { wrong }) => sum + wrong, 0);
     if (newest.wrong >= codeChecksMax || guesses >= codeGuessesMax) return false;
     if (newest.code === code) return (newest.isUsed = true);
@@ -60,13 +72,26 @@ class Model {
 }
 
 type Step =
-  | { readonly do: "send"; readonly phone: number; readonly ip: number; readonly account: number }
-  | { readonly do: "check"; readonly phone: number; readonly isRight: boolean }
+  | {
+      readonly do: "send";
+      readonly phone: number;
+      readonly ip: number;
+      readonly account: number;
+      readonly sender: Sender;
+    }
+  | {
+      readonly do: "check";
+      readonly phone: number;
+      readonly sender: Sender;
+      readonly isRight: boolean;
+    }
   | { readonly do: "pass"; readonly ms: number };
 
 /** Often the first, sometimes one of the others. */
 const oftenFirst = (max: number): fc.Arbitrary<number> =>
   fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat(max) });
+
+const anySender = fc.constantFrom<Sender[]>("stranger", ...senders);
 
 const pause = (ms: number): Step => ({ do: "pass", ms });
 
@@ -83,19 +108,20 @@ const steps: fc.Arbitrary<Step[]> = fc
             phone: oftenFirst(9),
             ip: oftenFirst(2),
             account: oftenFirst(1),
+            sender: anySender,
           })
           .map((send): Step[] => [pause(90_000), send]),
       },
       {
         weight: 3,
         arbitrary: fc
-          .tuple(oftenFirst(9), fc.integer({ min: 1, max: 6 }), fc.boolean())
-          .map(([phone, wrongs, isRight]): Step[] => [
+          .tuple(oftenFirst(9), anySender, fc.integer({ min: 1, max: 6 }), fc.boolean())
+          .map(([phone, sender, wrongs, isRight]): Step[] => [
             ...Array.from(
               { length: wrongs },
-              () => ({ do: "check", phone, isRight: false }) as const,
+              () => ({ do: "check", phone, sender, isRight: false }) as const,
             ),
-            ...(isRight ? [{ do: "check", phone, isRight: true } as const] : []),
+            ...(isRight ? [{ do: "check", phone, sender, isRight: true } as const] : []),
           ]),
       },
       {
@@ -123,7 +149,8 @@ describe("R-KEY-3: the limits of codes", () => {
             continue;
           }
           if (each.do === "send") {
-            const request = requestOf(each.phone, each.ip, each.account);
+            const { sender } = each;
+            const request = requestOf(each.phone, each.ip, each.account, sender);
             const shown = await codes.send(request).then(
               (sent) => sent.shown,
               (error: unknown) => {
@@ -132,20 +159,20 @@ describe("R-KEY-3: the limits of codes", () => {
                 return undefined;
               },
             );
-            expect(shown !== undefined).toBe(model.admits(request));
+            expect(shown !== undefined).toBe(model.admits(request, sender));
             const atMs = model.nowMs;
             if (shown === undefined) continue;
-            model.sent.push({ request, atMs, code: shown, wrong: 0, isUsed: false });
+            model.sent.push({ request, sender, atMs, code: shown, wrong: 0, isUsed: false });
             continue;
           }
-          const request = requestOf(each.phone, 0, 0);
-          const right = model.newestOf(request.phone)?.code ?? "0000000";
+          const request = requestOf(each.phone, 0, 0, each.sender);
+          const right = model.newestOf(request.phone, each.sender)?.code ?? "0000000";
           const code = each.isRight ? right : "x";
           const isRight = await codes.check(request, code).then(
             async (found) => found.use().then(() => true),
             () => false,
           );
-          expect(isRight).toBe(model.checks(request.phone, code));
+          expect(isRight).toBe(model.checks(request.phone, each.sender, code));
         }
       }),
       { numRuns: 8 },
@@ -164,9 +191,14 @@ describe("R-KEY-3: the limits of codes", () => {
   });
 
   /** How many of many sendings are let through, each with a pause before it. */
-  async function sentOf(count: number, request: (index: number) => CodeRequest, pauseMs: number) {
+  async function sentOf(
+    count: number,
+    request: (index: number) => CodeRequest,
+    pauseMs: number,
+    max = 1_000,
+  ) {
     await rig.clear();
-    const { codes } = rig.open(1_000);
+    const { codes } = rig.open(max);
     let sent = 0;
     for (let index = 0; index < count; index++) {
       await rig.pass(pauseMs);
@@ -192,6 +224,45 @@ describe("R-KEY-3: the limits of codes", () => {
     const address = (index: number) => ({ ...requestOf(index, 0, 0), accountId: undefined });
     expect(await sentOf(14, address, 90_000)).toBe(10);
     expect(await sentOf(34, address, 900_000)).toBe(30);
+  });
+
+  it("strangers who use up every limit of theirs leave the codes of known browsers and sessions (R-KEY-5)", async () => {
+    const strangersMax = dailyMax * codeStrangersShare;
+    // One of them asks about 200 numbers of the country.
+    expect(
+      await sentOf(
+        210,
+        (index) => ({ ...requestOf(index, index, 0), accountId: undefined }),
+        1_000,
+        1_000,
+      ),
+    ).toBe(200);
+    const { codes } = rig.open(1_000);
+    await expect(codes.send(requestOf(999, 0, 0))).rejects.toThrow("numbers of this country");
+    await codes.send(requestOf(0, 0, 0, "browser"));
+    await codes.send(requestOf(0, 0, 0, "session"));
+    // They ask for as many as they get a day, from the owners' address.
+    const spread = (index: number) => ({ ...requestOf(index, 0, 0), accountId: undefined });
+    expect(await sentOf(dailyMax, spread, 900_000, dailyMax)).toBe(strangersMax);
+    const { codes: few } = rig.open();
+    await expect(few.send(requestOf(999, 9, 1))).rejects.toThrow("to new browsers today");
+    for (let index = strangersMax; index < dailyMax; index++) {
+      await few.send({ ...requestOf(index, 0, 0, "browser"), accountId: undefined });
+    }
+    await expect(few.send(requestOf(0, 0, 1, "session"))).rejects.toThrow("no more codes today");
+  });
+
+  it("a known browser's codes to a number do not use up those of its sessions (R-KEY-5)", async () => {
+    for (const [used, other] of [
+      ["browser", "session"],
+      ["session", "browser"],
+    ] as const) {
+      const request = (sender: Sender) => ({ ...requestOf(0, 0, 0, sender), accountId: undefined });
+      expect(await sentOf(14, () => request(used), 900_000)).toBe(10);
+      const { codes } = rig.open(1_000);
+      await expect(codes.send(request(used))).rejects.toThrow("to this number");
+      await codes.send(request(other));
+    }
   });
 
   it("alarm the operator where a limit for all is reached", async () => {

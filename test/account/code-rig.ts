@@ -1,7 +1,9 @@
 /** One-time codes over a database of their own, in which time can be made to pass. */
 import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach } from "vitest";
+import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { type CodeRequest, createCodes } from "../../src/account/code/codes.ts";
+import { CodePurpose, purposeOf } from "../../src/account/code/limits.ts";
 import type { Sms } from "../../src/account/sms/sms.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -68,18 +70,29 @@ export function useCodes(): CodeRig {
   return rig;
 }
 
+/** Who asks for codes: they are counted apart. */
+export const senders = ["stranger", "browser", "session"] as const;
+
+/** One of {@link senders}. */
+export type Sender = (typeof senders)[number];
+
 /** A code for one of many numbers, from one of many addresses, for one of {@link accounts}. */
-export function requestOf(phone: number, ip: number, account: number): CodeRequest {
+export function requestOf(
+  phone: number,
+  ip: number,
+  account: number,
+  sender: Sender = "stranger",
+): CodeRequest {
   return {
-    purpose: 1,
+    purpose: sender === "session" ? purposeOf(CodeAction.REVEAL_KEY) : CodePurpose.SIGN_IN,
     subject: "",
     phone: `+8613800138${String(phone).padStart(3, "0")}`,
-    binding: "browser",
+    binding: sender,
     country: "86",
     ipAddress: `192.0.2.${ip}`,
     accountId: accounts[account],
     language: "en",
-    isKnown: false,
+    isKnown: sender !== "stranger",
     isWanted: true,
     isAwaited: true,
   };

@@ -46,7 +46,8 @@ export interface CodeRequest extends CodeBinding {
   readonly ipAddress: string;
   readonly accountId: string | undefined;
   readonly language: "en" | "zh";
-  /** Whether it is for a session, or a browser that has signed in with this number before. Strangers' codes count apart. */
+  /** Whether it is for a session, or a browser that has signed in with this number before. Codes for strangers, for known
+   * browsers and for sessions count apart. */
   readonly isKnown: boolean;
   /** False: nothing is sent and no code will match, but everything looks and counts as if one had been sent. */
   readonly isWanted: boolean;
@@ -138,7 +139,7 @@ interface NewestRow {
 export function createCodes(options: CodesOptions): Codes {
   const { pool, sms, observer } = options;
   const macOf = createMac(options.masterKey);
-  const admitting = { ...options, onCapped: createCappedAlarm(options) };
+  const admitting = { ...options, onReached: createCappedAlarm(options) };
   return {
     async send(request) {
       const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, "0");
@@ -229,23 +230,33 @@ function createMac(
 }
 
 interface AdmitOptions extends Pick<CodesOptions, "dailyMax" | "observer"> {
-  readonly onCapped: (facts: object) => void;
+  readonly onReached: (limit: { readonly scope: LimitScope; readonly country: string }) => boolean;
 }
 
-/** Interval between warnings about the global limit, in milliseconds: whoever drives it up keeps asking. */
+/** Interval between warnings about a limit for everybody, in milliseconds: whoever drives it up keeps asking. */
 const alarmEveryMs = 60_000;
 
-/** Warns, but not each time. */
-function createCappedAlarm({ alarm, dailyMax }: CodesOptions): (facts: object) => void {
-  let warnedMs = -Infinity;
-  return (facts) => {
+/** What the operator is told of limits that also affect innocent users: reaching them suggests SMS fraud. */
+const cappedTexts: Readonly<Partial<Record<LimitScope, string>>> = {
+  all: "no more codes are sent: sms.daily_max is reached; if the users are real, raise it",
+  strangers:
+    "only known browsers and sessions get codes: the part of sms.daily_max for others is used up; if the users are real, raise it",
+  country:
+    "only known browsers and sessions get codes for this country: its limit of an hour is reached; if it should have no users, leave it out of sms.countries",
+};
+
+/** Warns of a limit, but not each time. Returns whether it affects everybody. */
+function createCappedAlarm({ alarm, dailyMax }: CodesOptions): AdmitOptions["onReached"] {
+  const warnedMs = new Map<LimitScope, number>();
+  return ({ scope, ...facts }) => {
+    const text = cappedTexts[scope];
+    if (text === undefined) return false;
     const nowMs = performance.now();
-    if (nowMs - warnedMs < alarmEveryMs) return;
-    warnedMs = nowMs;
-    alarm("no more codes are sent: the limit for all codes together is reached", {
-      ...facts,
-      dailyMax,
-    });
+    if (nowMs - (warnedMs.get(scope) ?? -Infinity) >= alarmEveryMs) {
+      warnedMs.set(scope, nowMs);
+      alarm(text, { scope, ...facts, dailyMax });
+    }
+    return true;
   };
 }
 
@@ -253,7 +264,7 @@ function createCappedAlarm({ alarm, dailyMax }: CodesOptions): (facts: object) =
 async function admit(
   client: PoolClient,
   request: CodeRequest,
-  { dailyMax, observer, onCapped }: AdmitOptions,
+  { dailyMax, observer, onReached }: AdmitOptions,
   macFor: (id: string) => Buffer,
 ): Promise<Date> {
   const { purpose, subject, binding, phone, country, accountId } = request;
@@ -267,8 +278,7 @@ async function admit(
   }
   const reached = await reachedLimit(client, request, dailyMax);
   if (reached !== undefined) {
-    observer.onSend(isAlarming(reached.scope) ? "capped" : "limited");
-    if (isAlarming(reached.scope)) onCapped({ ...reached, country });
+    observer.onSend(onReached({ ...reached, country }) ? "capped" : "limited");
     throw tooManyCodes(reached);
   }
   const id = newId();
@@ -290,11 +300,6 @@ async function admit(
 /** What wrong codes for a number are counted by over its life, by everybody but its owner's browsers and sessions. */
 function lifeSubject(phone: string): string {
   return createHash("sha256").update(`phone\n${phone}`).digest("base64url");
-}
-
-/** Limits that also affect innocent users: reaching them suggests SMS fraud. */
-function isAlarming(scope: LimitScope): boolean {
-  return scope === "all" || scope === "country";
 }
 
 async function deliver(message: SmsMessage, { sms, observer, alarm }: CodesOptions): Promise<void> {

@@ -1,7 +1,7 @@
 /** Rate limits of codes. Each send is a row; a limit is reached while the n-th newest row is young enough. SQL: all limits are one statement. */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
-import { codeSendsMax } from "../../config/limits.ts";
+import { codeSendsMax, codeStrangersShare } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** Recipient and purpose of a send. */
@@ -12,12 +12,15 @@ interface Sending {
   readonly ipAddress: string;
   /** `undefined` for unknown users. */
   readonly accountId: string | undefined;
+  /** See CodePurpose. */
+  readonly purpose: number;
   /** See CodeRequest. */
   readonly isKnown: boolean;
 }
 
-/** The scope of a limit; `all` is the operator's own. */
-export type LimitScope = keyof typeof codeSendsMax | "all";
+/** The scope of a limit. `all` is the operator's own, `strangers` the part of it that browsers can use that nobody has
+ * signed in with before. */
+export type LimitScope = keyof typeof codeSendsMax | "strangers" | "all";
 
 /** A reached limit. */
 interface ReachedLimit {
@@ -28,12 +31,30 @@ interface ReachedLimit {
 
 const dayMs = 24 * 60 * 60_000;
 
-/** The SQL condition for rows that count; parameters `$1` to `$6` are those of {@link reachedLimit}. */
+/** Purposes other than actions. */
+export const CodePurpose = { SIGN_IN: 1, SET_PHONE: 2 } as const;
+
+/** First purpose number of actions. Numbers are stored and never change. */
+const firstAction = 10;
+
+/** The purpose number of an action. */
+export function purposeOf(action: CodeAction): number {
+  return firstAction + action;
+}
+
+/** Strangers' sends count against strangers only: otherwise anybody could keep owners from their codes (R-KEY-5). */
+const amongStrangers = "not is_known and not $5";
+
+/**
+ * The SQL condition for rows that count; the parameters are those of {@link reachedLimit}. Codes for known browsers and
+ * for sessions need no limit of a country or an address: whoever asks has proven the number, which has limits of its own.
+ */
 const countedBy: Readonly<Record<LimitScope, string>> = {
-  phone: "phone = $1 and is_known = $6",
-  country: "country = $2",
-  address: "ip_address = $3",
+  phone: `phone = $1 and is_known = $5 and (purpose < ${firstAction}) = $6`,
+  country: `country = $2 and ${amongStrangers}`,
+  address: `ip_address = $3 and ${amongStrangers}`,
   account: "account_id = $4",
+  strangers: amongStrangers,
   all: "true",
 };
 
@@ -51,8 +72,8 @@ const windows = (Object.keys(codeSendsMax) as (keyof typeof codeSendsMax)[]).fla
 );
 
 const reachedSql = `
-  ${[...windows, windowSql("all", "$5::int", dayMs)].join("\n  union all ")}
-  order by wait_ms desc limit 1`;
+  ${[...windows, windowSql("strangers", "$7::int", dayMs), windowSql("all", "$8::int", dayMs)].join("\n  union all ")}
+  order by wait_ms desc, scope limit 1`;
 
 /** The reached limit with the longest wait; `undefined` for none. The caller holds the lock on sends. */
 export async function reachedLimit(
@@ -60,8 +81,12 @@ export async function reachedLimit(
   sending: Sending,
   dailyMax: number,
 ): Promise<ReachedLimit | undefined> {
-  const { phone, country, ipAddress, accountId, isKnown } = sending;
-  const values = [phone, country, addressGroup(ipAddress), accountId ?? null, dailyMax, isKnown];
+  const { phone, country, ipAddress, accountId, isKnown, purpose } = sending;
+  const values = [
+    ...[phone, country, addressGroup(ipAddress), accountId ?? null],
+    ...[isKnown, purpose < firstAction],
+    ...[Math.ceil(dailyMax * codeStrangersShare), dailyMax],
+  ];
   const { rows } = await client.query<{ scope: LimitScope; wait_ms: number }>(reachedSql, values);
   const [row] = rows;
   return row && { scope: row.scope, waitMs: row.wait_ms };
@@ -82,31 +107,23 @@ export function addressGroup(ipAddress: string): string {
 /** The error for a reached limit. */
 export function tooManyCodes({ scope, waitMs }: ReachedLimit): GatewayError {
   const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1_000));
-  const text = `${texts[scope]}: try again in ${duration(retryAfterSeconds)}`;
+  const text = `${texts[scope]} ${duration(retryAfterSeconds)}`;
   return new GatewayError(ErrorCode.RATE_LIMIT_EXCEEDED, text, { retryAfterSeconds });
 }
 
+const orKnown = "use a browser that you have signed in with before, or try again in";
+
 const texts: Readonly<Record<LimitScope, string>> = {
-  phone: "too many codes were sent to this number",
-  account: "too many codes were sent for this account",
-  address: "too many codes were requested from this address",
-  country: "too many codes were sent to numbers of this country",
-  all: "the gateway sends no more codes today",
+  phone: "too many codes were sent to this number: try again in",
+  account: "too many codes were sent for this account: try again in",
+  address: `too many codes were requested from this address: ${orKnown}`,
+  country: `too many codes were sent to numbers of this country: ${orKnown}`,
+  strangers: `the gateway sends no more codes to new browsers today: ${orKnown}`,
+  all: "the gateway sends no more codes today: try again in",
 };
 
 /** A duration for people. */
 export function duration(seconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   return seconds < 7_200 ? `${Math.ceil(seconds / 60)} min` : `${Math.ceil(seconds / 3_600)} h`;
-}
-
-/** Purposes other than actions. */
-export const CodePurpose = { SIGN_IN: 1, SET_PHONE: 2 } as const;
-
-/** First purpose number of actions. Numbers are stored and never change. */
-const firstAction = 10;
-
-/** The purpose number of an action. */
-export function purposeOf(action: CodeAction): number {
-  return firstAction + action;
 }
