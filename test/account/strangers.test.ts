@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { totpCode } from "../../src/account/user/totp.ts";
 import { totpFreeGuesses, totpGuessesMax } from "../../src/account/session/failures.ts";
-import { codeChecksMax, codeLifeGuessesMax } from "../../src/config/limits.ts";
+import { codeChecksMax, codeLifeGuessesMax, failuresMax } from "../../src/config/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import {
   actionCode,
@@ -186,6 +186,54 @@ describe("an authenticator", () => {
     await owner.users.confirmTotp({ code: totpCode(next, period) });
     const again = { email, password, totpCode: totpCode(next, period + 1) };
     expect((await site.browser().session.signInWithPassword(again)).user?.hasTotp).toBe(true);
+  });
+
+  it("browsers that signed in before an authenticator was added guess at it as strangers, all with one count", async () => {
+    const [owner, setup] = [site.browser(), site.browser()];
+    const { user } = await site.newMember(setup);
+    const email = `${user?.userId}@example.com`;
+    await setup.users.setPassword({ email, password });
+    const thieves = Array.from({ length: 3 }, () => site.browser());
+    for (const browser of [owner, ...thieves]) {
+      await browser.session.signInWithPassword({ email, password });
+    }
+    const { secret } = await owner.users.startTotp({});
+    const period = Math.floor(Date.now() / 30_000);
+    await owner.users.confirmTotp({ code: totpCode(secret, period) });
+    await owner.session.signOut({});
+    const wrong = { email, password, totpCode: totpCode(secret, period - 9) };
+    const guesses: ErrorCode[] = [];
+    for (let count = 0; count <= totpFreeGuesses; count++) {
+      const thief = thieves[count % thieves.length];
+      if (thief !== undefined) guesses.push(await code(thief.session.signInWithPassword(wrong)));
+    }
+    expect(guesses).toEqual([
+      ...Array.from({ length: totpFreeGuesses }, () => ErrorCode.INVALID_REQUEST),
+      ErrorCode.RATE_LIMIT_EXCEEDED,
+    ]);
+    // The browser that added it stays known.
+    const right = { email, password, totpCode: totpCode(secret, period + 1) };
+    expect((await owner.session.signInWithPassword(right)).user?.hasTotp).toBe(true);
+  });
+
+  it("a password that is changed makes all other browsers strangers, and not the one that changed it", async () => {
+    const [owner, other] = [site.browser(), site.browser()];
+    const { email, secret, period } = await withTotp(owner);
+    const totp = (step: number) => totpCode(secret, period + step);
+    await other.session.signInWithPassword({ email, password, totpCode: totp(0) });
+    const next = "another password of mine";
+    await owner.users.setPassword({ email: "", password: next, currentPassword: password });
+    await owner.session.signOut({});
+    const wrong = { email, password };
+    for (let count = 0; count < failuresMax.subject.max; count++) {
+      expect(await code(other.session.signInWithPassword(wrong))).toBe(ErrorCode.UNAUTHENTICATED);
+    }
+    expect(await code(site.browser().session.signInWithPassword(wrong))).toBe(
+      ErrorCode.RATE_LIMIT_EXCEEDED,
+    );
+    const right = { email, password: next, totpCode: totp(1) };
+    expect((await owner.session.signInWithPassword(right)).user?.hasTotp).toBe(true);
+    await site.pool.query("truncate sign_in_failure");
   });
 
   it("an authenticator makes strangers wait longer after each wrong code, and not the session of its owner", async () => {

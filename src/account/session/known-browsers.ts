@@ -2,16 +2,23 @@
  * Recognises browsers with which a user has signed in before (R-KEY-5): failures of strangers do not count against them,
  * so nobody can lock an owner out. Stateless: the browser keeps a list of sealed marks in a cookie that no script can
  * read.
+ *
+ * A mark holds for the password and the authenticator with which it was made. Each mark has guesses of its own: those
+ * that somebody collected with a stolen password would otherwise multiply the guesses at an authenticator of later.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { BrowserSession } from "../../core/browser-session.ts";
+import type { UserRow } from "../user/store.ts";
+
+/** A user, with the secrets that a mark is bound to. */
+type MarkedUser = Pick<UserRow, "id" | "passwordHash" | "totp">;
 
 /** See {@link createKnownBrowsers}. */
 export interface KnownBrowsers {
   /** The id of a browser with which this user has signed in before; `undefined`: there is no proof of that. */
-  idOf(browser: BrowserSession, userId: string): string | undefined;
-  /** Marks a browser after a complete sign-in. */
-  remember(browser: BrowserSession, userId: string): void;
+  idOf(browser: BrowserSession, user: MarkedUser): string | undefined;
+  /** Marks a browser after a complete sign-in, and after its session has changed the password or the authenticator. */
+  remember(browser: BrowserSession, user: MarkedUser): void;
 }
 
 /** How long a browser is known after its last sign-in, in milliseconds: a year. */
@@ -27,6 +34,8 @@ interface Mark {
   readonly text: string;
   readonly browserId: string;
   readonly userId: string;
+  readonly expireMs: number;
+  readonly mac: string;
 }
 
 /** Creates the recognition. @param masterKey returns the 32-byte master key; called on first use */
@@ -34,34 +43,39 @@ export function createKnownBrowsers(masterKey: () => Uint8Array): KnownBrowsers 
   let kept: Buffer | undefined;
   const key = (): Buffer =>
     (kept ??= Buffer.from(hkdfSync("sha256", masterKey(), "", "uas known browser", 32)));
-  const macOf = (text: string): Buffer => createHmac("sha256", key()).update(text).digest();
-  const read = (text: string): Mark | undefined => {
-    const [, browserId = "", userId = "", expireMs = "", mac = ""] = markForm.exec(text) ?? [];
-    if (mac === "" || Number(expireMs) <= Date.now()) return undefined;
-    const expected = macOf(`${browserId}.${userId}.${expireMs}`);
-    return timingSafeEqual(expected, Buffer.from(mac, "base64url"))
-      ? { text, browserId, userId }
-      : undefined;
+  const macOf = ({ browserId, expireMs }: Omit<Mark, "text" | "mac">, user: MarkedUser): Buffer => {
+    const secrets = [user.passwordHash ?? "", Buffer.from(user.totp ?? []).toString("base64url")];
+    return createHmac("sha256", key())
+      .update(JSON.stringify([browserId, user.id, expireMs, ...secrets]))
+      .digest();
   };
-  const marksOf = ({ known = "" }: BrowserSession): Mark[] =>
-    known
-      .split("~", usersMax)
-      .map(read)
-      .filter((mark) => mark !== undefined);
+  const idOf = (browser: BrowserSession, user: MarkedUser): string | undefined => {
+    const mark = marksOf(browser).find(({ userId }) => userId === user.id);
+    if (mark === undefined) return undefined;
+    const isRight = timingSafeEqual(macOf(mark, user), Buffer.from(mark.mac, "base64url"));
+    return isRight ? mark.browserId : undefined;
+  };
   return {
-    idOf: (browser, userId) => marksOf(browser).find((mark) => mark.userId === userId)?.browserId,
-    remember(browser, userId) {
-      const marks = marksOf(browser);
-      const browserId =
-        marks.find((mark) => mark.userId === userId)?.browserId ??
-        randomBytes(16).toString("base64url");
-      const text = `${browserId}.${userId}.${Date.now() + knownBrowserMs}`;
-      const others = marks.filter((mark) => mark.userId !== userId).slice(0, usersMax - 1);
+    idOf,
+    remember(browser, user) {
+      const browserId = idOf(browser, user) ?? randomBytes(16).toString("base64url");
+      const expireMs = Date.now() + knownBrowserMs;
+      const mac = macOf({ browserId, userId: user.id, expireMs }, user).toString("base64url");
+      const others = marksOf(browser).filter(({ userId }) => userId !== user.id);
       const all = [
-        `${text}.${macOf(text).toString("base64url")}`,
-        ...others.map((each) => each.text),
+        `${browserId}.${user.id}.${expireMs}.${mac}`,
+        ...others.slice(0, usersMax - 1).map(({ text }) => text),
       ];
       browser.remember(all.join("~"), knownBrowserMs);
     },
   };
+}
+
+/** The marks that have not expired; whether they are genuine shows only beside their users. */
+function marksOf({ known = "" }: BrowserSession): Mark[] {
+  return known.split("~", usersMax).flatMap((text) => {
+    const [, browserId = "", userId = "", expire = "", mac = ""] = markForm.exec(text) ?? [];
+    const expireMs = Number(expire);
+    return mac !== "" && expireMs > Date.now() ? [{ text, browserId, userId, expireMs, mac }] : [];
+  });
 }

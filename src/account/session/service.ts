@@ -196,7 +196,7 @@ function createCodeRpcs(room: SignInRoom): Pick<Rpcs, CodeRpc> {
 
 /** Where an attempt to sign in comes from: failures of strangers do not count against the user's own browsers. */
 function fromOf({ known }: SignInRoom, browser: BrowserSession, user: UserRow | undefined) {
-  const browserId = user && known.idOf(browser, user.id);
+  const browserId = user && known.idOf(browser, user);
   const knownAs = browserId === undefined ? undefined : `browser ${browserId}`;
   return { ipAddress: browser.ipAddress, knownAs };
 }
@@ -249,7 +249,7 @@ async function open(
 ) {
   const browser = requireBrowserSession(context);
   const session = await sessions.open(browser, user.id, method);
-  known.remember(browser, user.id);
+  known.remember(browser, user);
   onSignIn(method, user.id, browser.ipAddress);
   return { user: userMessage(user), session: sessionMessage(session, session.id) };
 }

@@ -53,7 +53,7 @@ function createOwnUserRpcs(
   room: SignInRoom,
   requireStepUp: RequireStepUp,
 ): Pick<Rpcs, "updateUser" | "setPassword" | "sendPhoneCode" | "setPhone"> {
-  const { users, codes, sessions, rules } = room;
+  const { users, codes, sessions, known, rules } = room;
   return {
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
@@ -74,6 +74,7 @@ function createOwnUserRpcs(
       await requireProof({ room, requireStepUp, context, user }, request);
       const passwordHash = await hashPassword(request.password);
       const changed = await users.change(user.id, { email, passwordHash });
+      known.remember(requireBrowserSession(context), changed);
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
     },
@@ -257,7 +258,7 @@ async function findUser({ users }: SignInRoom, userId: string): Promise<UserRow>
 
 /** Creates the RPCs. */
 function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp" | "removeTotp"> {
-  const { users, sessions, sealing, checkTotp } = room;
+  const { users, sessions, known, sealing, checkTotp } = room;
   return {
     async startTotp(_request, context) {
       const user = await requireUser(room, requireSession(context));
@@ -276,6 +277,7 @@ function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp
       if (totp == null) throw refused("no authenticator is being set up: start the setup first");
       await checkTotp({ id, accountId, totp }, code, sessionFrom(context));
       const changed = await users.change(id, { totp, totpPending: null });
+      known.remember(requireBrowserSession(context), changed);
       await sessions.endOthers(user.id, own.sessionId);
       return { user: userMessage(changed) };
     },
@@ -284,7 +286,9 @@ function createTotpRpcs(room: SignInRoom): Pick<Rpcs, "startTotp" | "confirmTotp
       const own = requireSession(context);
       const user = await requireUser(room, own);
       if (!own.isFreshLink) await checkTotp(user, code, sessionFrom(context));
-      return { user: userMessage(await users.change(user.id, { totp: null, totpPending: null })) };
+      const changed = await users.change(user.id, { totp: null, totpPending: null });
+      known.remember(requireBrowserSession(context), changed);
+      return { user: userMessage(changed) };
     },
   };
 }
