@@ -52,6 +52,11 @@ class FakeVisit implements BrowserSession {
   remember(): void {}
 }
 
+/** Signs a user in who has neither a password nor an authenticator. */
+function open(visit: BrowserSession, id: string, method: SignInMethod) {
+  return sessions.open(visit, { id, passwordHash: null, totp: null }, method);
+}
+
 async function pass(ms: number): Promise<void> {
   await pool.query(
     `update console_session set seen_time = seen_time - $1 * interval '1 ms',
@@ -118,7 +123,7 @@ it("a token counts exactly as long as its session lives and it is the newest, or
         if (each.do === "open" || session === undefined) {
           const visit = new FakeVisit();
           const userId = userIds[each.at % 2] ?? "";
-          const row = await sessions.open(visit, userId, SignInMethod.CODE);
+          const row = await open(visit, userId, SignInMethod.CODE);
           const token = visit.token ?? "";
           const fresh = { id: row.id, userId, openedMs: nowMs, seenMs: nowMs, token };
           known.push({ ...fresh, previous: undefined, rotatedMs: 0, hasEnded: false });
@@ -169,7 +174,7 @@ it("a token counts exactly as long as its session lives and it is the newest, or
 it("a session ends 7 days after its sign-in, however often it is used", async () => {
   await pool.query("truncate console_session");
   const visit = new FakeVisit();
-  await sessions.open(visit, userIds[0] ?? "", SignInMethod.CODE);
+  await open(visit, userIds[0] ?? "", SignInMethod.CODE);
   const stepMs = sessionIdleMs - 60_000;
   let livedMs = 0;
   while ((await sessions.identify(visit.token ?? "")).kind === "session") {
@@ -184,13 +189,13 @@ it("signing in again ends what the browser had, and a user has so many sessions 
   await pool.query("truncate console_session");
   const visit = new FakeVisit();
   const [userId = ""] = userIds;
-  await sessions.open(visit, userId, SignInMethod.PASSWORD);
+  await open(visit, userId, SignInMethod.PASSWORD);
   const first = visit.token ?? "";
-  await sessions.open(visit, userId, SignInMethod.PASSWORD);
+  await open(visit, userId, SignInMethod.PASSWORD);
   expect((await sessions.identify(first)).kind).toBe("anonymous");
   expect((await sessions.identify(visit.token ?? "")).kind).toBe("session");
   for (let count = 0; count < sessionsMax; count++) {
-    await sessions.open(new FakeVisit(), userId, SignInMethod.PASSWORD);
+    await open(new FakeVisit(), userId, SignInMethod.PASSWORD);
   }
   expect((await sessions.identify(visit.token ?? "")).kind).toBe("anonymous");
   expect(await sessions.list({ userId, after: undefined, limit: 1_000 })).toHaveLength(sessionsMax);
@@ -199,9 +204,9 @@ it("signing in again ends what the browser had, and a user has so many sessions 
 it("what has ended is deleted, what lives is not, and no token is stored", async () => {
   await pool.query("truncate console_session");
   const [old, young] = [new FakeVisit(), new FakeVisit()];
-  await sessions.open(old, userIds[0] ?? "", SignInMethod.LINK);
+  await open(old, userIds[0] ?? "", SignInMethod.LINK);
   await pass(sessionIdleMs + 1_000);
-  await sessions.open(young, userIds[0] ?? "", SignInMethod.LINK);
+  await open(young, userIds[0] ?? "", SignInMethod.LINK);
   await createAccountJobs({ pool, warn: () => {}, also: async () => {} }).sweep();
   const { rows } = await pool.query<{ row: string }>(
     "select t::text as row from console_session t",

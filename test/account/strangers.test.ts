@@ -1,4 +1,6 @@
 /** R-KEY-5: a stranger can neither guess a code nor lock the owner out. */
+import { setImmediate } from "node:timers/promises";
+import type { Pool } from "pg";
 import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { totpCode } from "../../src/account/user/totp.ts";
@@ -31,6 +33,13 @@ async function attack(phone: string): Promise<void> {
       await failureOf(stranger.session.signInWithCode({ phone, code: "0000000" }));
     }
   }
+}
+
+/** Resolves when a change of a user waits for another. */
+async function blocked(pool: Pool): Promise<void> {
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock'
+    and datname = current_database() and query ilike 'update "console_user"%'`;
+  while ((await pool.query(waiting)).rowCount === 0) await setImmediate();
 }
 
 /** A member with a password and an authenticator, signed in with `browser`. */
@@ -234,6 +243,25 @@ describe("an authenticator", () => {
     const right = { email, password: next, totpCode: totp(1) };
     expect((await owner.session.signInWithPassword(right)).user?.hasTotp).toBe(true);
     await site.pool.query("truncate sign_in_failure");
+  });
+
+  it("a sign-in under way while an authenticator is added opens no session", async () => {
+    const [owner, thief] = [site.browser(), site.browser()];
+    const { user } = await site.newMember(owner);
+    const email = `${user?.userId}@example.com`;
+    await owner.users.setPassword({ email, password });
+    const change = await site.pool.connect();
+    try {
+      await change.query("begin");
+      await change.query("update console_user set totp = 'sealed' where id = $1", [user?.userId]);
+      const signIn = failureOf(thief.session.signInWithPassword({ email, password }));
+      await blocked(site.pool);
+      await change.query("commit");
+      expect((await signIn).code).toBe(ErrorCode.UNAUTHENTICATED);
+    } finally {
+      change.release();
+    }
+    expect(thief.cookie).toBeUndefined();
   });
 
   it("an authenticator makes strangers wait longer after each wrong code, and not the session of its owner", async () => {

@@ -248,7 +248,7 @@ async function open(
   method: SignInMethod,
 ) {
   const browser = requireBrowserSession(context);
-  const session = await sessions.open(browser, user.id, method);
+  const session = await sessions.open(browser, user, method);
   known.remember(browser, user);
   onSignIn(method, user.id, browser.ipAddress);
   return { user: userMessage(user), session: sessionMessage(session, session.id) };

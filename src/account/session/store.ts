@@ -26,6 +26,7 @@ import {
 import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import type { Database } from "../../db/database.ts";
 import type { RowOf } from "../../db/row.ts";
@@ -34,6 +35,9 @@ import { SessionEntity, UserEntity } from "../entity.ts";
 
 /** A stored session. */
 type SessionRow = InferEntity<typeof SessionEntity>;
+
+/** A user, with the secrets that were checked. */
+type ProvenUser = Pick<InferEntity<typeof UserEntity>, "id" | "passwordHash" | "totp">;
 
 /** A page of a user's sessions. */
 interface SessionPage {
@@ -47,8 +51,13 @@ interface SessionPage {
 export interface Sessions {
   /** Identifies the owner of a token; anonymous where the session has ended. */
   identify(token: string): Promise<Caller>;
-  /** Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends. */
-  open(visit: BrowserSession, userId: string, method: SignInMethod): Promise<SessionRow>;
+  /**
+   * Signs a user in: creates a session and sets its cookie. An earlier session of the browser ends.
+   *
+   * @param user as it was when its proofs were checked
+   * @throws GatewayError UNAUTHENTICATED where its password or authenticator has changed since
+   */
+  open(visit: BrowserSession, user: ProvenUser, method: SignInMethod): Promise<SessionRow>;
   /** Gives a session a new token and sets its cookie. */
   rotate(visit: BrowserSession, sessionId: string): Promise<void>;
   /** `undefined` where it has ended. */
@@ -108,10 +117,14 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
       return callerOf(row);
     },
 
-    async open(visit, userId, method) {
+    async open(visit, user, method) {
       const token = newToken();
-      const session = { digest: digestToken(token), userId, method };
-      const row = await transact(orm, (em) => openIn(em, session, visit));
+      const session = { digest: digestToken(token), userId: user.id, method };
+      const row = await transact(orm, async (em) => {
+        const opened = await openIn(em, session, visit);
+        await noteSignIn(em, user);
+        return opened;
+      });
       visit.keep(token, sessionMs);
       return row;
     },
@@ -173,8 +186,23 @@ async function openIn(
   if (newestToEnd !== undefined) {
     await em.nativeDelete(SessionEntity, { userId, id: { $lte: newestToEnd.id } });
   }
-  await em.nativeUpdate(UserEntity, { id: userId }, { signInTime: raw<Date>("now()") });
   return em.findOneOrFail(SessionEntity, { id });
+}
+
+/**
+ * A change of the password or the authenticator ends all sessions that it finds. Those that are not yet visible to it
+ * end here: either this update waits for the change and fails, or the change waits for this session.
+ */
+async function noteSignIn(
+  em: EntityManager,
+  { id, passwordHash = null, totp = null }: ProvenUser,
+): Promise<void> {
+  const signInTime = raw<Date>("now()");
+  if ((await em.nativeUpdate(UserEntity, { id, passwordHash, totp }, { signInTime })) === 1) return;
+  throw new GatewayError(
+    ErrorCode.UNAUTHENTICATED,
+    "the password or the authenticator has just been changed: sign in again",
+  );
 }
 
 function callerOf({ id, user_id, account_id, role, is_fresh_link }: FoundRow): Caller {
