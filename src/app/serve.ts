@@ -18,6 +18,7 @@ import { type Embedded, startEmbedded } from "../db/embedded.ts";
 import { createServerLog } from "../server/server-log.ts";
 import { Supervisor } from "../server/supervisor.ts";
 import { setV8Flags } from "../server/v8-flags.ts";
+import { receiveStop } from "../server/stop-signals.ts";
 import { openBackend } from "./backend.ts";
 import { findPages, openPages } from "./pages.ts";
 
@@ -30,8 +31,9 @@ interface ServeOptions {
 }
 
 /**
- * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second signal ends the process at
- * once. With several workers SIGHUP replaces them instead, unless it says that the terminal was closed.
+ * Runs a gateway until SIGTERM, SIGINT or SIGHUP. Resolves when it has drained. A second SIGTERM or SIGINT ends the
+ * process without a drain. With several workers SIGHUP replaces them instead, unless it says that the terminal was
+ * closed.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   setV8Flags();
@@ -45,27 +47,42 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 /** Serves in this process, which has no workers. */
 async function serveAlone(options: ServeOptions, output: LogOutput): Promise<void> {
-  const { drainDelayMs: delayMs } = options.settings;
-  const signal = firstSignal();
-  const stopping = new AbortController();
   const logging = createServerLog(options, { output });
   const { log } = logging;
+  const database = startDatabase(options, log);
+  const signal = receiveStop({ onSecond: () => stopDatabase(database) });
   try {
-    const pages = openPages(log, stopping.signal);
-    // Not at the top: a supervisor serves no calls, so it does without this part of the program.
-    const { buildApp } = await import("../app.ts");
-    const app = await buildApp({ ...options, log, pages });
     try {
-      await announce(app, { ...options, log, output, urls: await app.listen() });
-      log.info({ signal: await signal, delayMs }, "stopping");
-      await app.close({ delayMs });
+      await serveUntil(signal, { ...options, log, output, embeddedUrl: (await database)?.url });
     } finally {
-      stopping.abort();
-      await app.close();
+      await stopDatabase(database);
     }
     log.info("stopped");
   } finally {
     await logging.flush();
+  }
+}
+
+/** Serves until the signal, then drains. */
+async function serveUntil(
+  signal: Promise<NodeJS.Signals>,
+  options: ServeOptions &
+    Pick<WelcomeOptions, "log" | "output"> & { readonly embeddedUrl: string | undefined },
+): Promise<void> {
+  const { log } = options;
+  const { drainDelayMs: delayMs } = options.settings;
+  const stopping = new AbortController();
+  const pages = openPages(log, stopping.signal);
+  // Not at the top: a supervisor serves no calls, so it does without this part of the program.
+  const { buildApp } = await import("../app.ts");
+  const app = await buildApp({ ...options, pages });
+  try {
+    await announce(app, { ...options, urls: await app.listen() });
+    log.info({ signal: await signal, delayMs }, "stopping");
+    await app.close({ delayMs });
+  } finally {
+    stopping.abort();
+    await app.close();
   }
 }
 
@@ -76,7 +93,7 @@ const otherConnections = 20;
 const workerConnections = 45;
 
 /**
- * Runs several workers until SIGTERM or SIGINT. Resolves when all have drained. A second signal kills them.
+ * Runs several workers until SIGTERM or SIGINT. Resolves when all have drained. A second one kills them.
  *
  * @throws the first failure at start, or where a worker exited while draining
  */
@@ -85,15 +102,18 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
   const write = (lines: string): void => output.write(lines);
   const { log } = createServerLog(options, { sink: { write } });
   let workers: Supervisor | undefined;
-  const signal = firstSignal({
-    onSecond: () => workers?.kill(),
+  const database = startDatabase(options, log);
+  const signal = receiveStop({
+    onSecond: () => {
+      workers?.kill();
+      return stopDatabase(database);
+    },
     ...(!hasTerminal() && { onHangUp: () => void workers?.restart(options.readConfig) }),
   });
-  const embedded = await startDatabase(options, log);
   const stopping = new AbortController();
   try {
     const pages = findPages(log, stopping.signal);
-    const order = { settings, config, embeddedUrl: embedded?.url };
+    const order = { settings, config, embeddedUrl: (await database)?.url };
     workers = new Supervisor({ order, pages, log, write });
     try {
       await start(workers, { ...order, log, output });
@@ -103,7 +123,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
       await workers.stop();
     }
   } finally {
-    await embedded?.stop();
+    await stopDatabase(database);
   }
   log.info("stopped");
 }
@@ -130,7 +150,7 @@ async function start(
 /** Settings and configuration of all workers. */
 type WorkerOptions = Omit<ServeOptions, "readConfig">;
 
-/** Starts the embedded PostgreSQL, with connections for all workers, where no other database is configured. */
+/** Starts the embedded PostgreSQL, with connections for all processes, where no other database is configured. */
 async function startDatabase(
   { settings: { databaseUrl, dataDir, workers } }: WorkerOptions,
   log: Logger,
@@ -139,6 +159,12 @@ async function startDatabase(
   const connections = Math.max(100, otherConnections + workerConnections * (workers + 1));
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   return startEmbedded({ dataDir, log: lines, connections });
+}
+
+/** Leaves the embedded PostgreSQL once it has started: the last process to leave stops it. */
+async function stopDatabase(starting: Promise<Embedded | undefined>): Promise<void> {
+  const embedded = await starting.catch(() => undefined);
+  await embedded?.stop();
 }
 
 // Announces that the gateway serves: next steps for a person, the addresses for the log.
@@ -268,39 +294,4 @@ function firstCall(url: string, key: string, consoleLink: readonly string[]): st
     `      -d '{"model":"demo-chat","messages":[{"role":"user","content":"Hello"}]}'`,
     "",
   ];
-}
-
-/**
- * Signals within this many milliseconds of the first are echoes: under npm, Ctrl-C arrives twice, from the terminal
- * and from npm.
- */
-const echoMs = 300;
-
-/** What to do with further signals. */
-interface SignalOptions {
-  /** Called before a second signal ends the process. Default: nothing. */
-  readonly onSecond?: () => void;
-  /** Called for each SIGHUP. Default: it counts as SIGTERM, for nobody but us would stop the embedded PostgreSQL. */
-  readonly onHangUp?: () => void;
-}
-
-/** Resolves with the first SIGTERM, SIGINT or SIGHUP. A second one ends the process. */
-function firstSignal({
-  onSecond = (): void => {},
-  onHangUp,
-}: SignalOptions = {}): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let firstMs: number | undefined;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (firstMs !== undefined && performance.now() - firstMs > echoMs) {
-        onSecond();
-        process.exit(1);
-      }
-      firstMs ??= performance.now();
-      resolve(signal);
-    };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
-    process.on("SIGHUP", onHangUp ?? onSignal);
-  });
 }

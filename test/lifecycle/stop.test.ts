@@ -79,7 +79,7 @@ describe("SIGTERM", () => {
     expect(await served.audit()).toEqual([]);
   });
 
-  it("a second signal ends at once, be it the same or another", async () => {
+  it("a second SIGTERM or SIGINT ends the process without a drain", async () => {
     const { key } = await served.customer();
     const process = await served.start();
     const gate = gated();
@@ -118,6 +118,69 @@ describe("SIGHUP", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(existsSync(mark)).toBe(false);
   });
+
+  it("R-OPS-2: SIGHUP during a stop cuts no call, whichever signal began the stop", async () => {
+    const { key } = await served.customer();
+    for (const first of ["SIGTERM", "SIGHUP"] as const) {
+      // Longer than a second signal counts as an echo of the first.
+      const gateway = await served.start({ UAS_DRAIN_DELAY: "500ms" });
+      const gate = gated();
+      served.upstream.always(gate.behaviour);
+      const running = stream(gateway.url, key, `hung-up-${first}`);
+      await gate.begun;
+      gateway.signal(first);
+      await gateway.logged("draining");
+      gateway.signal("SIGHUP");
+      gate.finish();
+      const { body, isCut } = await running;
+      expect(isCut, first).toBe(false);
+      expect(body.toString()).toMatch(/ and finished[\s\S]*data: \[DONE\]\n\n$/);
+      const { code, err } = await gateway.ended;
+      expect({ code, err }, first).toEqual({ code: 0, err: "" });
+    }
+    expect(await served.held()).toBe(0n);
+  });
+
+  it("R-OPS-2: a SIGTERM after SIGHUP is the first of the two that end a process without a drain", async () => {
+    const { key } = await served.customer();
+    const gateway = await served.start({ UAS_DRAIN_DELAY: "500ms" });
+    const gate = gated();
+    served.upstream.always(gate.behaviour);
+    const running = stream(gateway.url, key, "hung-up-then-stopped");
+    await gate.begun;
+    gateway.signal("SIGHUP");
+    await gateway.logged("draining");
+    gateway.signal("SIGTERM");
+    gate.finish();
+    expect((await running).isCut).toBe(false);
+    expect((await gateway.ended).code).toBe(0);
+  });
+});
+
+describe("the embedded PostgreSQL", () => {
+  it.each(["1", "2"])(
+    "R-OPS-2: a second SIGTERM stops the embedded PostgreSQL before the process ends (UAS_WORKERS=%s)",
+    async (workers) => {
+      const place = makePlace();
+      const gateway = new Process(place, { UAS_DRAIN_DELAY: "10m", UAS_WORKERS: workers });
+      onTestFinished(async () => {
+        await gateway.kill();
+        place.close();
+      });
+      await gateway.listening();
+      const mark = join(place.folder, ".data/postgres/postmaster.pid");
+      expect(existsSync(mark)).toBe(true);
+      gateway.signal("SIGTERM");
+      await gateway.logged("stopping");
+      // Again and again: what comes at once could be the first one's echo.
+      await until("it has ended", () => {
+        if (gateway.isRunning) gateway.signal("SIGTERM");
+        return gateway.isRunning ? undefined : true;
+      });
+      expect((await gateway.ended).code).toBe(1);
+      expect(existsSync(mark)).toBe(false);
+    },
+  );
 });
 
 describe("kill -9", () => {
