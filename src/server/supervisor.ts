@@ -124,6 +124,8 @@ export class Supervisor {
       clearTimeout(slot.timer);
       send(slot.process, { kind: "stop", isReplaced: false });
     }
+    // One whose replacement does not serve yet has got no order to stop; to others this is a repetition.
+    for (const worker of this.#leaving) send(worker, { kind: "stop", isReplaced: false });
     await this.#ended();
     if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
   }
@@ -146,10 +148,14 @@ export class Supervisor {
     try {
       this.#order = { ...before, config: await readConfig() };
       log.info("replacing all workers");
-      for (const slot of this.#slots) if (!this.#isStopping) await this.#replace(slot);
+      for (const slot of this.#slots) {
+        if (this.#isStopping) return;
+        await this.#replace(slot);
+      }
       log.info("all workers are replaced");
     } catch (error) {
       this.#order = before;
+      if (this.#isStopping) return;
       log.error({ reason: failureMessage(error) }, "workers were not replaced");
     }
   }
@@ -165,6 +171,7 @@ export class Supervisor {
     try {
       await slot.replacing.promise;
     } catch (error) {
+      if (this.#isStopping) throw error;
       this.#leaving.delete(old);
       slot.process = old;
       slot.servesSinceMs = servesSinceMs;
@@ -242,13 +249,13 @@ export class Supervisor {
     const { number: worker, failure } = slot;
     const how = failure ?? `worker ${worker} ended with ${end.signal ?? `exit code ${end.code}`}`;
     if (this.#starting.size > 0) this.#started.reject(new Error(failure ?? `${how} at its start`));
+    slot.replacing?.reject(new Error(how));
     if (this.#isStopping) {
       if (end.code !== 0) this.#failures.push(how);
       void this.#ended();
       return;
     }
-    if (this.#starting.size > 0) return;
-    if (slot.replacing) return slot.replacing.reject(new Error(how));
+    if (this.#starting.size > 0 || slot.replacing) return;
     this.#metrics.countRestart();
     const servedMs = performance.now() - (slot.servesSinceMs ?? Number.POSITIVE_INFINITY);
     const isSteady = servedMs >= steadyMs;

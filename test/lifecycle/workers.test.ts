@@ -243,6 +243,25 @@ describe("a supervisor", () => {
     expect(await served.held()).toBe(0n);
   });
 
+  it("R-OPS-2: a supervisor that gets SIGTERM while it replaces workers ends them all, new and old, and its PostgreSQL", async () => {
+    const place = makePlace();
+    const gateway = new Process(place, { UAS_WORKERS: "2" });
+    onTestFinished(async () => {
+      await gateway.kill();
+      place.close();
+    });
+    await gateway.listening();
+    gateway.signal("SIGHUP");
+    await gateway.logged("replacing all workers");
+    // The new worker takes a second to its first line: the old one has got no order to stop.
+    expect(pidsOf(gateway).get(1)).toHaveLength(1);
+    const { code, err } = await gateway.stop();
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(gateway.out).not.toContain("workers were not replaced");
+    await expectNoneLeft(gateway);
+    expect(existsSync(join(place.folder, ".data/postgres/postmaster.pid"))).toBe(false);
+  });
+
   it("that is killed with its workers leaves a PostgreSQL that the next start adopts, with all that was acknowledged", async () => {
     const place = makePlace();
     const first = new Process(place, { UAS_WORKERS: "2" });
