@@ -3,7 +3,12 @@
  * through it, so that no client can take memory or connections by uploads that never end.
  */
 import { type Placed, ShortLivedSet } from "./short-lived.ts";
-import { bodyBytesPerSecondMin, bodyGraceMs, unfinishedBodyBytesMax } from "../config/limits.ts";
+import {
+  anonymousMessageBytesMax,
+  bodyBytesPerSecondMin,
+  bodyGraceMs,
+  unfinishedBodyBytesMax,
+} from "../config/limits.ts";
 import type { Caller } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
@@ -12,6 +17,7 @@ const rateCheckMs = 1_000;
 
 /** Whose bytes a body counts as, and who is told that it is too slow. */
 interface BodyOptions {
+  /** Default: nobody; the body is then bounded by the budget of the process alone. */
   readonly caller?: Caller | undefined;
   /** The connection, where it carries several requests at once. Default: it carries one. */
   readonly connection?: object | undefined;
@@ -120,9 +126,14 @@ export class UnfinishedBody implements Placed {
     this.#options = options;
   }
 
-  /** Counts received bytes that stay in memory. @throws GatewayError over a budget */
+  /**
+   * Counts received bytes that stay in memory.
+   *
+   * @throws GatewayError over a budget, or where the body is longer than its caller may send: {@link checkBodySize}
+   */
   keep(bytes: number): void {
     this.#received += bytes;
+    checkBodySize(this.#received, this.#options.caller);
     this.#owners ??= ownersOf(this.#options);
     this.#bodies.take(bytes, this.#owners);
     this.#taken += bytes;
@@ -147,6 +158,20 @@ export class UnfinishedBody implements Placed {
     this.#isSlow = true;
     this.#options.onSlow(tooSlow());
   }
+}
+
+/**
+ * Checks how much a caller sends in one body or message: whoever is not identified gets little memory, on whatever edge.
+ *
+ * @param bytes those received so far, or those announced
+ * @throws GatewayError REQUEST_TOO_LARGE for an anonymous caller with more than {@link anonymousMessageBytesMax}
+ */
+export function checkBodySize(bytes: number, caller: Caller | undefined): void {
+  if (caller?.kind !== "anonymous" || bytes <= anonymousMessageBytesMax) return;
+  throw new GatewayError(
+    ErrorCode.REQUEST_TOO_LARGE,
+    `Without a key or a session a message has at most ${anonymousMessageBytesMax} bytes`,
+  );
 }
 
 function ownersOf({ caller, connection }: BodyOptions): Owners {

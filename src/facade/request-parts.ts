@@ -8,7 +8,7 @@ import { uploadMax } from "../config/upload-limits.ts";
 import { countMemory } from "../core/body-memory.ts";
 import { emptyBuffer, joinAndFree } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
+import { checkBodySize, type UnfinishedBodies } from "../core/unfinished-bodies.ts";
 
 /** A header, which may have been sent several times, as one text. */
 export function headerText(header: string | string[] | undefined): string | undefined {
@@ -95,26 +95,27 @@ function joined(pieces: readonly Buffer[]): Buffer {
 /** Options of {@link readBody}. */
 export interface ReadBodyOptions {
   readonly bodies: UnfinishedBodies;
-  /** Whose budgets the body uses while it is not complete; `undefined`: only those of the process. */
+  /** Whose budgets the body uses while it is not complete, and how long it may be. `undefined`: a vendor that calls back. */
   readonly caller: Caller | undefined;
 }
 
 /**
  * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
- * memory; that of a long body is counted, so that it can be freed with the end of its call: core/body-memory.ts. A client that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can
- * refuse the request.
+ * memory; that of a long body is counted, so that it can be freed with the end of its call: core/body-memory.ts. A client
+ * that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can refuse the request.
  *
  * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
  * is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
  */
-export function readBody(
+export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
   { bodies, caller }: ReadBodyOptions,
 ): Promise<Buffer> {
   const length = request.headers["content-length"];
   const announced = length === undefined ? undefined : Number(length);
-  if (announced !== undefined && announced > bodyBytesMax) return Promise.reject(bodyTooLarge());
+  if (announced !== undefined && announced > bodyBytesMax) throw bodyTooLarge();
+  checkBodySize(announced ?? 0, caller);
   if (isWaiting(request)) {
     response.writeContinue();
     delete request.headers.expect;
@@ -128,6 +129,8 @@ export function readBody(
     const refuse = (error: GatewayError): void => {
       isOver = true;
       body.close();
+      // The listeners live as long as the request, whose rest is still passed over; what they kept must not.
+      first = others = undefined;
       request.pause();
       reject(error);
     };

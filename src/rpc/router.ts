@@ -15,11 +15,11 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { anonymousMessageBytesMax, bodyBytesMax } from "../config/limits.ts";
-import { callerKey } from "../core/caller.ts";
+import { bodyBytesMax } from "../config/limits.ts";
+import { anonymous, callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
 import type { Service } from "../core/service.ts";
-import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
+import { checkBodySize, type UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import type { RequestGate } from "./gate.ts";
 import { isUnreadable } from "./interceptors.ts";
 
@@ -109,15 +109,7 @@ async function* readMessage(
   response: NodeResponse,
   { values, bodies }: ReadMessageOptions,
 ): AsyncGenerator<Uint8Array> {
-  const caller = values.get(callerKey);
-  const isAnonymous = caller === undefined || caller.kind === "anonymous";
-  if (isAnonymous && Number(request.headers["content-length"]) > anonymousMessageBytesMax) {
-    throw toRpcError(anonymousTooLarge());
-  }
-  // HTTP/2 has said so by itself.
-  if (request.httpVersionMajor === 1 && request.headers.expect !== undefined) {
-    response.writeContinue();
-  }
+  const caller = values.get(callerKey) ?? anonymous;
   const { promise: slow, reject } = Promise.withResolvers<never>();
   // Rejected while nobody waits, it must not count as unhandled.
   slow.catch(() => undefined);
@@ -132,14 +124,16 @@ async function* readMessage(
   });
   // A request that is destroyed takes its connection, and so its reply, with it.
   const pieces = request.iterator({ destroyOnReturn: false });
-  let size = 0;
   try {
+    checkBodySize(Number(request.headers["content-length"] ?? 0), caller);
+    // HTTP/2 has said so by itself.
+    if (request.httpVersionMajor === 1 && request.headers.expect !== undefined) {
+      response.writeContinue();
+    }
     for (;;) {
       const { done, value } = await Promise.race([pieces.next(), slow, over.promise]);
       if (done || isOver) return;
       const piece = value as Uint8Array;
-      size += piece.length;
-      if (isAnonymous && size > anonymousMessageBytesMax) throw anonymousTooLarge();
       body.keep(piece.length);
       yield piece;
     }
@@ -175,11 +169,4 @@ async function blameMessage(reply: UniversalServerResponse): Promise<UniversalSe
 /** An HTTP/2 connection carries many requests. */
 function connectionOf(request: NodeRequest): object | undefined {
   return "stream" in request ? request.stream.session : undefined;
-}
-
-function anonymousTooLarge(): GatewayError {
-  return new GatewayError(
-    ErrorCode.REQUEST_TOO_LARGE,
-    `Without a key or a session a message has at most ${anonymousMessageBytesMax} bytes`,
-  );
 }

@@ -1,6 +1,8 @@
 /** `/replicate`: jobs in the vendor's own form, over raw HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { anonymousMessageBytesMax } from "../../src/config/limits.ts";
 import type { Customer } from "../support/gateway.ts";
+import { send, sendBytes } from "../support/raw-http.ts";
 import { often } from "./native-vendor.ts";
 import { type ReplicateGateway, startReplicateGateway, version } from "./replicate-gateway.ts";
 
@@ -244,6 +246,23 @@ test("pitfall 2: the stream's link needs no key, is opaque, and cannot be forged
   const forged = stream.slice(0, -2) + (stream.endsWith("AA") ? "BB" : "AA");
   expect((await fetch(forged)).status).toBe(404);
   finish("failed");
+});
+
+test("R-AUTH-7: whoever follows a link sends at most 64 KiB with it, announced or in chunks", async () => {
+  const url = `${gateway.url}/replicate/_s/anything`;
+  const head = `GET /replicate/_s/anything HTTP/1.1\r\nhost: x\r\n`;
+  const announced = await sendBytes(url, `${head}content-length: 20971520\r\n\r\n`);
+  const body = Buffer.alloc(anonymousMessageBytesMax + 1, " ");
+  const headers = { "transfer-encoding": "chunked" };
+  const chunked = await send(url, { method: "GET", headers, body });
+  for (const { status, body: text } of [announced, chunked]) {
+    expect([status, text.toString()]).toEqual([
+      413,
+      expect.stringContaining("Without a key or a session"),
+    ]);
+  }
+  const short = await send(url, { method: "GET", headers, body: body.subarray(1) });
+  expect(short.status).toBe(404);
 });
 
 test("R-ERR-3: the operator's empty account is 503, not the customer's 402", async () => {

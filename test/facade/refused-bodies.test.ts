@@ -1,0 +1,39 @@
+/** What is left of a body that was refused. */
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { unfinishedBodyBytesMax } from "../../src/config/limits.ts";
+import type { Caller } from "../../src/core/caller.ts";
+import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
+import { readBody } from "../../src/facade/request-parts.ts";
+
+const caller: Caller = { kind: "key", accountId: "a", keyId: "k", models: undefined };
+
+it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const bodies = new UnfinishedBodies();
+  const request = new IncomingMessage(new Socket());
+  const reading = readBody(request, new ServerResponse(request), { bodies, caller });
+  const pieces: Array<WeakRef<Buffer>> = [];
+  const arrive = (): void => {
+    const piece = Buffer.alloc(1024 * 1024);
+    pieces.push(new WeakRef(piece));
+    request.emit("data", piece);
+  };
+  arrive();
+  arrive();
+  const others = bodies.open({ caller, onSlow: () => {} });
+  others.keep(unfinishedBodyBytesMax.key - bodies.bytes);
+  arrive();
+  await expect(reading).rejects.toThrow("Too many uploads");
+  others.close();
+  // Weak references last until the end of a turn.
+  await new Promise(setImmediate);
+  collect();
+  expect(pieces.map((piece) => piece.deref())).toEqual([undefined, undefined, undefined]);
+  expect(bodies.bytes).toBe(0);
+  request.emit("end");
+});
