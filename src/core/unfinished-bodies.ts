@@ -12,6 +12,9 @@ import {
 import type { Caller } from "./caller.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
+/** What a piece takes beside its bytes where it is kept in a list of pieces, in bytes: a `Buffer` and its place. */
+const pieceBytes = 100;
+
 /** How often the rates are checked, in milliseconds. */
 const rateCheckMs = 1_000;
 
@@ -129,14 +132,17 @@ export class UnfinishedBody implements Placed {
   /**
    * Counts received bytes that stay in memory.
    *
+   * @param pieces how many pieces they are kept in: a body of pieces of one byte takes 100 times its length. Default: none
+   * is kept apart
    * @throws GatewayError over a budget, or where the body is longer than its caller may send: {@link checkBodySize}
    */
-  keep(bytes: number): void {
+  keep(bytes: number, pieces = 0): void {
     this.#received += bytes;
     checkBodySize(this.#received, this.#options.caller);
     this.#owners ??= ownersOf(this.#options);
-    this.#bodies.take(bytes, this.#owners);
-    this.#taken += bytes;
+    const taken = bytes + pieces * pieceBytes;
+    this.#bodies.take(taken, this.#owners);
+    this.#taken += taken;
   }
 
   /** Counts received bytes that are dropped: they matter for the rate only. */

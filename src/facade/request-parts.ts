@@ -144,7 +144,7 @@ export async function readBody(
       // Most bodies are complete with their first piece, and never count.
       if (size === announced) return undefined;
       try {
-        return body.keep(piece.length);
+        return body.keep(piece.length, 1);
       } catch (error) {
         return refuse(error as GatewayError);
       }

@@ -134,7 +134,7 @@ async function* readMessage(
       const { done, value } = await Promise.race([pieces.next(), slow, over.promise]);
       if (done || isOver) return;
       const piece = value as Uint8Array;
-      body.keep(piece.length);
+      body.keep(piece.length, 1);
       yield piece;
     }
   } catch (error) {

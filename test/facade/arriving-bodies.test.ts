@@ -1,4 +1,4 @@
-/** What is left of a body that was refused. */
+/** The memory of bodies that are arriving, or were refused. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
@@ -36,4 +36,15 @@ it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)",
   expect(pieces.map((piece) => piece.deref())).toEqual([undefined, undefined, undefined]);
   expect(bodies.bytes).toBe(0);
   request.emit("end");
+});
+
+it("a body counts for what it takes in memory: in pieces of one byte a hundred times its length", async () => {
+  const bodies = new UnfinishedBodies();
+  const request = new IncomingMessage(new Socket());
+  const reading = readBody(request, new ServerResponse(request), { bodies, caller });
+  for (let i = 0; i < 1_000; i++) request.emit("data", Buffer.alloc(1));
+  expect(bodies.bytes).toBeGreaterThan(100_000);
+  request.emit("end");
+  expect(await reading).toHaveLength(1_000);
+  expect(bodies.bytes).toBe(0);
 });
