@@ -6,7 +6,6 @@ import { webSocketCloseMs, webSocketMax } from "../../config/web-socket-limits.t
 import { gatewayStopping, type KeyCaller, runInAccountContext } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { withinSettleWait } from "../../core/sink.ts";
-import type { UnfinishedBody } from "../../core/unfinished-bodies.ts";
 import { newId } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
 import {
@@ -23,6 +22,7 @@ import { preparedResponse } from "../../dialect/responses/response-json.ts";
 import { toGatewayError } from "../errors.ts";
 import type { DirectCall, FacadeOptions } from "../options.ts";
 import { stallMs } from "../rest-call.ts";
+import { ArrivingMessages } from "./arriving.ts";
 import { type ConversationMemory, LastConversation, errorMessage, SocketTurn } from "./turn.ts";
 
 /** What a connection needs of its server. */
@@ -71,8 +71,7 @@ export class SocketConnection {
   readonly #deps: ConnectionDeps;
   readonly #streams = new Map<string, Stream>();
   readonly #openedMs = performance.now();
-  /** The message that is arriving. */
-  #arriving: UnfinishedBody | undefined;
+  readonly #arriving: ArrivingMessages;
   #isAlive = true;
   /** Cuts a connection whose client does not answer the close. */
   #cut: NodeJS.Timeout | undefined;
@@ -86,8 +85,15 @@ export class SocketConnection {
     this.#deps = deps;
     const { webSocket, request } = parts;
     webSocket.on("message", (data: Buffer, isBinary) => this.#onMessage(data, isBinary));
-    webSocket.on("pong", this.#onPong);
-    webSocket.on("ping", this.#onArrived);
+    this.#arriving = new ArrivingMessages(() =>
+      deps.bodies.open({
+        caller: parts.caller,
+        connection: this,
+        onSlow: (error) => this.#refuse(error, codes.refused),
+      }),
+    );
+    webSocket.on("pong", this.#onAlive);
+    webSocket.on("ping", this.#onAlive);
     webSocket.on("close", this.#onClose);
     // The close that follows says the rest.
     webSocket.on("error", () => {});
@@ -154,7 +160,7 @@ export class SocketConnection {
   }
 
   #onMessage(data: Buffer, isBinary: boolean): void {
-    this.#onArrived();
+    this.#isAlive = true;
     if (this.#ending !== undefined) return;
     if (isBinary) {
       this.#close(codes.unsupported, "send text messages");
@@ -304,40 +310,30 @@ export class SocketConnection {
     }
   }
 
-  readonly #onPong = (): void => {
+  readonly #onAlive = (): void => {
     this.#isAlive = true;
-    this.#onArrived();
-  };
-
-  /** A frame is complete: what arrives next is another one. */
-  readonly #onArrived = (): void => {
-    this.#isAlive = true;
-    this.#arriving?.close();
-    this.#arriving = undefined;
   };
 
   readonly #onBytes = (piece: Buffer): void => {
-    const { caller } = this.#parts;
-    const refuse = (error: GatewayError, code: number): void => {
-      this.#sendError(error, "");
-      this.#close(code, "the message is not accepted");
-    };
     try {
-      this.#arriving ??= this.#deps.bodies.open({
-        caller,
-        connection: this,
-        onSlow: (error) => refuse(error, codes.refused),
-      });
-      this.#arriving.keep(piece.length);
+      this.#arriving.push(piece);
     } catch (error) {
-      refuse(toGatewayError(error), codes.tryLater);
+      this.#refuse(toGatewayError(error), codes.tryLater);
     }
   };
+
+  /** Ends a connection for the message that is arriving. What has arrived of it stays counted until the connection ends. */
+  #refuse(error: GatewayError, code: number): void {
+    this.#sendError(error, "");
+    this.#close(code, "the message is not accepted");
+    // The library would keep all that still comes, until the client answers the close.
+    this.#parts.webSocket.pause();
+  }
 
   readonly #onClose = (code: number): void => {
     const { request, requestId } = this.#parts;
     request.socket.off("data", this.#onBytes);
-    this.#onArrived();
+    this.#arriving.close();
     clearTimeout(this.#cut);
     this.#ending ??= { code, reason: "" };
     this.#cancel();
