@@ -1,5 +1,6 @@
-/** Answers requests that Node's HTTP parser refuses; they never reach a route. */
+/** Finds and answers requests that violate HTTP; they never reach a route. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
 import type { Socket } from "node:net";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
 
@@ -46,6 +47,29 @@ export function clientErrorListener(
     const { status, message } = parserErrors[error.code ?? ""] ?? malformed;
     socket.end(wholeReply(status, bodyOf(message)));
   };
+}
+
+/**
+ * Checks the `Host` of a request, which Node's parser does not; over HTTP/2 it is the `:authority`. What is no host must
+ * be refused (RFC 9112, 3.2), and Connect cannot make a URL of it.
+ *
+ * @returns the error for a request without exactly one valid host; `undefined` for others
+ */
+export function hostProblem(request: IncomingMessage | Http2ServerRequest): string | undefined {
+  const { rawHeaders, httpVersion } = request;
+  const host = "authority" in request ? request.authority : request.headers.host;
+  if (host === undefined) {
+    return httpVersion === "1.0" ? undefined : "The header `host` is missing: HTTP needs it";
+  }
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === "host") count++;
+  }
+  if (count > 1) return "The header `host` occurs twice: send it once";
+  // A path or a user would pass as parts of the URL.
+  if (!/[\s/\\?#@]/.test(host) && URL.canParse(`http://${host}`)) return undefined;
+  return "The header `host` is malformed: send HOST or HOST:PORT";
 }
 
 /** A whole reply as bytes, for connections without a response; it closes the connection. */

@@ -17,6 +17,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
 import {
   clientErrorListener,
+  hostProblem,
   jsonType,
   type PlainError,
   runningOn,
@@ -84,19 +85,6 @@ export function createHttpServer(
   });
   allowHalfOpen(server);
   return server;
-}
-
-/** The error for a request without exactly one `Host`; `undefined` for others. */
-function hostProblem({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
-  if (headers.host === undefined) {
-    return httpVersion === "1.0" ? undefined : "The header `host` is missing: HTTP/1.1 needs it";
-  }
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === "host") count++;
-  }
-  return count > 1 ? "The header `host` occurs twice: send it once" : undefined;
 }
 
 /**

@@ -20,7 +20,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import type { ListenAddress } from "../config/address.ts";
 import { closeListener } from "../core/close-listener.ts";
 import { headerBytesMax, headMs } from "../config/limits.ts";
-import { clientErrorListener } from "../core/malformed-request.ts";
+import { clientErrorListener, hostProblem, jsonType } from "../core/malformed-request.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
 import {
   clone,
@@ -130,7 +130,9 @@ export async function openInternalListener(
 
 function createHttp1(handler: RequestListener): HttpServer {
   const limits = { maxHeaderSize: headerBytesMax, headersTimeout: headMs };
-  const server = createHttpServer({ ...limits, connectionsCheckingInterval: 1_000 }, handler);
+  // Node's own check answers without a body.
+  const options = { ...limits, connectionsCheckingInterval: 1_000, requireHostHeader: false };
+  const server = createHttpServer(options, handler);
   // Who reads the message says "100 Continue", once its caller is known.
   server.on("checkContinue", handler);
   server.on("clientError", clientErrorListener(malformedRpc));
@@ -147,6 +149,8 @@ function createHandler(options: InternalListenerOptions) {
     const { method, url = "" } = request;
     const rpc = rpcs.get(url.split("?", 1)[0] ?? "");
     const type = request.headers["content-type"] ?? "";
+    const problem = hostProblem(request);
+    if (problem !== undefined) return refuseHost(request, response, problem);
     // Its end is in trailers, which HTTP/1.1 loses with the connection: clients take a cut reply for a whole one.
     if (request.httpVersionMajor === 1 && isGrpc(type)) return refuseRpc(response, grpcOverHttp1);
     if (rpc !== undefined) return void rpc(request, response);
@@ -223,6 +227,18 @@ function refuseRpc(
   response.statusCode = status;
   response.setHeader("content-type", "application/json");
   response.end(JSON.stringify({ code: "unimplemented", message }));
+}
+
+/** HTTP/2 has a stream for each request; over HTTP/1.1 nothing behind such a head can be trusted. */
+function refuseHost(
+  { httpVersionMajor }: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+  problem: string,
+): void {
+  response.statusCode = 400;
+  response.setHeader("content-type", jsonType);
+  if (httpVersionMajor === 1) response.setHeader("connection", "close");
+  response.end(malformedRpc(problem));
 }
 
 /** The body of the answer to a request that is no lawful HTTP. */

@@ -67,6 +67,8 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
       handle.requestPath,
       async (request, response, values = createContextValues()) => {
         try {
+          // HTTP/1.0 has none, and Connect makes a URL of it. Others were refused.
+          request.headers.host ??= "localhost";
           const universal = universalRequestFromNodeRequest(request, response, undefined, values);
           const body = isOneMessage
             ? readMessage(request, response, { values, bodies })

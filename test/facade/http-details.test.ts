@@ -84,6 +84,8 @@ describe("the Host header", () => {
   it.each([
     ["none", "GET /v1/models HTTP/1.1\r\n\r\n"],
     ["two", "GET /v1/models HTTP/1.1\r\nhost: a\r\nHost: a\r\n\r\n"],
+    ["an empty text", "GET /v1/models HTTP/1.1\r\nhost: \r\n\r\n"],
+    ["two words", "GET /v1/models HTTP/1.1\r\nhost: a b\r\n\r\n"],
   ])("a request with %s as Host header is a 400 with a body of ours", async (_name, text) => {
     const reply = await sendBytes(fixture.gateway.url, text);
     expect(reply.status).toBe(400);
