@@ -54,7 +54,7 @@ async function cancelQueued(
   options: CancelOptions,
 ): Promise<TaskSummary | undefined> {
   const ending = CallEnding.CANCELLED;
-  const charge = chargeOf(task, { errorCode: "", ending, status: 499, now: new Date() });
+  const charge = chargeOf(task, { errorCode: "", ending, status: 499 });
   const ended = await mapDatabaseLoss(applyTransition(options, task, { event: "cancel", charge }));
   options.failpoint?.("cancel.ended");
   return ended;

@@ -12,11 +12,20 @@ import { taskHoldTtlMs } from "../config/limits.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { backgroundOf } from "../inference/background/request.ts";
 import type { TaskOutcome, ReportedCost, TaskUnits } from "../vendor/task.ts";
-import type { StoredUsageJson, WholeTask } from "./task-row.ts";
-import type { Transition } from "./transition.ts";
+import type { StoredUsageJson, TaskRow, WholeTask } from "./task-row.ts";
 
 /** The path of tasks in the call log. */
 const taskPath = "/api/ai/tasks";
+
+/** The charge of a task that ends. */
+export interface TaskCharge {
+  /** In nano-USD. */
+  readonly costNanos: bigint;
+  /** Absent: the database refuses every record of it. */
+  readonly record?: CallRow | undefined;
+  /** Whether `record` is a `bareRecord`, because the database refused the whole one. Default false. */
+  readonly isBare?: boolean;
+}
 
 /** How a task ended, as far as it decides its charge. */
 export interface Ended {
@@ -32,7 +41,6 @@ export interface Ended {
   readonly errorCode: string;
   readonly ending: CallEnding;
   readonly status: number;
-  readonly now: Date;
 }
 
 /** The usage of a task, as prices count it. */
@@ -70,7 +78,7 @@ export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
  * The charge of a task's end. Only completed tasks are charged, and cancelled ones where their model says so (R-TSK-6).
  * Never more than the hold: a vendor that generates more than was requested is not the customer's concern.
  */
-export function chargeOf(task: WholeTask, ended: Ended): NonNullable<Transition["charge"]> {
+export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   const { outcome, price, vendorCostNanos } = ended;
   const isCharged = outcome !== undefined && isCharging(task, ended.ending);
   const usage = outcome && usageOf(ended);
@@ -117,13 +125,27 @@ function recordOf(task: WholeTask, ended: Ended, charged: Charged): CallRow {
     heldNanos: BigInt(task.hold),
     priceVersion: task.price_version,
     startedAt: task.create_time,
-    durationMs: Math.max(0, ended.now.getTime() - task.create_time.getTime()),
+    // Known when it ends: the transition writes it.
+    durationMs: 0,
     firstByteMs: 0,
     upstreamRequestId: task.vendor_task_id ?? "",
     dropped: ended.outcome?.dropped ?? [],
     discountBp: task.discount_bp,
     attempts: undefined,
   });
+}
+
+/** The largest `integer` of PostgreSQL, in which durations are kept: 24 days in milliseconds. */
+const durationMsMax = 2 ** 31 - 1;
+
+/** How long a task took from its submit to its end, in milliseconds; 0 before its end. Both times are the database's: the
+ * clock of this process may be wrong. */
+export function taskDurationMs({
+  create_time: start,
+  finish_time: end,
+}: Pick<TaskRow, "create_time" | "finish_time">): number {
+  if (end === null) return 0;
+  return Math.min(durationMsMax, Math.max(0, end.getTime() - start.getTime()));
 }
 
 function sourceOf(outcome: TaskOutcome | undefined): UsageSource {

@@ -108,7 +108,6 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
         errorCode: word,
         ending: CallEnding.UPSTREAM_REFUSED,
         status: error.status,
-        now: new Date(),
       });
       const set = { error_code: word, error: error.message };
       await applyTransition({ ...options, notify: async () => {} }, task, {

@@ -24,6 +24,7 @@ import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundTasks, createMediaTasks } from "./background.ts";
 import { vendorKey } from "./claim.ts";
+import { taskDurationMs } from "./charge.ts";
 import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
 import { createCancel } from "./cancel.ts";
 import { TaskFeed } from "./feed.ts";
@@ -372,6 +373,6 @@ function endFields(task: TaskRow, record?: CallRow): Readonly<Record<string, unk
     errorCode: task.error_code ?? undefined,
     cost: formatUsd(BigInt(task.cost ?? 0)),
     vendorCost: vendorCost ? formatUsd(BigInt(vendorCost)) : undefined,
-    durationMs: record?.duration_ms,
+    durationMs: taskDurationMs(task),
   };
 }

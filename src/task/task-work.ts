@@ -8,7 +8,7 @@ import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
 import type { TaskOutcome, ReportedCost } from "../vendor/task.ts";
 import { requestedUnits } from "../vendor/task-params.ts";
-import { chargeOf, type Ended, stoppedOutcome, usageOf } from "./charge.ts";
+import { chargeOf, type Ended, stoppedOutcome, type TaskCharge, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
 import type { Lease } from "./leases.ts";
 import { recordNotification } from "./vendor-notifications.ts";
@@ -359,11 +359,8 @@ export class TaskWork {
     return vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
   }
 
-  #charge(
-    task: WholeTask,
-    ended: Omit<Ended, "now" | "vendorCostNanos">,
-  ): NonNullable<Transition["charge"]> {
+  #charge(task: WholeTask, ended: Omit<Ended, "vendorCostNanos">): TaskCharge {
     const vendorCostNanos = this.#vendorCost(task, ended);
-    return chargeOf(task, { ...ended, vendorCostNanos, now: new Date() });
+    return chargeOf(task, { ...ended, vendorCostNanos });
   }
 }

@@ -1,9 +1,11 @@
 /**
  * The one way to change a task: state, money and webhook in one transaction, guarded by the task's fence.
  */
-import type { Pool, PoolClient } from "pg";
-import type { CallRow } from "../billing/calls/call-row.ts";
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { bareRecord } from "../billing/calls/call-record.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
+import { isDatabaseLost } from "../core/database-lost.ts";
+import { type TaskCharge, taskDurationMs } from "./charge.ts";
 import { notifyTask } from "./notify.ts";
 import { progressIn, statesBefore, transitions, type TaskEvent } from "./state.ts";
 import { summaryColumns, type TaskRow } from "./task-row.ts";
@@ -19,8 +21,8 @@ export interface Transition {
   /** Gives the lease back; the task is due again after so many milliseconds, or at its deadline. Absent: the lease is
    * kept. A task that ends has none. */
   readonly releaseMs?: number;
-  /** The charge and its call record, of transitions that end the task. */
-  readonly charge?: { readonly costNanos: bigint; readonly record: CallRow };
+  /** The charge and its call record, of transitions that end the task. Its duration is written here. */
+  readonly charge?: TaskCharge;
   /** Writes further rows in the same transaction. Default: nothing. */
   readonly inSameTransaction?: ((transaction: PoolClient) => Promise<void>) | undefined;
 }
@@ -55,6 +57,8 @@ export interface TransitionOptions {
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called once committed, where the charge exceeds what the account could pay. Default: nothing. */
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
+  /** Logs what an operator should know, without secrets. Default: nothing. */
+  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
@@ -72,6 +76,33 @@ export async function applyTransition(
 ): Promise<TaskRow | undefined> {
   if (isReschedule(task, move))
     return (await reschedule(needs.pool, task, move)) ? task : undefined;
+  try {
+    return await change(needs, task, move);
+  } catch (error) {
+    const isRefused = error instanceof DatabaseError && !isDatabaseLost(error);
+    const charge = isRefused ? withLessRecord(move.charge) : undefined;
+    if (charge === undefined) throw error;
+    // The result and the money matter more.
+    needs.warn?.("the end of a task was refused; trying with less of its call record", {
+      taskId: task.id,
+      err: error,
+    });
+    return applyTransition(needs, task, { ...move, charge });
+  }
+}
+
+/** The same charge with less of a record; `undefined`: it has none. */
+function withLessRecord(charge: TaskCharge | undefined): TaskCharge | undefined {
+  if (charge?.record === undefined) return undefined;
+  const { costNanos, record, isBare } = charge;
+  return isBare ? { costNanos } : { costNanos, record: bareRecord(record), isBare: true };
+}
+
+async function change(
+  needs: TransitionOptions,
+  task: TaskRow,
+  move: Transition,
+): Promise<TaskRow | undefined> {
   const update = statementOf(task, move);
   const isAlone = move.charge === undefined && move.inSameTransaction === undefined;
   if (isAlone && task.callback_url === null) {
@@ -85,7 +116,9 @@ export async function applyTransition(
     if (isNotifiable(task, row)) await (needs.notify ?? notifyTask)(transaction, row);
     await move.inSameTransaction?.(transaction);
     if (move.charge === undefined) return row;
-    const settles = [{ id: row.id, ...move.charge }];
+    const { costNanos, record: begun } = move.charge;
+    const record = begun && { ...begun, duration_ms: taskDurationMs(row) };
+    const settles = [{ id: row.id, costNanos, ...(record && { record }) }];
     // Last before the commit: it locks the account.
     ({ lowBalanceNanos, lossNanos } = await applyIn(transaction, {
       accountId: row.account_id,

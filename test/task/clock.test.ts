@@ -1,11 +1,16 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newId } from "../../src/core/uuid.ts";
 import { createTaskJobs } from "../../src/task/jobs.ts";
 import { openTasks, type Tasks } from "./worker-harness.ts";
+import { one, vendor } from "./worker-setup.ts";
 
 let tasks: Tasks;
 beforeEach(async () => void (tasks = await openTasks()));
-afterEach(() => tasks.close());
+afterEach(async () => {
+  vi.useRealTimers();
+  await tasks.stopAll();
+  await tasks.close();
+});
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
@@ -98,3 +103,30 @@ test("a database clock that is set back by a day delays no webhook and no alert"
   );
   expect(rows).toEqual([{ is_soon: true }]);
 });
+
+/** Sets the clock of this process off by so many days. The database's stays right. */
+const setNodeClock = (days: number) =>
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * dayMs });
+
+test.each([400, -400])(
+  "a process whose clock is off by %i days completes, charges and records tasks by the database's clock",
+  async (days) => {
+    setNodeClock(days);
+    const accountId = await tasks.account(1_000n);
+    const ids = [await tasks.submit({ accountId }), await tasks.submit({ accountId })];
+    const done = { files: [{ bytes: Buffer.from("picture"), contentType: "image/png" }] };
+    const v = vendor({ submit: () => Promise.resolve({ done }) });
+    tasks.work(one({ v }));
+    const ended = await tasks.ended(ids);
+    expect(ended).toMatchObject(ids.map(() => ({ state: "completed", cost: "100" })));
+    const { rows } = await tasks.pool.query<{ id: string; duration_ms: number }>(
+      "select id, duration_ms from call order by id",
+    );
+    const lasted = ended.map(({ id, create_time: from, finish_time: to }) => ({
+      id,
+      duration_ms: Number(to) - Number(from),
+    }));
+    expect(rows).toEqual(lasted);
+    await tasks.expectClean();
+  },
+);

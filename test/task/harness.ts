@@ -300,7 +300,6 @@ async function endTask(pool: Pool, end: End): ReturnType<typeof applyTransition>
     errorCode: event === "fail" ? end.errorCode : "",
     ending: isDone ? CallEnding.COMPLETED : CallEnding.UPSTREAM_FAILED,
     status: 200,
-    now: new Date(),
   });
   const usage = JSON.stringify({ inputTokens: 7, outputTokens: 0 });
   const set = {

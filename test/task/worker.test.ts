@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import type { VendorAlarm } from "../../src/task/worker-options.ts";
 import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../src/vendor/task.ts";
@@ -287,4 +287,27 @@ test("long parameters are read only by the steps that need them", async () => {
   const reads = texts.filter((text) => text.startsWith("select params"));
   expect(reads).toHaveLength(2);
   queries.mockRestore();
+});
+
+test("a call record that the database refuses loses neither the result of its task nor the charge", async () => {
+  await tasks.pool.query(`create function refuse_model() returns trigger language plpgsql as
+    $$ begin if new.model <> '' then raise exception 'value out of range' using errcode = '22003'; end if;
+      return new; end $$`);
+  await tasks.pool.query(
+    "create trigger refuse_model before insert on call for each row execute function refuse_model()",
+  );
+  onTestFinished(async () => {
+    await tasks.pool.query("drop function refuse_model cascade");
+  });
+  const account = await tasks.account(1_000n);
+  const id = await tasks.submit({ accountId: account });
+  const done = { files: [{ bytes: Buffer.from("picture"), contentType: "image/png" }] };
+  const v = vendor({ submit: () => Promise.resolve({ done }) });
+  const told: string[] = [];
+  tasks.work({ ...one({ v }), warn: (message) => void told.push(message) });
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed", cost: "100" }]);
+  expect(await tasks.balance(account)).toEqual({ available: 900n, held: 0n });
+  const { rows } = await tasks.pool.query("select model, cost from call where id = $1", [id]);
+  expect(rows).toEqual([{ model: "", cost: "100" }]);
+  expect(told).toEqual(["the end of a task was refused; trying with less of its call record"]);
 });
