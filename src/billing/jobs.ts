@@ -85,8 +85,8 @@ const loggedMax = 10;
 export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { pool, nodeId, failpoint, warn = () => {} } = options;
   const { onLowBalance = () => {}, onLoss = () => {} } = options;
-  const { recoveryMs, silentMs } = ledgerTimings(options);
-  const recovery = { pool, nodeId, silentMs, warn, onLowBalance, onLoss, failpoint };
+  const { recoveryMs, silentMs, holdTtlMs } = ledgerTimings(options);
+  const recovery = { pool, nodeId, silentMs, holdTtlMs, warn, onLowBalance, onLoss, failpoint };
   const anchor = options.anchor ?? new Anchor({ pool });
   const auditor = new Auditor(pool, anchor);
   const { info = () => {} } = options;
@@ -182,6 +182,8 @@ interface RecoveryOptions {
   readonly nodeId: string | undefined;
   /** How long a process is silent before it counts as dead, in milliseconds. */
   readonly silentMs: number;
+  /** How long a hold lives that is not renewed, in milliseconds. */
+  readonly holdTtlMs: number;
   readonly warn: LogEvent;
   readonly onLowBalance: (accountId: string, balanceNanos: bigint) => void;
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
@@ -191,9 +193,20 @@ interface RecoveryOptions {
 /** The most holds of one query, of either kind. The next query follows at once where there are more. */
 const recoveryMax = 10_000;
 
+/**
+ * Finds the holds to end. $1: the processes that have ended. $2: half of the time after which a silent process counts as
+ * dead, in milliseconds. $3: how long a hold lives, in milliseconds.
+ *
+ * An expired hold of a living process is ended only where that process was in touch for the life of a hold and did not
+ * renew it. If the database's clock is set forward, all holds expire at once, and those of running calls are renewed soon.
+ * Without that, recovery would end them first, and each stream whose hold has to grow would fail.
+ */
 const findStatement = `
 select account_id, array_agg(id) as ids from (
-  (select account_id, id from open_hold where expires_at < clock_timestamp()
+  (select account_id, id from open_hold h where expires_at < clock_timestamp()
+     and not exists (select from node n where n.id = h.node_id and n.ended is null
+       and (n.seen_time < clock_timestamp() - $2 * interval '1 ms'
+         or n.steady_time > clock_timestamp() - $3 * interval '1 ms'))
      order by expires_at limit ${recoveryMax})
   union
   (select account_id, id from open_hold where node_id = any($1::uuid[]) limit ${recoveryMax})
@@ -206,7 +219,7 @@ select account_id, array_agg(id) as ids from (
  * @returns how many holds it ended.
  */
 async function recoverHolds(options: RecoveryOptions): Promise<number> {
-  const { pool, nodeId, silentMs, warn, failpoint } = options;
+  const { pool, nodeId, silentMs, holdTtlMs, warn, failpoint } = options;
   const { rows: nodes } = await pool.query<{ ids: string[] | null }>(
     "select ledger_end_silent($1, $2) as ids",
     [nodeId ?? null, silentMs],
@@ -214,6 +227,8 @@ async function recoverHolds(options: RecoveryOptions): Promise<number> {
   for (let ended = 0; ; ) {
     const { rows } = await pool.query<{ account_id: string; ids: string[] }>(findStatement, [
       nodes[0]?.ids ?? null,
+      silentMs / 2,
+      holdTtlMs,
     ]);
     if (rows.length > 0) failpoint?.("recovery.found");
     let found = 0;

@@ -93,10 +93,15 @@ export async function openBilling({ hasMonths = true } = {}) {
         [nodeId, seconds],
       );
     },
-    /** Makes holds look as old as if they had expired `seconds` ago. */
+    /** Makes holds look as old as if they had expired `seconds` ago, and their processes as if they had been in touch for
+     * an hour without renewing them. */
     async age(ids: readonly string[], seconds: number): Promise<void> {
       await pool.query(
-        "update open_hold set expires_at = clock_timestamp() - $2 * interval '1 s' where id = any($1)",
+        `with aged as (
+          update open_hold set expires_at = clock_timestamp() - $2 * interval '1 s' where id = any($1)
+            returning node_id
+        ) update node set steady_time = steady_time - interval '1 hour'
+          where id in (select node_id from aged)`,
         [ids, seconds],
       );
     },

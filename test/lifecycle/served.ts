@@ -61,8 +61,9 @@ export async function openServed() {
       );
       return BigInt(rows[0]?.held ?? 0);
     },
-    /** Lets every open hold expire now, and sweeps: what living nodes do within a minute. */
+    /** Lets every open hold expire now, and its process end, and sweeps: what living nodes do within a minute. */
     async expireHolds(): Promise<number> {
+      await pool.query("update node set ended = clock_timestamp()");
       await pool.query("update open_hold set expires_at = clock_timestamp() - interval '1 s'");
       return createBillingJobs({ pool }).recoverHolds();
     },

@@ -101,6 +101,29 @@ describe("processes that are lost", () => {
     expect(await billing.balance(accountId)).toEqual({ available: 100n, held: 0n });
   });
 
+  test("R-MON-2: the hold of a running call stays open when the database's clock is set forward by a day, and one that nobody renews is freed later", async () => {
+    const accountId = await billing.account(100n);
+    const [id, nodeId] = [newId(), await steady()];
+    await billing.send({ accountId, holds: [{ id, amountNanos: 20n }] }, nodeId);
+    const past = "- interval '1 day'";
+    await billing.pool.query(
+      `with n as (update node set seen_time = seen_time ${past}, steady_time = steady_time ${past} where id = $1)
+        update open_hold set expires_at = expires_at ${past} where node_id = $1`,
+      [nodeId],
+    );
+    // Its heartbeat is due, then the renewal of its holds.
+    expect(await sweep()).toBe(0);
+    await beat(nodeId);
+    expect(await sweep()).toBe(0);
+    expect(await billing.balance(accountId)).toEqual({ available: 80n, held: 20n });
+    await billing.pool.query(
+      "update node set steady_time = steady_time - interval '16 min' where id = $1",
+      [nodeId],
+    );
+    expect(await sweep()).toBe(1);
+    expect(await billing.balance(accountId)).toEqual({ available: 100n, held: 0n });
+  });
+
   test("R-MON-7: a checkpoint above the hold takes the available balance, and the rest is the platform's loss", async () => {
     const accountId = await billing.account(50n);
     const id = await lost(accountId, 30n, 70n);
