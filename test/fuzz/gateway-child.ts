@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
 import { buildApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/load.ts";
@@ -62,6 +63,8 @@ process.on("warning", ({ name, message }) => warnings.push(`${name}: ${message}`
 process.on("message", (message: ToChild) => {
   if (message.kind === "measure") {
     process.send?.({ kind: "measured", measurement: measure(), warnings: warnings.splice(0) });
+  } else if (message.kind === "flags") {
+    for (const flag of message.flags) setFlagsFromString(flag);
   } else {
     void app.close().then(() => process.exit(0));
   }

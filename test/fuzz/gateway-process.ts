@@ -21,6 +21,8 @@ export interface StartOptions {
   readonly flags?: readonly string[];
   /** Variables of the process itself that differ from those of `npm start`. Default: none. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** A file to which the process writes its id before it begins. Default: none. */
+  readonly pidFile?: string | undefined;
 }
 
 /** The state of the process after a collection of its garbage. Memory in bytes. */
@@ -39,7 +41,10 @@ export interface Measurement {
 }
 
 /** A request to the process. */
-export type ToChild = { readonly kind: "measure" } | { readonly kind: "stop" };
+export type ToChild =
+  | { readonly kind: "measure" }
+  | { readonly kind: "flags"; readonly flags: readonly string[] }
+  | { readonly kind: "stop" };
 
 type FromChild =
   | { readonly kind: "ready"; readonly url: string; readonly internalUrl: string }
@@ -62,9 +67,14 @@ export class GatewayProcess {
   readonly #ended: Promise<void>;
   #onMessage: (message: FromChild) => void = () => {};
 
-  private constructor(plan: GatewayPlan, { flags = [], variables = {} }: StartOptions) {
+  private constructor(plan: GatewayPlan, { flags = [], variables = {}, pidFile }: StartOptions) {
     const program = join(import.meta.dirname, "gateway-child.ts");
-    this.#child = spawn(process.execPath, ["--expose-gc", ...flags, program], {
+    const command = [process.execPath, "--expose-gc", ...flags, program];
+    const [first = "", ...others] =
+      pidFile === undefined
+        ? command
+        : ["sh", "-c", 'echo $$ > "$0" && exec "$@"', pidFile, ...command];
+    this.#child = spawn(first, others, {
       env: {
         PATH: process.env["PATH"],
         ...compiledEnv,
@@ -106,10 +116,21 @@ export class GatewayProcess {
     return message.measurement;
   }
 
+  /** Sets flags of V8 from now on. */
+  setV8Flags(flags: readonly string[]): void {
+    this.#send({ kind: "flags", flags });
+  }
+
   /** Resident memory as it is, without a collection, in bytes; 0 where the system does not tell. */
   rss(): number {
     const pages = readProc(this.pid, "statm").split(" ")[1] ?? "0";
     return Number(pages) * 4_096;
+  }
+
+  /** The most that resident memory was since the start, in bytes; 0 where the system does not tell. */
+  rssMax(): number {
+    const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(this.pid, "status"))?.[1] ?? "0";
+    return Number(kilobytes) * 1_024;
   }
 
   /** Open file descriptors; 0 where the system does not tell. */

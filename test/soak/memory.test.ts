@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startWorld, type World } from "../fuzz/world.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
-import { handlesKept, slopeOf, soakMemory } from "./memory.ts";
+import { floors, handlesKept, slopeOf, soakMemory } from "./memory.ts";
 
 let database: TestDatabase;
 let receiver: Receiver;
@@ -22,7 +22,8 @@ afterAll(async () => {
 it("mixed traffic under a small heap leaves heap, handles and listeners as they were", async () => {
   const report = await soakMemory(world, {
     // A minute, in which the machine has time for other tests.
-    ...{ seconds: 60, everySeconds: 5, seed: 20_261_122, lanes: 4, pauseMs: 300 },
+    ...{ warmUpSeconds: 20, seconds: 40, everySeconds: 5, seed: 20_261_122 },
+    ...{ lanes: 4, pauseMs: 300, warmUpPauseMs: 300 },
     callbackUrl: `${receiver.origin}/hook`,
   });
   expect(report.errors).toEqual([]);
@@ -32,6 +33,14 @@ it("mixed traffic under a small heap leaves heap, handles and listeners as they 
   expect(report.handles.after).toBeLessThanOrEqual(report.handles.before + handlesKept);
   expect(report.listeners.after).toBe(report.listeners.before);
 }, 120_000);
+
+it("the floors of measurements are the least of each twelfth, whatever lies above", () => {
+  const samples = Array.from({ length: 120 }, (_, at) => ({ at, rss: at % 7 === 0 ? at : 900 }));
+  expect(floors(samples).map(({ at }) => at)).toEqual([
+    ...[0, 14, 21, 35, 42, 56, 63, 70, 84, 91, 105, 112],
+  ]);
+  expect(floors([])).toEqual([]);
+});
 
 it("the slope of measurements is that of most of them", () => {
   expect(slopeOf([1, 2, 3, 4, 5, 6].map((x) => [x, x === 3 ? 900 : 10 + 2 * x]))).toBe(2);

@@ -4,7 +4,7 @@
  * the console, RPCs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Measurement } from "../fuzz/gateway-process.ts";
+import type { GatewayProcess, Measurement } from "../fuzz/gateway-process.ts";
 import { createIds } from "../fuzz/ids.ts";
 import { Chance } from "../fuzz/random.ts";
 import { findEntries, type MakeShot } from "../fuzz/samples.ts";
@@ -15,31 +15,46 @@ import type { World } from "../fuzz/world.ts";
 
 /** Options of {@link soakMemory}. */
 export interface SoakOptions {
+  /** How long the traffic takes whose traces are looked for, in seconds. */
   readonly seconds: number;
+  /** How long the traffic before it takes, in seconds. It fills caches and has V8 compile what is called often. */
+  readonly warmUpSeconds: number;
+  /**
+   * Whether V8 compiles after a tenth of the usual number of calls during the warm-up: compiled code grows with the logarithm
+   * of the number of requests, for hours at the pace that is measured. Default: false.
+   */
+  readonly compilesEarly?: boolean;
   readonly seed: number;
   /** Requests at once. */
   readonly lanes: number;
-  /** How long each of them waits before the next one, in milliseconds. Default: not at all. */
+  /** How long each of them waits before the next one, in milliseconds, after the warm-up. Default: not at all. */
   readonly pauseMs?: number;
-  /** How often is measured, in seconds. The first third of the measurements is warm-up. */
+  /** The same during the warm-up. Default: not at all. */
+  readonly warmUpPauseMs?: number;
+  /** How often is measured, in seconds. */
   readonly everySeconds: number;
   /** Where tasks send their webhooks. */
   readonly callbackUrl: string;
   readonly onSample?: (sample: Sample) => void;
 }
 
-/** A measurement and its time since the start. */
+/** A measurement between requests. */
 export interface Sample extends Measurement {
+  /** Since the start of the traffic. */
   readonly seconds: number;
+  /** Since the same, all that were answered. */
+  readonly requests: number;
 }
 
 /** What a run found. Memory in MB. */
 export interface SoakReport {
   readonly requests: number;
   readonly samples: readonly Sample[];
+  /** How fast its {@link floors} rise after the warm-up. */
   readonly rssSlopePerHour: number;
   /** Growth of the heap from the first to the last measurements after the warm-up, each the least of three. */
   readonly heapGrowth: number;
+  /** The most of the whole run, also while requests run. */
   readonly rssMax: number;
   /** The highest of all measurements after the warm-up, in milliseconds. */
   readonly delayP99Ms: number;
@@ -59,48 +74,111 @@ const settleMs = 30_000;
 
 /** Runs it. @throws where the gateway ends */
 export async function soakMemory(world: World, options: SoakOptions): Promise<SoakReport> {
-  const { seconds, everySeconds, lanes, seed, pauseMs = 0 } = options;
+  const { seconds, warmUpSeconds, seed, lanes, everySeconds } = options;
   const { gateway } = world;
   const makes = await findTraffic(world, options.callbackUrl);
   const before = countHandles(await gateway.measure());
   const startMs = performance.now();
-  const endMs = startMs + seconds * 1_000;
+  const pastSeconds = (): number => (performance.now() - startMs) / 1_000;
+  const pauses = new Pauses();
   let requests = 0;
+  const traffic = new AbortController();
   const lane = async (number: number): Promise<void> => {
     const chance = new Chance(seed + number);
     const [http1, http2] = [new Http1Client(), new Http2Client()];
-    while (performance.now() < endMs && gateway.exit === undefined) {
+    while (!traffic.signal.aborted && gateway.exit === undefined) {
       const shot = chance.of(makes)(chance);
       writeJson(shot);
       if (chance.is(0.1)) shot.readMax = chance.below(2_000);
       const address = shot.listener === "public" ? gateway.url : gateway.internalUrl;
-      await (shot.isHttp2 ? http2 : http1).send(address, shot, 60_000);
+      const client = shot.isHttp2 ? http2 : http1;
+      await pauses.run(() => client.send(address, shot, 60_000));
       if (++requests % 1_000 === 0) world.vendors.clear();
+      const isWarm = pastSeconds() >= warmUpSeconds;
+      const pauseMs = (isWarm ? options.pauseMs : options.warmUpPauseMs) ?? 0;
       if (pauseMs > 0) await sleep(pauseMs);
     }
     http1.close();
     http2.close();
   };
+  let isCompilingEarly = options.compilesEarly === true;
+  if (isCompilingEarly) compileAfter(0.1, gateway);
   const samples: Sample[] = [];
-  const traffic = Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
-  while (performance.now() < endMs - everySeconds * 500) {
-    await sleep(everySeconds * 1_000);
-    const sample = {
-      ...(await gateway.measure()),
-      seconds: (performance.now() - startMs) / 1_000,
-    };
-    samples.push(sample);
-    options.onSample?.(sample);
+  const running = Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
+  try {
+    while (pastSeconds() < warmUpSeconds + seconds) {
+      await sleep(everySeconds * 1_000);
+      const measurement = await pauses.between(() => gateway.measure());
+      const sample = { ...measurement, seconds: pastSeconds(), requests };
+      samples.push(sample);
+      if (isCompilingEarly && sample.seconds > warmUpSeconds) {
+        compileAfter(1, gateway);
+        isCompilingEarly = false;
+      }
+      options.onSample?.(sample);
+    }
+  } finally {
+    traffic.abort();
+    await running;
   }
-  await traffic;
+  const rssMax = Math.max(gateway.rssMax(), ...samples.map(({ rss }) => rss)) / 1e6;
   const after = await settledHandles(world, before + handlesKept);
   return {
-    ...summarize(samples),
+    ...summarize(samples.filter(({ seconds: past }) => past > warmUpSeconds)),
     requests,
     samples,
+    rssMax,
     handles: { before, after },
     errors: gateway.errors,
   };
+}
+
+/** How many calls V8 waits for before it compiles, by default. */
+const compileAsUsual = {
+  "invocation-count-for-maglev": 400,
+  "invocation-count-for-maglev-osr": 100,
+  "invocation-count-for-turbofan": 3_000,
+  "invocation-count-for-osr": 500,
+  "minimum-invocations-after-ic-update": 500,
+};
+
+/** Has V8 compile after a part of the usual number of calls from now on. */
+function compileAfter(part: number, gateway: GatewayProcess): void {
+  const flags = Object.entries(compileAsUsual).map(([name, calls]) => `--${name}=${calls * part}`);
+  gateway.setV8Flags(flags);
+}
+
+/** Lets something happen while no request runs: what requests hold while they run is not left behind. */
+class Pauses {
+  #running = 0;
+  /** The end of the pause under way. */
+  #over: Promise<void> | undefined;
+  #onIdle: () => void = () => {};
+
+  /** Runs a request, once no pause is under way. */
+  async run(request: () => Promise<unknown>): Promise<void> {
+    while (this.#over) await this.#over;
+    this.#running++;
+    try {
+      await request();
+    } finally {
+      if (--this.#running === 0) this.#onIdle();
+    }
+  }
+
+  /** Waits for the requests under way, and runs `work` before any other begins. */
+  async between<T>(work: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#over = promise;
+    try {
+      if (this.#running > 0) await new Promise<void>((idle) => (this.#onIdle = idle));
+      return await work();
+    } finally {
+      this.#onIdle = () => {};
+      this.#over = undefined;
+      resolve();
+    }
+  }
 }
 
 /** Valid requests of every entry point, and tasks with webhooks. Raw bytes are the fuzzer's. */
@@ -130,18 +208,30 @@ async function settledHandles({ gateway }: World, most: number): Promise<number>
 
 function summarize(
   samples: readonly Sample[],
-): Pick<SoakReport, "rssSlopePerHour" | "heapGrowth" | "rssMax" | "delayP99Ms" | "listeners"> {
-  const warm = samples.slice(Math.ceil(samples.length / 3));
+): Pick<SoakReport, "rssSlopePerHour" | "heapGrowth" | "delayP99Ms" | "listeners"> {
   const mb = (bytes: number): number => bytes / 1e6;
   const least = (some: readonly Sample[]): number =>
     Math.min(...some.map(({ heapUsed, external }) => heapUsed + external));
   return {
-    rssSlopePerHour: slopeOf(warm.map(({ seconds, rss }) => [seconds / 3_600, mb(rss)])),
-    heapGrowth: mb(least(warm.slice(-3)) - least(warm.slice(0, 3))),
-    rssMax: mb(Math.max(...samples.map(({ rss }) => rss))),
-    delayP99Ms: Math.max(...warm.map(({ delayP99Ms }) => delayP99Ms)),
-    listeners: { before: warm[0]?.listeners ?? 0, after: warm.at(-1)?.listeners ?? 0 },
+    rssSlopePerHour: slopeOf(floors(samples).map(({ seconds, rss }) => [seconds / 3_600, mb(rss)])),
+    heapGrowth: mb(least(samples.slice(-3)) - least(samples.slice(0, 3))),
+    delayP99Ms: Math.max(...samples.map(({ delayP99Ms }) => delayP99Ms)),
+    listeners: { before: samples[0]?.listeners ?? 0, after: samples.at(-1)?.listeners ?? 0 },
   };
+}
+
+/**
+ * The least resident memory of each twelfth of the measurements, five minutes of an hour. Measurements themselves differ by 20
+ * to 40 MB, since V8 keeps pages that a collection has freed for a while; what is left behind raises the least of them.
+ */
+export function floors<Of extends { readonly rss: number }>(samples: readonly Of[]): Of[] {
+  const size = Math.max(1, Math.ceil(samples.length / 12));
+  const parts = Array.from({ length: Math.ceil(samples.length / size) }, (_, part) =>
+    samples.slice(part * size, (part + 1) * size),
+  );
+  return parts.map((part) =>
+    part.reduce((least, sample) => (sample.rss < least.rss ? sample : least)),
+  );
 }
 
 /** The median slope of all pairs (Theil and Sen): single measurements far off do not count. */

@@ -2,6 +2,7 @@
 import { withServer } from "../fuzz/server.ts";
 import { startWorld } from "../fuzz/world.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { createContainer } from "./container.ts";
 import { handlesKept, type Sample, soakMemory, type SoakReport } from "./memory.ts";
 
 /** Resident memory may grow by so much per hour after the warm-up, in MB. */
@@ -21,7 +22,8 @@ const allocatorVariables = [
 
 /**
  * How long each of the requests that run at once waits before its next one, in milliseconds: about 60 requests a second.
- * Without it the clients, vendors and database of the same machine keep the event loop waiting for a processor.
+ * Without it the clients, vendors and database of the same machine keep the event loop waiting for a processor. The warm-up
+ * goes without.
  */
 const pauseMs = 150;
 
@@ -43,16 +45,23 @@ export async function printMemory(seed: number, seconds: number): Promise<void> 
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  print(`seed ${seed}, ${seconds} s, heap ${heapMb} MB, ${JSON.stringify(variables)}`);
+  const container = createContainer(rssMax * 1e6);
+  const limited = container ? "a container" : "resident memory (no control group can be created)";
+  print(
+    `seed ${seed}, ${seconds} s, heap ${heapMb} MB, ${limited} of ${rssMax} MB, ${JSON.stringify(variables)}`,
+  );
   await withServer(async (databaseUrl) => {
     const receiver = await startReceiver();
     const flags = [`--max-old-space-size=${heapMb}`];
-    const world = await startWorld(databaseUrl, { flags, variables });
+    const pidFile = container?.processes;
+    const world = await startWorld(databaseUrl, { flags, variables, pidFile });
     try {
       const everySeconds = Math.max(1, Math.min(10, seconds / 30));
       const callbackUrl = `${receiver.origin}/hook`;
       const options = {
         seconds,
+        warmUpSeconds: seconds / 3,
+        compilesEarly: true,
         seed,
         lanes: 12,
         pauseMs,
@@ -70,6 +79,7 @@ export async function printMemory(seed: number, seconds: number): Promise<void> 
     } finally {
       await world.close();
       await receiver.close();
+      container?.remove();
     }
   });
 }
@@ -91,10 +101,18 @@ function problemsOf(report: SoakReport, seconds: number): string[] {
   ];
 }
 
-function printSample({ seconds, rss, heapUsed, heapTotal, external, delayP99Ms }: Sample): void {
+function printSample({
+  seconds,
+  requests,
+  rss,
+  heapUsed,
+  heapTotal,
+  external,
+  delayP99Ms,
+}: Sample): void {
   const mb = (bytes: number): string => (bytes / 1e6).toFixed(1);
   print(
-    `${seconds.toFixed(0)} s: ${mb(rss)} MB resident, ${mb(heapUsed)} of ${mb(heapTotal)} MB heap, ${mb(external)} MB outside, p99 ${delayP99Ms.toFixed(1)} ms`,
+    `${seconds.toFixed(0)} s, ${requests} requests: ${mb(rss)} MB resident, ${mb(heapUsed)} of ${mb(heapTotal)} MB heap, ${mb(external)} MB outside, p99 ${delayP99Ms.toFixed(1)} ms`,
   );
 }
 
