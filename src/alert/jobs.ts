@@ -7,7 +7,6 @@ import { webhookKeptMs } from "../config/limits.ts";
 import { periodWords } from "../core/budgets.ts";
 import { formatUsd } from "../core/money.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
-import { firstId } from "../db/partition.ts";
 import { transact } from "../db/transaction.ts";
 import { enqueueAlert } from "../webhook/enqueue.ts";
 import type { AlertFacts } from "./entity.ts";
@@ -32,6 +31,8 @@ export interface AlertJobs extends PeriodicJobs {
   handOver(): Promise<number>;
   /** Sends due e-mails. Returns how many were tried. */
   sendEmails(): Promise<number>;
+  /** Deletes alerts that are older than they are kept, now. */
+  expire(): Promise<void>;
 }
 
 /** How many alerts one run takes. */
@@ -70,7 +71,8 @@ const sql = {
       email_due = case when array_remove(email_to, $2) <> '{}' then email_due end where id = $1`,
   again: `update alert set email_due = now() + $2 * interval '1 min' where id = $1 and email_to is not null`,
   giveUp: "update alert set email_to = null, email_due = null where id = $1",
-  expire: "delete from alert where id < $1 and state = 2 and email_due is null",
+  expire: `delete from alert
+    where create_time < now() - $1 * interval '1 ms' and state = 2 and email_due is null`,
 } as const;
 
 interface ClaimedRow extends AlertRow {
@@ -89,7 +91,7 @@ export function createAlertJobs(options: AlertJobsOptions): AlertJobs {
   const handOver = (): Promise<number> => handOverNew(options);
   const sendEmails = (): Promise<number> => sendDue(options);
   const expire = async (): Promise<void> => {
-    await pool.query(sql.expire, [firstId(new Date(Date.now() - webhookKeptMs))]);
+    await pool.query(sql.expire, [webhookKeptMs]);
   };
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again later`, { err: error });
@@ -98,7 +100,7 @@ export function createAlertJobs(options: AlertJobsOptions): AlertJobs {
     { run: sendEmails, everyMs, onError: failed("sending alerts by e-mail") },
     { run: expire, everyMs: 3_600_000, onError: failed("deleting old alerts") },
   ]);
-  return { ...jobs, handOver, sendEmails };
+  return { ...jobs, handOver, sendEmails, expire };
 }
 
 /** The webhook is enqueued in the transaction that marks the alert, so that it is one event, whoever dies. */

@@ -4,6 +4,7 @@ import { endedHoldKeptDays } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import {
   addMonths,
+  databaseTime,
   ensurePartitions,
   firstId,
   type PartitionedTable,
@@ -278,7 +279,7 @@ interface RetentionOptions {
   readonly auditor: Auditor;
   /** How many days calls are kept. Default: for ever. */
   readonly callDays?: number | undefined;
-  /** The current time. Default: now. */
+  /** The current time. Default: that of the database's clock. */
   readonly now?: Date;
 }
 
@@ -315,7 +316,7 @@ const lockTimeout = "300ms";
 export async function removeOldMonths({
   auditor,
   callDays,
-  now = new Date(),
+  now: given,
 }: RetentionOptions): Promise<readonly string[]> {
   const kept: Kept[] = [
     { table: "hold_step", days: endedHoldKeptDays, isNeeded: neededSteps },
@@ -323,6 +324,7 @@ export async function removeOldMonths({
   ];
   if (callDays !== undefined) kept.push({ table: "call", days: callDays });
   const removed = await auditor.exclusively(0, async (client) => {
+    const now = given ?? (await databaseTime(client));
     const names: string[] = [];
     for (const each of kept) names.push(...(await removeMonths(client, each, now)));
     return names;

@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
+import type { Queryable } from "./queryable.ts";
 
 /** A range-partitioned table. Its default partition is `<table>_default`. */
 export interface PartitionedTable {
@@ -165,6 +166,18 @@ async function exists(client: Pool | PoolClient, table: string, name: string): P
 /** The first moment of the month `months` after the one that `date` lies in. */
 export function addMonths(date: Date, months: number): Date {
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months));
+}
+
+/**
+ * The time of the database's clock. What is removed by its age goes by this one: the clock of a process may be wrong, and
+ * all processes would lose what it removes.
+ *
+ * @throws the driver's error
+ */
+export async function databaseTime(database: Queryable): Promise<Date> {
+  const { rows } = await database.query<{ now: Date }>("select clock_timestamp() as now");
+  if (rows[0] === undefined) throw new Error("the database did not say its time");
+  return rows[0].now;
 }
 
 /** The smallest UUIDv7 of a moment, and a little less: every id of an earlier moment is below it. */

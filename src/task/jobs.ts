@@ -5,7 +5,7 @@
 import type { Pool } from "pg";
 import { taskKeptMs, taskLeaseMs, webhookLeaseMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
-import { firstId } from "../db/partition.ts";
+import { databaseTime, firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
 /** How many tasks are in each state that is not an end, of all processes. */
@@ -45,7 +45,8 @@ const toleratedMs = 10_000;
 /** How many tasks one statement deletes: a long one would hold up others. */
 const batch = 1_000;
 
-/** An id begins with its creation time; a task that ran for that long is not old. Events go after their tasks. */
+/** An id begins with its creation time, by the clock of a process that may be wrong; and a task that ran for that long is
+ * not old. Events go after their tasks. */
 const expireSql = `
   delete from task where id in (
     select id from task where id < $1 and finish_time < now() - $2 * interval '1 ms'
@@ -95,7 +96,7 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
 }
 
 async function deleteOldTasks(pool: Pool): Promise<number> {
-  const before = firstId(new Date(Math.max(0, Date.now() - taskKeptMs)));
+  const before = firstId(new Date(Number(await databaseTime(pool)) - taskKeptMs));
   for (let deleted = 0; ; ) {
     const { rows } = await pool.query<{ id: string }>(expireSql, [before, taskKeptMs]);
     const ids = rows.map(({ id }) => id);

@@ -51,6 +51,6 @@ export async function notifyTask(
       completionTokens: outputTokens,
       totalTokens: inputTokens + outputTokens,
     },
-    time: task.finish_time ?? new Date(),
+    time: task.finish_time ?? undefined,
   });
 }

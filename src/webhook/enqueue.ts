@@ -9,7 +9,9 @@ import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";
 
 /** An event for a receiver. */
-export interface WebhookEvent extends Omit<WebhookPayload, "facts"> {
+export interface WebhookEvent extends Omit<WebhookPayload, "facts" | "time"> {
+  /** When it happened. Default: now, by the database's clock. */
+  readonly time?: Date | undefined;
   readonly accountId: string;
   /** A UUID. The events of a task go out one by one, in the order they were enqueued. */
   readonly taskId: string;
@@ -36,7 +38,7 @@ const sql = {
   sent: `
     select coalesce(max(event.sequence), 0) + 1 as sequence,
       coalesce(max(event.progress) filter (where event.kind = 1), -1) as progress,
-      coalesce(bool_or(event.kind = 2), false) as is_over
+      coalesce(bool_or(event.kind = 2), false) as is_over, now() as now
     from webhook_event event
     where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
@@ -62,6 +64,7 @@ interface TaskEventsRow {
   readonly sequence: number;
   readonly progress: number;
   readonly is_over: boolean;
+  readonly now: Date;
 }
 
 /**
@@ -85,7 +88,8 @@ export async function enqueueWebhook(
   if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
   if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
   const id = newId();
-  const values = rowOf(event, { id, kind, sequence: sent.sequence });
+  const { sequence, now } = sent;
+  const values = rowOf({ ...event, time: event.time ?? now }, { id, kind, sequence });
   await transaction.query(sql.insert, [...values, webhookProgressMs]);
   return id;
 }
@@ -129,7 +133,7 @@ function kindOf({ isTest, status }: WebhookEvent): EventKindValue {
 }
 
 function rowOf(
-  event: WebhookEvent,
+  event: WebhookEvent & Pick<WebhookPayload, "time">,
   { id, kind, sequence }: { readonly id: string; readonly kind: number; readonly sequence: number },
 ): unknown[] {
   const { accountId, taskId, url, modelKey, requestId } = event;

@@ -17,7 +17,7 @@ import { createWebhookService } from "./service.ts";
 import type { WebhookServiceOptions } from "./access.ts";
 import type { Pool } from "pg";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
-import { firstId } from "../db/partition.ts";
+import { databaseTime, firstId } from "../db/partition.ts";
 
 /** Options of {@link createWebhookRoom}. */
 export interface WebhookOptions {
@@ -170,10 +170,19 @@ const countEveryMs = 15_000;
 /** How many events one statement deletes: a long one would hold up others. */
 const batch = 1_000;
 
-/** Attempts and delivery go with their event. An id begins with its creation time. */
+/**
+ * Attempts and delivery go with their event. What is still to be sent stays, however old, unless its receiver is dead. An
+ * id begins with a time too, by which old events are found; but of a process whose clock may be wrong. $1: the first id
+ * to keep, $2: the age in milliseconds.
+ */
 const expireSql = `
   with old as (
-    select id from webhook_event where id < $1 order by id limit ${batch} for update skip locked
+    select id from webhook_event event
+    where id < $1 and create_time < now() - $2 * interval '1 ms'
+      and not exists (select from webhook_delivery delivery
+        left join webhook_endpoint endpoint on endpoint.id = delivery.endpoint_id
+        where delivery.id = event.id and delivery.state in (1, 2) and endpoint.dead_time is null)
+    order by id limit ${batch} for update skip locked
   ), tried as (delete from webhook_attempt where delivery_id in (select id from old)),
   sent as (delete from webhook_delivery where id in (select id from old))
   delete from webhook_event where id in (select id from old)`;
@@ -200,9 +209,9 @@ export function createWebhookJobs({ pool, warn = () => {} }: WebhookJobsOptions)
 }
 
 async function deleteOldEvents(pool: Pool): Promise<number> {
-  const before = firstId(new Date(Date.now() - webhookKeptMs));
+  const before = firstId(new Date(Number(await databaseTime(pool)) - webhookKeptMs));
   for (let deleted = 0; ; ) {
-    const { rowCount } = await pool.query(expireSql, [before]);
+    const { rowCount } = await pool.query(expireSql, [before, webhookKeptMs]);
     deleted += rowCount ?? 0;
     if ((rowCount ?? 0) < batch) return deleted;
   }

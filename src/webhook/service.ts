@@ -372,7 +372,6 @@ function testEvent({ accountId, url, status, taskId }: TestOptions): WebhookEven
     modelKey: "test",
     requestId: "test",
     resultUrl: null,
-    time: new Date(),
     isTest: true,
   };
 }

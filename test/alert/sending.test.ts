@@ -1,6 +1,6 @@
 /** Alerts: each threshold of a period is reported once, whoever counts and sends, as a signed webhook and by e-mail. */
 import { Pool } from "pg";
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { createAlertJobs } from "../../src/alert/jobs.ts";
 import { createMailer, type MailOutcome } from "../../src/alert/mailer.ts";
 import { createLedger } from "../../src/billing/ledger/ledger-writer.ts";
@@ -215,4 +215,17 @@ it("a mail server that refuses the credentials loses no e-mail", async () => {
   await sending.sendEmails();
   expect(outcomes).toEqual(["failed", "failed"]);
   expect(await billing.count("alert", "cardinality(email_to) = 2")).toBe(1);
+});
+
+it("a process whose clock is 400 days ahead deletes no alert that is young by the database's clock", async () => {
+  const insert = `insert into alert (id, account_id, kind, facts, state, create_time)
+    values ($1, $2, 1, '{}', 2, now() - $3::interval)`;
+  const [young, old] = [newId(), newId()];
+  await billing.pool.query(insert, [young, accountId, "29 days"]);
+  await billing.pool.query(insert, [old, accountId, "31 days"]);
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 400 * 86_400_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  await process(false).expire();
+  const { rows } = await billing.pool.query("select id from alert order by id");
+  expect(rows).toEqual([{ id: young }]);
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Anchor } from "../../src/billing/ledger/anchor.ts";
 import { Auditor } from "../../src/billing/ledger/auditor.ts";
 import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
@@ -199,4 +199,15 @@ test("a table that is in use is left for the next time, and delays nobody for lo
   await client.query("rollback");
   client.release();
   await removeInTime([steps, released], { auditor });
+});
+
+test("a process whose clock is 400 days ahead removes no month that is young by the database's clock", async () => {
+  const [account, keyId] = [await billing.account(1_000n), newId()];
+  await call(account, keyId, old);
+  await auditor.run();
+  await removeInTime([steps, released], { auditor });
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 400 * 86_400_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  expect(await removeOldMonths({ auditor, callDays: 365 })).toEqual([]);
+  expect(await billing.count("call")).toBe(1);
 });

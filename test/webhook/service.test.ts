@@ -1,5 +1,5 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   DeliveryState,
   EndpointState,
@@ -139,11 +139,22 @@ describe("deliveries", () => {
     for (const table of ["webhook_event", "webhook_delivery"]) {
       await webhooks.pool.query(`update ${table} set id = $2 where id = $1`, [old, oldId]);
     }
+    // An id says little: its process may have had a wrong clock. And what is to be sent stays.
+    expect(await jobs.expire()).toBe(0);
+    await webhooks.pool.query(
+      "update webhook_event set create_time = now() - interval '31 days' where id = $1",
+      [oldId],
+    );
+    expect(await jobs.expire()).toBe(0);
+    const { pending } = await jobs.count();
+    await webhooks.pool.query(
+      "update webhook_delivery set state = 4, end_time = now() where id = $1",
+      [oldId],
+    );
     await webhooks.pool.query(
       `insert into webhook_attempt values ($1, now(), 1, 200, 0, 0, 0, 0, 0, 1, 1, '')`,
       [oldId],
     );
-    const { pending } = await jobs.count();
     expect(await jobs.expire()).toBe(1);
     expect((await jobs.count()).pending).toBe(pending - 1);
     const { rows } = await webhooks.pool.query(
@@ -152,6 +163,41 @@ describe("deliveries", () => {
     );
     expect(rows).toEqual([]);
     expect((await webhooks.stored(young)).state).toBe(1);
+  });
+
+  it("a process whose clock is 400 days ahead deletes no delivery", async () => {
+    const ended = await webhooks.enqueue({ url, accountId });
+    const end = "update webhook_delivery set state = 3, end_time = now() where id = $1";
+    await webhooks.pool.query(end, [ended]);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 400 * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    expect(await createWebhookJobs({ pool: webhooks.pool }).expire()).toBe(0);
+    expect((await webhooks.stored(ended)).state).toBe(3);
+  });
+
+  it("a delivery of 30 days ago that waits is kept, unless its receiver is dead", async () => {
+    const jobs = createWebhookJobs({ pool: webhooks.pool });
+    const dead = { url: "https://gone.example/", accountId };
+    const [waits, parked] = [
+      await webhooks.enqueue({ url, accountId }),
+      await webhooks.enqueue(dead),
+    ];
+    await webhooks.pool.query(
+      `insert into webhook_endpoint (id, account_id, origin, failing_since, dead_time)
+       select endpoint_id, account_id, 'https://gone.example', now(), now() from webhook_delivery where id = $1`,
+      [parked],
+    );
+    const [first, second] = [1, 2].map((n) => `01800000-0000-7000-8000-00000000001${n}`);
+    for (const [id, oldId] of [
+      [waits, first],
+      [parked, second],
+    ]) {
+      const set = "update webhook_event set id = $2, create_time = now() - interval '31 days'";
+      await webhooks.pool.query(`${set} where id = $1`, [id, oldId]);
+      await webhooks.pool.query("update webhook_delivery set id = $2 where id = $1", [id, oldId]);
+    }
+    expect(await jobs.expire()).toBe(1);
+    expect((await webhooks.stored(first)).state).toBe(1);
   });
 });
 
