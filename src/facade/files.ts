@@ -109,8 +109,8 @@ async function serveFile(
   return reply.send(body);
 }
 
-function cacheHeaders({ expireTime }: PresentFile, etag: string): Record<string, string> {
-  const leftSeconds = Math.max(0, Math.floor((expireTime.getTime() - Date.now()) / 1_000));
+function cacheHeaders({ leftMs }: PresentFile, etag: string): Record<string, string> {
+  const leftSeconds = Math.max(0, Math.floor(leftMs / 1_000));
   const cacheControl = `private, max-age=${leftSeconds}, immutable`;
   return { etag, "accept-ranges": "bytes", "cache-control": cacheControl };
 }

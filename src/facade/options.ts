@@ -24,7 +24,8 @@ export type ServedFile =
       readonly extension: string;
       readonly bytes: number;
       readonly sha256: string;
-      readonly expireTime: Date;
+      /** Time until it expires, in milliseconds. */
+      readonly leftMs: number;
       /** Opens a byte range; both ends are inclusive. @throws GatewayError */
       open(range: { readonly start: number; readonly end: number }): Promise<Readable>;
     };

@@ -91,8 +91,7 @@ async function store(options: ResultFilesOptions, source: ResultSource, about: R
     await failpoint("registered");
     await keep(storage, file, about.signal);
     await failpoint("kept");
-    const expireTime = about.expireTime ?? new Date(Date.now() + resultTtlMs);
-    await mapDatabaseLoss(makeReady(pool, token, expireTime));
+    const expireTime = await mapDatabaseLoss(makeReady(pool, token, about.expireTime));
     const url = `${options.publicUrl()}/files/${token}.${kind.extension}`;
     return { token, url, contentType, bytes, sha256, expireTime, seconds };
   } finally {
@@ -167,13 +166,18 @@ async function keep(
   });
 }
 
-async function makeReady(pool: Pool, token: string, expireTime: Date): Promise<void> {
-  const { rowCount } = await pool.query(
-    `update result_file set ready = true, expire_time = $2
-     where token = $1 and not ready and sha256 is not null`,
-    [token, expireTime],
+/** Publishes a token. Returns when it expires: by default `resultTtlMs` from now by the database's clock, which later
+ * decides whether it has expired. */
+async function makeReady(pool: Pool, token: string, expireTime: Date | undefined): Promise<Date> {
+  const { rows } = await pool.query<RowOf<typeof ResultFileEntity, "expire_time">>(
+    `update result_file set ready = true,
+       expire_time = coalesce($2::timestamptz, now() + $3 * interval '1 ms')
+     where token = $1 and not ready and sha256 is not null returning expire_time`,
+    [token, expireTime, resultTtlMs],
   );
-  if (rowCount !== 1) throw new ResultFailure("storage", "it took so long that it has expired");
+  const [row] = rows;
+  if (row === undefined) throw new ResultFailure("storage", "it took so long that it has expired");
+  return row.expire_time;
 }
 
 function storageFailure(cause: unknown): never {
@@ -185,11 +189,12 @@ function failureOf(cause: unknown): ResultFailure {
   return new ResultFailure("storage", `the store did not take it: ${said}`, { cause });
 }
 
-type FileRow = RowOf<
-  typeof ResultFileEntity,
-  "storage" | "content_type" | "extension" | "expire_time"
-> &
-  RowOf<typeof ResultBlobEntity, "bytes"> & { readonly sha256: string; readonly expired: boolean };
+type FileRow = RowOf<typeof ResultFileEntity, "storage" | "content_type" | "extension"> &
+  RowOf<typeof ResultBlobEntity, "bytes"> & {
+    readonly sha256: string;
+    readonly expired: boolean;
+    readonly left_ms: number;
+  };
 
 async function find(options: ResultFilesOptions, token: string): Promise<FoundResult | undefined> {
   if (!isToken(token)) return undefined;
@@ -197,7 +202,8 @@ async function find(options: ResultFilesOptions, token: string): Promise<FoundRe
     options.pool.query<FileRow>({
       name: "find_result",
       text: `select f.storage, encode(f.sha256, 'hex') as sha256, b.bytes, f.content_type, f.extension,
-           f.expire_time, f.expire_time <= now() or b.sha256 is null as expired
+           (extract(epoch from f.expire_time - now()) * 1000)::float8 as left_ms,
+           f.expire_time <= now() or b.sha256 is null as expired
          from result_file f left join result_blob b on b.storage = f.storage and b.sha256 = f.sha256
          where f.token = $1 and f.ready`,
       values: [token],
@@ -214,7 +220,7 @@ async function find(options: ResultFilesOptions, token: string): Promise<FoundRe
     extension,
     bytes: Number(row.bytes),
     sha256,
-    expireTime: row.expire_time,
+    leftMs: row.left_ms,
     open: (range) => open(storage, sha256, range),
   };
 }

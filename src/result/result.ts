@@ -55,7 +55,8 @@ export type FoundResult =
       readonly extension: string;
       readonly bytes: number;
       readonly sha256: string;
-      readonly expireTime: Date;
+      /** Time until it expires, in milliseconds, by the database's clock. */
+      readonly leftMs: number;
       /**
        * Reads from the byte `start` to the byte `end`, both included.
        *

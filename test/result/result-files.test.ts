@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ResultFailure } from "../../src/result/result.ts";
 import type { ResultStorage } from "../../src/result/storage.ts";
 import { about, openTestResults, readBack, type TestResults } from "./support.ts";
@@ -50,6 +50,24 @@ describe("R-TSK-8: storing", () => {
     expect(stored.expireTime.getTime()).toBeLessThanOrEqual(Date.now() + 7 * day);
     expect(await readBack(results, stored.token)).toEqual(bytes);
   });
+
+  it.each([400, -400])(
+    "a process whose clock is off by %i days stores files for 7 days of the database's clock",
+    async (days) => {
+      const dayMs = 24 * 60 * 60 * 1_000;
+      const realMs = Date.now();
+      vi.useFakeTimers({ toFake: ["Date"], now: realMs + days * dayMs });
+      onTestFinished(() => void vi.useRealTimers());
+      const stored = await results.store({ bytes }, about);
+      expect(stored.expireTime.getTime()).toBeGreaterThanOrEqual(realMs + 7 * dayMs);
+      expect(await readBack(results, stored.token)).toEqual(bytes);
+      const found = await results.find(stored.token);
+      expect(found).toMatchObject({ leftMs: expect.any(Number) });
+      const { leftMs = 0 } = found?.expired === false ? found : {};
+      expect(leftMs).toBeLessThanOrEqual(7 * dayMs);
+      expect(leftMs).toBeGreaterThan(6 * dayMs);
+    },
+  );
 
   it("stores equal bytes once, under separate tokens", async () => {
     const stored = await Promise.all(
