@@ -52,6 +52,12 @@ export const streamBufferBytesMax = 256 * kib;
 /** Default maximum of concurrent calls to models per process. About as many paced streams as one core serves (50 events
  * a second each, about 20 µs per event). More JSON calls would only wait: 2,000 of them for seconds. */
 export const concurrentCallsMax = 1_000;
+/** Maximum number of concurrent token counts, polls and other free requests of an account and process: more than an SDK
+ * sends at once, and few beside {@link concurrentCallsMax}, which all accounts together may run. */
+export const freeWorkAccountMax = 64;
+/** A vendor gets token counts only while less than this part of its `max_in_flight` is in use: the rest is for calls that
+ * are paid for. */
+export const countInFlightShare = 1 / 2;
 /** How long a call may wait for room in its limits at most: clients and proxies give up on longer silence. */
 export const limitWaitMsMax = 30 * second;
 /** Default time that a process still serves after SIGTERM while `/readyz` says 503: longer than most load balancers take

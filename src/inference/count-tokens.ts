@@ -51,9 +51,8 @@ const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
   const { catalogue, upstream, calls, counter } = options;
-  return async (request, context) => {
-    calls.enter();
-    try {
+  return (request, context) =>
+    calls.runFree(context.caller.accountId, async () => {
       checkRequest(request);
       const { style, tokenCount } = styleOf(request);
       const body = readModelBody(request.body, tokenCount.required);
@@ -64,10 +63,7 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
       return estimated(await countLocally(counter, vendorModel, body.bytes), tokenCount);
-    } finally {
-      calls.leave();
-    }
-  };
+    });
 }
 
 function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCount: TokenCount } {

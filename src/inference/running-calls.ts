@@ -1,11 +1,19 @@
+import { freeWorkAccountMax } from "../config/limits.ts";
 import { gatewayBusy, gatewayStopping } from "../core/caller.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 
 /**
  * Counts the running calls. A stopping gateway lets them finish. An overloaded gateway refuses further calls at once,
  * because otherwise all calls would wait for seconds.
+ *
+ * Free work (token counts, polls) is counted apart, with a share for each account: it takes no room from calls that are
+ * paid for (R-LIM-2).
  */
 export class RunningCalls {
   #count = 0;
+  #freeCount = 0;
+  /** Running free work by account. */
+  readonly #free = new Map<string, number>();
   readonly #max: number;
   readonly #onRefused: () => void;
   #isOpen = true;
@@ -20,7 +28,7 @@ export class RunningCalls {
     this.#onRefused = onRefused;
   }
 
-  /** The number of running calls. */
+  /** The number of running calls, without free work. */
   get count(): number {
     return this.#count;
   }
@@ -47,14 +55,50 @@ export class RunningCalls {
   /** Removes a call that has ended, settlement included. */
   leave(): void {
     this.#count--;
-    if (this.#count > 0) return;
+    this.#tellIdle();
+  }
+
+  /**
+   * Runs free work of an account. All accounts together may run as much of it as there may be calls.
+   *
+   * @throws GatewayError RATE_LIMIT_EXCEEDED beyond the share of the account; SERVICE_UNAVAILABLE while draining and where
+   * all run too much; what `work` throws
+   */
+  async runFree<Result>(accountId: string, work: () => Promise<Result>): Promise<Result> {
+    if (!this.#isOpen) throw gatewayStopping();
+    const own = this.#free.get(accountId) ?? 0;
+    if (own >= freeWorkAccountMax) throw shareUsed();
+    if (this.#freeCount >= this.#max) throw gatewayBusy(this.#max);
+    this.#free.set(accountId, own + 1);
+    this.#freeCount++;
+    try {
+      return await work();
+    } finally {
+      this.#leaveFree(accountId);
+    }
+  }
+
+  #leaveFree(accountId: string): void {
+    const others = (this.#free.get(accountId) ?? 1) - 1;
+    if (others > 0) this.#free.set(accountId, others);
+    else this.#free.delete(accountId);
+    this.#freeCount--;
+    this.#tellIdle();
+  }
+
+  get #isIdle(): boolean {
+    return this.#count === 0 && this.#freeCount === 0;
+  }
+
+  #tellIdle(): void {
+    if (!this.#isIdle) return;
     for (const idle of this.#onIdle) idle();
   }
 
-  /** Refuses new calls. Resolves when the running calls have ended, at the latest after `timeoutMs`. */
+  /** Refuses new calls. Resolves when the running ones and free work have ended, at the latest after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#isOpen = false;
-    if (this.#count === 0) return;
+    if (this.#isIdle) return;
     await new Promise<void>((resolve) => {
       const finish = (): void => {
         clearTimeout(timer);
@@ -65,4 +109,12 @@ export class RunningCalls {
       this.#onIdle.add(finish);
     });
   }
+}
+
+function shareUsed(): GatewayError {
+  return new GatewayError(
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    `Rate limit exceeded: the account already runs ${freeWorkAccountMax} token counts, polls and other free requests at once, which is its maximum; wait until one has ended, or retry after the time in the retry-after header`,
+    { retryAfterSeconds: 1 },
+  );
 }

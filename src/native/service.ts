@@ -97,7 +97,10 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
   }
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
   requireActive(exchange.caller);
-  await counted(context, () => mapHttpFailure(answerFree(exchange, context)));
+  const work = (): Promise<void> => mapHttpFailure(answerFree(exchange, context));
+  // A job is paid for, though not by its submission itself.
+  if (route.kind === "submit") await counted(context, work);
+  else await context.calls.runFree(exchange.caller.accountId, work);
   return {};
 }
 
@@ -146,7 +149,9 @@ async function follow(
   const sent = { base, target, headers: passed, body: [], signal };
   const reply = await mount.transport.send({ ...sent, method: "GET" });
   try {
-    await counted(context, () => relay(exchange, context, { reply, sink, onWhole: undefined }));
+    await context.calls.runFree(accountId, () =>
+      relay(exchange, context, { reply, sink, onWhole: undefined }),
+    );
   } finally {
     reply.body.cancel();
   }

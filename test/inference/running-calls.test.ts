@@ -1,5 +1,6 @@
 /** The count of running calls: what a stopping gateway waits for. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { freeWorkAccountMax } from "../../src/config/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { RunningCalls } from "../../src/inference/running-calls.ts";
 
@@ -66,5 +67,43 @@ describe("running calls", () => {
     const both = [calls.drain(60_000), calls.drain(60_000)];
     calls.leave();
     for (const drained of both) expect(await isSettled(drained)).toBe(true);
+  });
+
+  it("free work is no call, but a drain waits for it and refuses more of it", async () => {
+    const calls = new RunningCalls(1);
+    const work = Promise.withResolvers<number>();
+    const running = calls.runFree("account", () => work.promise);
+    expect(calls.count).toBe(0);
+    calls.enter();
+    calls.leave();
+    const drained = calls.drain(60_000);
+    await expect(calls.runFree("other", async () => 1)).rejects.toThrow("stopping");
+    expect(await isSettled(drained)).toBe(false);
+    work.resolve(7);
+    expect(await running).toBe(7);
+    expect(await isSettled(drained)).toBe(true);
+  });
+
+  it("free work beyond the share of its account is refused with 429, while other accounts have theirs (R-LIM-2)", async () => {
+    const calls = new RunningCalls();
+    const work = Promise.withResolvers<void>();
+    const run = (accountId: string) => calls.runFree(accountId, () => work.promise);
+    const share = Array.from({ length: freeWorkAccountMax }, () => run("greedy"));
+    await expect(run("greedy")).rejects.toMatchObject({
+      code: ErrorCode.RATE_LIMIT_EXCEEDED,
+      retryAfterSeconds: 1,
+    });
+    const other = run("other");
+    work.resolve();
+    await Promise.all([...share, other]);
+    await run("greedy");
+  });
+
+  it("free work that fails gives its share back", async () => {
+    const calls = new RunningCalls();
+    for (let at = 0; at <= freeWorkAccountMax; at++)
+      await expect(
+        calls.runFree("account", () => Promise.reject(new Error(`failed ${at}`))),
+      ).rejects.toThrow(`failed ${at}`);
   });
 });

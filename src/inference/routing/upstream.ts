@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../config/config.ts";
-import { disconnectGraceMs, refusalBytesMax } from "../../config/limits.ts";
+import { countInFlightShare, disconnectGraceMs, refusalBytesMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { UnreadableReplyError } from "../../dialect/json/value.ts";
@@ -170,7 +170,8 @@ class RoutedUpstream implements Upstream {
       }
       ticket = verdict;
     }
-    if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY)) {
+    const share = options.operation === "countTokens" ? countInFlightShare : 1;
+    if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY) * share) {
       this.endLimit(ticket, 0);
       this.#count(owner.config.name, "overloaded");
       return { error: overloaded(), failure: "overloaded", isSent: false };
