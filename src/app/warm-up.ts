@@ -26,7 +26,8 @@ import { createDirectTransport } from "../rpc/direct-transport.ts";
 import { vendorKinds } from "../vendor/index.ts";
 
 /** The parts of the gateway that the warm-up uses. */
-export interface WarmUpOptions extends Pick<HandlerOptions, "pricing" | "state" | "counter"> {
+export interface WarmUpOptions
+  extends Pick<HandlerOptions, "pricing" | "state" | "counter" | "freeCounter"> {
   readonly models: Iterable<ModelConfig>;
   /** Ends it early. */
   readonly signal: AbortSignal;
@@ -134,7 +135,7 @@ interface OpenGateway {
 
 /** Creates a gateway of the same parts, without ledger, log, metrics or callers. */
 async function openGateway(
-  { pricing, state, counter }: WarmUpOptions,
+  { pricing, state, counter, freeCounter }: WarmUpOptions,
   model: ModelConfig,
   vendorUrl: string,
 ): Promise<OpenGateway> {
@@ -149,7 +150,7 @@ async function openGateway(
   const notServed = () => Promise.reject(new TypeError("the warm-up runs no tasks"));
   const handlers = createHandlers(
     {
-      ...{ pricing, state, counter, log, metrics, ledger: noBooks },
+      ...{ pricing, state, counter, freeCounter, log, metrics, ledger: noBooks },
       catalogue: createCatalogue(models),
       upstream: createUpstream({ targets: new Targets({ vendors, metrics, log }), metrics, log }),
       calls: new RunningCalls(),

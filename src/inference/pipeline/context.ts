@@ -43,4 +43,6 @@ export interface PipelineDeps {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly counter: TokenCounter;
+  /** Counts for those who may pay nothing: {@link counter} never waits for it (R-LIM-2). */
+  readonly freeCounter: TokenCounter;
 }

@@ -133,8 +133,9 @@ async function refuseOverlong<Out extends Chunk>({
   model,
   request,
   tokens,
+  deps,
 }: Quoted<Out>): Promise<void> {
-  const inputTokens = await tokens.countedOverlong();
+  const inputTokens = await tokens.countedOverlong(deps.freeCounter);
   if (inputTokens === undefined) return;
   const { contextTokens } = tokens;
   const { maxOutputTokens } = request.text;

@@ -10,7 +10,7 @@ import {
   countRestMs,
   countTimeoutMs,
 } from "../../config/limits.ts";
-import { currentAccountContext } from "../../core/caller.ts";
+import { currentAccountContext, sharedContext } from "../../core/caller.ts";
 import type { Encoding } from "./family.ts";
 
 /** A text to count. */
@@ -61,7 +61,11 @@ export function createTokenCounter(options: TokenCounterOptions): TokenCounter {
 
 class ThreadCounter implements TokenCounter {
   readonly #options: TokenCounterOptions;
-  readonly #pending: PendingCount[] = [];
+  /** What waits, by account, in the order of their turns: the next text is the first one of the first account. */
+  readonly #pending = new Map<string, PendingCount[]>();
+  #pendingCount = 0;
+  /** When a text of an account last took too long. */
+  readonly #slowAt = new Map<string, number>();
   /** The latest counts. Agents count the same text again and again. */
   readonly #known = new Map<string, number>();
   #current: PendingCount | undefined;
@@ -81,16 +85,13 @@ class ThreadCounter implements TokenCounter {
     const known = this.#known.get(key);
     if (known !== undefined) return Promise.resolve(known);
     const accountId = currentAccountContext();
-    const own = this.#pending.filter((each) => each.accountId === accountId).length;
+    const own = this.#pending.get(accountId)?.length ?? 0;
     const isRefused =
-      own >= countAccountMax ||
-      this.#pending.length >= countQueueMax ||
-      performance.now() - this.#failedAt < countRestMs;
+      own >= countAccountMax || this.#pendingCount >= countQueueMax || this.#isResting(accountId);
     if (isRefused) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const late = (): void => {
-        const at = this.#pending.indexOf(pending);
-        if (at >= 0) this.#pending.splice(at, 1);
+        this.#remove(pending);
         resolve(undefined);
       };
       const timer = setTimeout(late, this.#options.deadlineMs ?? countTimeoutMs);
@@ -101,9 +102,52 @@ class ThreadCounter implements TokenCounter {
           resolve(tokens);
         },
       };
-      this.#pending.push(pending);
+      this.#add(pending);
       if (this.#current === undefined) this.#next();
     });
+  }
+
+  /** Whether nothing is counted for the account: after a failure of the thread, or of a text that took too long. */
+  #isResting(accountId: string): boolean {
+    const failedAt = Math.max(this.#failedAt, this.#slowAt.get(accountId) ?? -Infinity);
+    return performance.now() - failedAt < countRestMs;
+  }
+
+  #add(pending: PendingCount): void {
+    const own = this.#pending.get(pending.accountId);
+    if (own === undefined) this.#pending.set(pending.accountId, [pending]);
+    else own.push(pending);
+    this.#pendingCount++;
+  }
+
+  #remove(pending: PendingCount): void {
+    const own = this.#pending.get(pending.accountId) ?? [];
+    const at = own.indexOf(pending);
+    if (at < 0) return;
+    own.splice(at, 1);
+    this.#pendingCount--;
+    if (own.length === 0) this.#pending.delete(pending.accountId);
+  }
+
+  /** Takes the next text. Its account then goes behind the others, so that each waits for one text of every other. */
+  #take(): PendingCount | undefined {
+    const [first] = this.#pending;
+    const [accountId, own = []] = first ?? [];
+    const [next] = own;
+    if (accountId === undefined || next === undefined) return undefined;
+    this.#remove(next);
+    if (this.#pending.delete(accountId)) this.#pending.set(accountId, own);
+    return next;
+  }
+
+  /** Answers all texts that wait: of one account, or of all. */
+  #drop(accountIds: Iterable<string>): void {
+    for (const accountId of [...accountIds]) {
+      const own = this.#pending.get(accountId) ?? [];
+      this.#pending.delete(accountId);
+      this.#pendingCount -= own.length;
+      for (const { resolve } of own) resolve(undefined);
+    }
   }
 
   #remember(key: string, tokens: number): void {
@@ -119,7 +163,7 @@ class ThreadCounter implements TokenCounter {
 
   #next(): void {
     clearTimeout(this.#timer);
-    this.#current = this.#pending.shift();
+    this.#current = this.#take();
     if (this.#current === undefined) {
       this.#timer = setTimeout(() => void this.#stop(), countIdleMs);
       this.#timer.unref();
@@ -128,7 +172,7 @@ class ThreadCounter implements TokenCounter {
     try {
       this.#worker ??= this.#start();
       const { timeoutMs = countTimeoutMs } = this.#options;
-      this.#timer = setTimeout(() => this.#fail(`no count within ${timeoutMs} ms`), timeoutMs);
+      this.#timer = setTimeout(() => this.#failSlow(`no count within ${timeoutMs} ms`), timeoutMs);
       this.#worker.postMessage(this.#current.question);
     } catch (error) {
       this.#fail(String(error));
@@ -166,20 +210,36 @@ class ThreadCounter implements TokenCounter {
     this.#next();
   }
 
-  /** Ends a thread that hangs or died. A new one is started after `countRestMs`. */
+  /** Ends a thread that died. A new one is started after `countRestMs`. */
   #fail(reason: string): void {
     this.#failedAt = performance.now();
     this.#warn(reason);
     void this.#stop();
   }
 
+  /** Ends a thread whose text takes too long. Its account gets no counts for `countRestMs`; others get a new thread. */
+  #failSlow(reason: string): void {
+    const accountId = this.#current?.accountId ?? sharedContext;
+    this.#slowAt.set(accountId, performance.now());
+    for (const each of this.#slowAt.keys()) if (!this.#isResting(each)) this.#slowAt.delete(each);
+    this.#warn(reason);
+    this.#drop([accountId]);
+    void this.#endThread();
+    this.#next();
+  }
+
   async #stop(): Promise<void> {
+    this.#drop(this.#pending.keys());
+    await this.#endThread();
+  }
+
+  /** Ends the thread, and with it the current count. */
+  async #endThread(): Promise<void> {
     clearTimeout(this.#timer);
     const worker = this.#worker;
     this.#worker = undefined;
     this.#current?.resolve(undefined);
     this.#current = undefined;
-    for (const { resolve } of this.#pending.splice(0)) resolve(undefined);
     await worker?.terminate();
   }
 

@@ -79,10 +79,11 @@ export class RequestTokens {
   }
 
   /** The text of a request that seems longer than any of the routes takes, counted; `undefined`: it seems to fit, or
-   * only its vendor can count it. */
-  async countedOverlong(): Promise<number | undefined> {
+   * only its vendor can count it. @param counter another one than that of bills: nothing is held yet, so the account may
+   * have no money */
+  async countedOverlong(counter: TokenCounter): Promise<number | undefined> {
     const encoding = this.#sharedEncoding();
-    const counted = encoding && (await this.#counted(encoding));
+    const counted = encoding && (await this.#counted(encoding, counter));
     return counted && counted.text > this.contextTokens ? counted.typical : undefined;
   }
 
@@ -177,8 +178,11 @@ export class RequestTokens {
     return body && (body.length > 1 ? (source ?? joinBuffers(body)) : body[0]);
   }
 
-  async #counted(encoding: Encoding): Promise<Counted | undefined> {
-    const { counter, text } = this.#options;
+  async #counted(
+    encoding: Encoding,
+    counter = this.#options.counter,
+  ): Promise<Counted | undefined> {
+    const { text } = this.#options;
     const body = this.#body();
     if (body === undefined) return undefined;
     const { question, media } = countQuestion(encoding, body, this.#imageTokens);

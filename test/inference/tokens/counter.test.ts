@@ -110,6 +110,30 @@ describe("the token counter answers undefined", () => {
     expect(await other).toBe(7);
   });
 
+  it("texts of accounts are counted in turns: one that has many delays another by one text (R-LIM-2)", async () => {
+    const { count } = bind(counter());
+    const order: string[] = [];
+    const ask = (accountId: string, word: string): Promise<unknown> =>
+      runInAccountContext(accountOf(accountId), () => count(question(word))).then(() =>
+        order.push(`${accountId} ${word}`),
+      );
+    const greedy = ["1", "2", "3", "4"].map((word) => ask("greedy", word));
+    await Promise.all([...greedy, ask("other", "7"), ask("third", "8")]);
+    expect(order).toEqual(["greedy 1", "greedy 2", "other 7", "third 8", "greedy 3", "greedy 4"]);
+  });
+
+  it("a text that takes too long ends the counts of its account only (R-LIM-2)", async () => {
+    const { count } = bind(counter({ script, timeoutMs: 3_000, deadlineMs: 60_000 }));
+    const ask = (accountId: string, word: string): Promise<number | undefined> =>
+      runInAccountContext(accountOf(accountId), () => count(question(word)));
+    const slow = [ask("slow", "hang"), ask("slow", "1")];
+    const other = ask("other", "7");
+    expect(await Promise.all(slow)).toEqual([undefined, undefined]);
+    expect(await ask("slow", "2")).toBeUndefined();
+    expect(await other).toBe(7);
+    expect(await ask("other", "8")).toBe(8);
+  });
+
   it("the token counter answers undefined at the deadline, the time in the queue included, and the thread goes on", async () => {
     const { count } = bind(counter({ script, timeoutMs: 60_000, deadlineMs: 50 }));
     const asked = ["hang", "1"].map((each) => count(question(each)));
