@@ -272,6 +272,11 @@ export interface ModelBodyOptions {
   readonly mayBeEmpty?: boolean;
 }
 
+/** A body that was read, with its size. */
+export interface ReadModelBody extends ModelBody {
+  readonly size: BodySize;
+}
+
 /**
  * Reads such a body.
  *
@@ -282,9 +287,10 @@ export function readModelBody(
   body: Uint8Array,
   required: readonly string[],
   { modelDefault, mayBeEmpty = true }: ModelBodyOptions = {},
-): ModelBody {
+): ReadModelBody {
   const bytes = asBuffer(body);
-  const members = pickMembers(readOutline(bytes), knownMembers(["model", ...required]));
+  const size = readOutline(bytes);
+  const members = pickMembers(size, knownMembers(["model", ...required]));
   // A misspelt name is an error, not another model.
   const isNamed = members.has("model") || members.unread?.some((name) => nearest(name, ["model"]));
   const model =
@@ -296,7 +302,7 @@ export function readModelBody(
       throw invalid(name, `"${name}" must not be empty`);
     }
   }
-  return withModel(bytes, members, model);
+  return { ...withModel(bytes, members, model), size };
 }
 
 /** An empty text or list, as JSON. */

@@ -7,10 +7,11 @@ import {
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
+import { countBytesMax } from "../config/limits.ts";
 import { pricedUnits } from "../config/price.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
-import { type ModelBody, readModelBody } from "../dialect/body-members.ts";
+import { type ReadModelBody, readModelBody } from "../dialect/body-members.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -44,7 +45,10 @@ export interface CountTokensOptions {
 const countMs = 10_000;
 
 /** Size limit of a vendor's answer, in bytes. */
-const countBytesMax = 64 * 1024;
+const answerBytesMax = 64 * 1024;
+
+/** Bodies up to this length, in bytes, are parsed for an estimate: that takes at most 10 ms of the event loop. */
+const parsedBytesMax = 64 * 1024;
 
 /** Assumed tokens of an image or a file: an image of the largest size that models see. */
 const tokensPerFile = 1_600;
@@ -57,12 +61,13 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       const { style, tokenCount } = styleOf(request);
       const body = readModelBody(request.body, tokenCount.required);
       const model = admitTextModel(catalogue, context.caller, body.model);
+      if (textLength(body) > countBytesMax) return estimated(estimate(body), tokenCount);
       const headers = forwarded(request.headers, style.forwardedHeaders);
       const countContext = { request, context, body, model, headers };
       const counted = await countByVendor(upstream, countContext);
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
-      return estimated(await countLocally(counter, vendorModel, body.bytes), tokenCount);
+      return estimated(await countLocally(counter, vendorModel, body), tokenCount);
     });
 }
 
@@ -76,7 +81,7 @@ function styleOf({ dialect }: CountTokensRequest): { style: TextDialect; tokenCo
 interface CountContext {
   readonly request: CountTokensRequest;
   readonly context: CallContext;
-  readonly body: ModelBody;
+  readonly body: ReadModelBody;
   readonly model: ModelConfig;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -132,7 +137,7 @@ function guardedBody(
 /** Reads a vendor's answer; `undefined` where it has no count. */
 async function readCount({ reply, refusal }: OpenReply): Promise<CountTokensResponse | undefined> {
   const { status } = reply;
-  const body = refusal?.body ?? (await reply.body.whole(countBytesMax));
+  const body = refusal?.body ?? (await reply.body.whole(answerBytesMax));
   const inputTokens = refusal === undefined ? countOf(body) : 0;
   if (inputTokens === undefined) return undefined;
   const head = { status, headers: replyHeaders(reply.headers, body.length) };
@@ -151,15 +156,35 @@ function countOf(body: Buffer): number | undefined {
 
 /** Counts the text exactly where the model's tokenizer is public, else estimates it by its length. Media are always
  * estimated. */
-async function countLocally(counter: TokenCounter, model: string, body: Buffer): Promise<number> {
+async function countLocally(
+  counter: TokenCounter,
+  model: string,
+  body: ReadModelBody,
+): Promise<number> {
   const encoding = familyOf(model)?.encoding;
   if (encoding !== undefined) {
-    const { question, media } = countQuestion(encoding, body);
+    const { question, media } = countQuestion(encoding, body.bytes, undefined, body.size);
     const tokens = await counter.count(question);
     if (tokens !== undefined) return tokens + media.typical;
   }
-  const { textBytes, files } = textSize(body);
+  return estimate(body);
+}
+
+/**
+ * Estimates by length. Only short bodies are parsed for it: others count with their JSON, since a parse would stop the
+ * event loop for seconds. A free count must not delay other calls (R-LIM-2).
+ */
+function estimate(body: ReadModelBody): number {
+  const isShort = body.bytes.length <= parsedBytesMax;
+  const { textBytes, files } = isShort
+    ? textSize(body.bytes)
+    : { textBytes: textLength(body), files: body.size.media.length };
   return Math.max(1, estimateTokens(textBytes) + files * tokensPerFile);
+}
+
+/** The bytes of a body without those of its media. */
+function textLength({ bytes, size }: ReadModelBody): number {
+  return size.media.reduce((rest, { start, end }) => rest - (end - start), bytes.length);
 }
 
 function estimated(inputTokens: number, tokenCount: TokenCount): CountTokensResponse {

@@ -197,16 +197,22 @@ export class RequestTokens {
   }
 }
 
-/** Splits a request into the text to count and the figures of its media. @param imageTokens the most of an image */
+/**
+ * Splits a request into the text to count and the figures of its media.
+ *
+ * @param imageTokens the most of an image. Default: that of any model
+ * @param size of the body. Default: it is scanned
+ */
 export function countQuestion(
   encoding: Encoding,
   body: Buffer,
   imageTokens?: number,
+  size: BodySize = scanSize(body),
 ): { readonly question: CountQuestion; readonly media: Bound & TokenRange } {
   const pieces: Buffer[] = [];
   let at = 0;
   let [bound, typical, isBounded] = [0, 0, true];
-  for (const found of scanSize(body).media) {
+  for (const found of size.media) {
     const tokens = mediaTokens(found, imageTokens);
     if (tokens.bound === Infinity) isBounded = false;
     else bound += tokens.bound;

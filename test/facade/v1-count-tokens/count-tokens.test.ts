@@ -7,6 +7,7 @@ import Anthropic, {
 import AnthropicV0 from "anthropic-sdk-v0";
 import { NotFoundError as OpenAINotFound } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { countBytesMax } from "../../../src/config/limits.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { errorOf, expectFree, json, useGateway } from "../harness.ts";
 
@@ -196,6 +197,25 @@ describe("estimated by the gateway", () => {
     const input = [{ role: "user", content: [{ type: "input_image", image_url: url }] }];
     const again = await estimate("/v1/responses/input_tokens", { model: "plain", input });
     expect(again).toBeLessThan(1_650);
+  });
+});
+
+describe("long bodies", () => {
+  it("a body with more than 2 MiB of text is estimated by its length: nothing parses it, and no vendor is asked (R-LIM-2)", async () => {
+    const content = "x".repeat(countBytesMax);
+    const body = { ...ask, messages: [{ role: "user", content }] };
+    const tokens = json(await count("/v1/messages/count_tokens", body))["input_tokens"] as number;
+    expect(tokens).toBeGreaterThan(countBytesMax / 4);
+    expect(tokens).toBeLessThan(countBytesMax / 4 + 100);
+    expect(vendor().requests).toHaveLength(0);
+  });
+
+  it("media do not make a body long: its vendor counts it", async () => {
+    const source = { type: "base64", media_type: "image/png", data: "A".repeat(countBytesMax) };
+    const body = { ...ask, messages: [{ role: "user", content: [{ type: "image", source }] }] };
+    const reply = await count("/v1/messages/count_tokens", body);
+    expect(json(reply)["input_tokens"]).toBe(2095);
+    expect(vendor().requests).toHaveLength(1);
   });
 });
 
