@@ -59,7 +59,7 @@ export interface SignIn {
 /** Assembles sign-in. */
 export function createSignIn(options: SignInOptions): SignIn {
   const { database, config, accounts, masterKey, log, observer } = options;
-  const { orm, pool } = database;
+  const { orm, pool, jobPool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
   const sms = createSms(config.sms, (message) => log.info(message));
   const users = createUsers(orm);
@@ -98,7 +98,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     requireStepUp,
     hasOperator: async () => (await users.firstOperator())?.passwordHash != null,
     jobs: createAccountJobs({
-      pool,
+      pool: jobPool,
       warn: (message, fields) => log.warn(fields, message),
       also: options.sweepCopies,
     }),

@@ -8,7 +8,7 @@ import { createMailer } from "./mailer.ts";
 
 /** Options of {@link createAlertSending}. */
 export interface AlertOptions {
-  readonly database: Pick<Database, "pool">;
+  readonly database: Pick<Database, "jobPool">;
   readonly config: Pick<Config, "smtp">;
   readonly metrics: Pick<Metrics, "alertEmails">;
   readonly log: Logger;
@@ -23,7 +23,7 @@ export interface AlertSending {
 
 /** Creates the sending of alerts. */
 export function createAlertSending({
-  database: { pool },
+  database: { jobPool: pool },
   config,
   metrics,
   log,

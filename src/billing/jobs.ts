@@ -22,7 +22,7 @@ type LogEvent = (message: string, fields: Readonly<Record<string, unknown>>) => 
 
 /** The database, and the reports of {@link createBillingJobs}. Times: see {@link LedgerTimings}. */
 interface BillingJobsOptions extends Partial<LedgerTimings> {
-  /** The plain pool of the database. */
+  /** The connections of the jobs. */
   readonly pool: Pool;
   /** The ledger's `nodeId`: a process that has sent heartbeats for long enough may declare silent ones dead.
    * Default: none; then only expired holds and those of processes that ended are recovered. */

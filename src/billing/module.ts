@@ -44,14 +44,16 @@ export interface BillingRoom {
 /** Makes the room's services. */
 export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
   const { database, config, accountExists, onLowBalance, anchor } = options;
-  const { pool, orm, url } = database;
+  const { pool, jobPool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
   const { models } = config;
   return {
     services: [
       serve(
         BillingService,
-        createBillingService({ pool, accountExists, models, onLowBalance, anchor }),
+        createBillingService({
+          ...{ pool, auditPool: jobPool, accountExists, models, onLowBalance, anchor },
+        }),
       ),
       serve(RedeemService, createRedeemService({ orm, pool, accountExists, anchor })),
       serve(UsageService, createUsageService({ pool })),
@@ -120,7 +122,7 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   const info = (message: string, fields: object): void => log.info(fields, message);
   const callDays = config.retention?.calls;
   const jobs = createBillingJobs({
-    ...{ ...common, pool: database.pool, nodeId, anchor },
+    ...{ ...common, pool: database.jobPool, nodeId, anchor },
     ...{ callDays, info },
   });
   return { ledger, jobs };
@@ -130,8 +132,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
  * Makes missing partitions before the first call: PostgreSQL refuses a row on its way into the default partition while
  * the month's own is made, and the record of a call would be lost. A failure is logged; the jobs try again.
  */
-export async function prepareLedger({ pool }: Pick<Database, "pool">, log: Logger): Promise<void> {
-  await ensurePartitions(pool, billingPartitions).catch((err: unknown) =>
+export async function prepareLedger(
+  { jobPool }: Pick<Database, "jobPool">,
+  log: Logger,
+): Promise<void> {
+  await ensurePartitions(jobPool, billingPartitions).catch((err: unknown) =>
     log.warn({ err }, "creating partitions failed; trying again in the background"),
   );
 }

@@ -60,6 +60,8 @@ interface BillingServiceOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
   readonly models?: ReadonlyMap<string, ModelConfig>;
+  /** The connections of audits, which take long. Default: `pool`. */
+  readonly auditPool?: Pool;
   /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
   /** Where the newest checkpoint and booking are kept outside the database. Default: nowhere. */
@@ -83,7 +85,7 @@ export function createBillingService(options: BillingServiceOptions): Rpcs {
   const { models = new Map(), anchor = new Anchor({ pool: options.pool }) } = options;
   return {
     ...moneyRpcs({ ...options, pool, anchor }),
-    ...auditRpcs(new Auditor(options.pool, anchor)),
+    ...auditRpcs(new Auditor(options.auditPool ?? options.pool, anchor)),
     ...balanceRpcs(pool),
     ...listRpcs(pool),
     ...createPriceRpcs({ pool, models }),

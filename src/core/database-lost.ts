@@ -29,6 +29,13 @@ export function isDatabaseLost(error: unknown): boolean {
   return /connect|timeout|terminated/i.test(error.message);
 }
 
+/** Whether the server has answered that it undid the statement, as where that waited for a lock too long. Otherwise nobody
+ * knows what became of it. Also for the 503 error that {@link mapDatabaseLoss} makes of that. */
+export function isRolledBack(error: unknown): boolean {
+  if (error instanceof GatewayError) return isRolledBack(error.cause);
+  return error instanceof Error && "severity" in error && error.severity === "ERROR";
+}
+
 function isFatal(severity: unknown): boolean {
   return severity === "FATAL" || severity === "PANIC";
 }

@@ -18,28 +18,43 @@ import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
-import { answerTimeoutMs, connectLimitMs, openPool, preparePool } from "./open-pool.ts";
+import {
+  boundStatements,
+  connectLimitMs,
+  openPool,
+  type PoolUsers,
+  preparePool,
+} from "./open-pool.ts";
+import { lockNotAvailable } from "./share-pool.ts";
 import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
 
 /** An open database. */
 export interface Database {
   /** For everything but the hot path. Fork the entity manager for each piece of work. */
   readonly orm: MikroORM;
-  /** For prepared SQL: authentication, reads of the call log. The ledger has connections of its own. */
+  /** For prepared SQL of keys, accounts and the call log. The ledger has connections of its own. */
   readonly pool: Pool;
+  /** For prepared SQL of tasks, of native jobs, and of what calls leave: stored responses, files, webhooks. Whoever is
+   * blocked by a lock on these tables keeps no connection of {@link pool}. */
+  readonly taskPool: Pool;
+  /** For background jobs, whose statements may take long. */
+  readonly jobPool: Pool;
   /** Where it is, for connections of one's own (ledger, listener). Contains a password: never log it. */
   readonly url: DatabaseAddress;
   /** Closes every connection opened here. */
   close(): Promise<void>;
 }
 
-/** How many connections the ORM and the plain pool may each open. */
-const poolMax = 8;
+/** How many connections the ORM, and each pool of callers, may open. */
+const poolMax = 6;
+
+/** How many connections background jobs may open: an audit keeps two for minutes, and recovery must not wait for it. */
+const jobPoolMax = 3;
 
 const silent: Log = { info: () => {}, warn: () => {} };
 
-/** The ORM's options; the migration tool uses the same. */
-export function ormOptions(address: DatabaseAddress): Options {
+/** The ORM's options; the migration tool uses the same. @param users whose time limits its statements have */
+export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers"): Options {
   const servers = toServers(address);
   return {
     clientUrl: servers.url,
@@ -59,10 +74,10 @@ export function ormOptions(address: DatabaseAddress): Options {
     // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
       Client: servers.Client,
-      connectLimitMs: connectLimitMs.callers,
-      query_timeout: answerTimeoutMs,
+      connectLimitMs: connectLimitMs[users],
+      ...boundStatements(users),
       keepAlive: true,
-      onPoolCreated: (pool: Pool) => preparePool(pool, servers, "callers"),
+      onPoolCreated: (pool: Pool) => preparePool(pool, servers, users),
     },
     forceUtcTimezone: true,
   };
@@ -87,7 +102,7 @@ export async function openDatabase(
     const connection = await connect(servers, { log, deadline });
     const database = await createDatabase(servers);
     try {
-      await migrate(database.orm, connection, log);
+      await migrate(database.orm, { connection, address: servers, log });
       return database;
     } catch (error) {
       await database.close();
@@ -103,33 +118,72 @@ export async function openDatabase(
 async function createDatabase(servers: Servers): Promise<Database> {
   const orm = await MikroORM.init(ormOptions(servers));
   const pool = openPool(servers, { max: poolMax, for: "callers" });
+  const taskPool = openPool(servers, { max: poolMax, for: "callers" });
+  const jobPool = openPool(servers, { max: jobPoolMax, for: "jobs" });
   return {
     orm,
     pool,
+    taskPool,
+    jobPool,
     url: servers,
     async close() {
-      await Promise.allSettled([orm.close(true), pool.end()]);
+      await Promise.allSettled([orm.close(true), pool.end(), taskPool.end(), jobPool.end()]);
     },
   };
 }
 
 /** The lock that keeps two processes from migrating at once: any fixed number. */
-const migrationLock = 0x7561_735f;
+export const migrationLock = 0x7561_735f;
+
+/** How long a process waits for another that migrates, in milliseconds: one that rewrites a large table takes long. */
+const migrationWaitMs = 60 * 60 * 1_000;
+
+interface MigrateOptions {
+  /** One of its own: the lock lasts as long as it does, also when this process dies. */
+  readonly connection: Client;
+  /** Where {@link MigrateOptions.connection} leads. */
+  readonly address: DatabaseAddress;
+  readonly log: Log;
+  /** How long to wait for another process that migrates, in milliseconds. Default an hour. */
+  readonly waitMs?: number;
+}
 
 /**
  * Applies the migrations that are missing. MikroORM's migrator takes no lock of its own: without ours,
  * two nodes that start at once would both apply the same one.
  *
- * @param connection one of its own: the lock lasts as long as it does, also when this process dies.
- * @throws where a newer program has migrated the database already.
+ * @throws where a newer program has migrated the database already, or another process migrates it for too long
  */
-export async function migrate(orm: MikroORM, connection: Client, log: Log): Promise<void> {
-  await connection.query("select pg_advisory_lock($1)", [migrationLock]);
+export async function migrate(
+  orm: MikroORM,
+  { connection, address, log, waitMs = migrationWaitMs }: MigrateOptions,
+): Promise<void> {
+  await connection.query(`set lock_timeout = ${waitMs}`);
+  await connection.query("select pg_advisory_lock($1)", [migrationLock]).catch((cause: unknown) => {
+    if (codeOf(cause) !== lockNotAvailable) throw cause;
+    const text = `Another process has been migrating the database for ${Math.ceil(waitMs / 60_000)} minutes: read its log, and start again when it is done.`;
+    throw new Error(text, { cause });
+  });
   try {
     await refuseNewer(orm);
-    for (const { name } of await orm.migrator.up()) log.info(`migrated the database: ${name}`);
+    for (const { name } of await applyMissing(orm, address))
+      log.info(`migrated the database: ${name}`);
   } finally {
     await connection.query("select pg_advisory_unlock($1)", [migrationLock]).catch(() => {});
+  }
+}
+
+/** Applies what is missing, on connections of its own: a statement of a migration may take as long as one of a job. */
+async function applyMissing(
+  orm: MikroORM,
+  address: DatabaseAddress,
+): Promise<readonly { readonly name: string }[]> {
+  if ((await orm.migrator.getPending()).length === 0) return [];
+  const own = await MikroORM.init(ormOptions(address, "jobs"));
+  try {
+    return await own.migrator.up();
+  } finally {
+    await own.close(true);
   }
 }
 

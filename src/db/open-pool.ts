@@ -1,7 +1,15 @@
 /** Opens connections that many share. */
 import { Pool, type PoolClient } from "pg";
-import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
-import { probeServer, sharePool, type SharePoolOptions } from "./share-pool.ts";
+import {
+  type DatabaseAddress,
+  type ServerClientConfig,
+  type Servers,
+  toServers,
+} from "./servers.ts";
+import { lockWaitMs, probeServer, sharePool, type SharePoolOptions } from "./share-pool.ts";
+
+/** Who waits for the statements of a pool: clients, or nobody. */
+export type PoolUsers = SharePoolOptions["for"];
 
 /** What {@link openPool} needs. */
 export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
@@ -14,9 +22,33 @@ export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
 /** How long opening a connection may take, in milliseconds. Callers learn soon that the database is lost; jobs have time. */
 export const connectLimitMs = { callers: 900, jobs: 2_000 } as const;
 
-/** How long a statement may go unanswered, in milliseconds: longer than any that the gateway runs. A server that does not
- * answer at all is found sooner by {@link sharePool}. */
-export const answerTimeoutMs = 600_000;
+/**
+ * How long the server lets a statement wait for a lock, and run at all, in milliseconds. A caller whose rows are locked is
+ * told so within a second, and its connection is free for others. Jobs repeat what failed; the longest of their statements
+ * read a whole table.
+ */
+const statementLimits = {
+  callers: { lockMs: lockWaitMs, statementMs: 10_000 },
+  jobs: { lockMs: 5_000, statementMs: 600_000 },
+} as const;
+
+/** How much longer a connection waits for an answer, in milliseconds: one whose server does not even end the statement is
+ * closed. A server that answers nobody is found sooner by {@link sharePool}. */
+const graceMs = 5_000;
+
+/**
+ * The settings of a connection that bound its statements. The limits are set when it opens, and cost its statements
+ * nothing. Not as parameters of the start: PgBouncer and other poolers refuse a connection with those.
+ */
+export function boundStatements(
+  users: PoolUsers,
+): Pick<ServerClientConfig, "sessionSettings" | "query_timeout"> {
+  const { lockMs, statementMs } = statementLimits[users];
+  return {
+    sessionSettings: `set lock_timeout = ${lockMs}; set statement_timeout = ${statementMs}`,
+    query_timeout: statementMs + graceMs,
+  };
+}
 
 /** Opens them. */
 export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Pool {
@@ -24,7 +56,7 @@ export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Po
   const config = {
     Client: servers.Client,
     max: options.max,
-    query_timeout: answerTimeoutMs,
+    ...boundStatements(options.for),
     keepAlive: true,
     // Unknown to the driver's types.
     connectLimitMs: connectLimitMs[options.for],
@@ -36,7 +68,7 @@ export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Po
 }
 
 /** Makes a pool that somebody else has opened into one of these. */
-export function preparePool(pool: Pool, servers: Servers, users: OpenPoolOptions["for"]): void {
+export function preparePool(pool: Pool, servers: Servers, users: PoolUsers): void {
   guardPool(pool);
   sharePool(pool, { for: users, probe: probeServer(servers) });
 }

@@ -60,6 +60,8 @@ export interface ServerClientConfig
   extends Omit<ClientConfig, "connectionString" | "connectionTimeoutMillis"> {
   /** How long opening a connection may take, in milliseconds, as {@link setAnswerTimeout} counts. Default 2 s. */
   readonly connectLimitMs?: number;
+  /** Statements that set up the session, such as its time limits. Default: none. */
+  readonly sessionSettings?: string;
 }
 
 /** The servers of one database. */
@@ -245,15 +247,20 @@ function clientOf(servers: Servers): typeof Client {
 class PrimaryClient extends Client {
   readonly #servers: Servers;
   readonly #limitMs: number;
+  readonly #sessionSettings: string | undefined;
   #hasEnded = false;
 
-  constructor(servers: Servers, { connectLimitMs = searchMs, ...config }: ServerClientConfig = {}) {
+  constructor(
+    servers: Servers,
+    { connectLimitMs = searchMs, sessionSettings, ...config }: ServerClientConfig = {},
+  ) {
     super({ ...config, connectionString: servers.url });
     this.#servers = servers;
     this.#limitMs = connectLimitMs;
+    this.#sessionSettings = sessionSettings;
     // Without a listener, one that breaks before its user can listen would end the process.
     this.on("error", () => {});
-    (this as unknown as Inside).connection.on("errorMessage", ({ code }) => {
+    onServerError(this, (code) => {
       if (code === readOnlyState) servers.refuseWrites(this);
     });
   }
@@ -288,13 +295,14 @@ class PrimaryClient extends Client {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     // A copy, for the driver writes its callback into it.
     const own = typeof statement === "string" ? statement : { ...(statement as QueryConfig) };
-    ask(own, values, answerTo(resolve, reject));
+    ask(own, values, answerTo(this, resolve, reject));
     return promise.catch(rejectHere) as never;
   }
 
   async #open(): Promise<void> {
     if (this.#hasEnded) throw new Error("the connection was ended before it was open");
     await super.connect();
+    if (this.#sessionSettings !== undefined) await super.query(this.#sessionSettings);
   }
 }
 
@@ -308,10 +316,22 @@ async function tell(work: Promise<unknown>, callback: (error?: Error) => void): 
   callback(failure);
 }
 
-/** The callback of a statement. It refers to the promise alone, see {@link PrimaryClient.query}. */
-function answerTo(resolve: (answer: unknown) => void, reject: (error: unknown) => void) {
-  return (error: unknown, answer: unknown) => (error == null ? resolve(answer) : reject(error));
+/** The callback of a statement. It does not refer to the statement, see {@link PrimaryClient.query}. */
+function answerTo(
+  client: ClientBase,
+  resolve: (answer: unknown) => void,
+  reject: (error: unknown) => void,
+) {
+  return (error: unknown, answer: unknown): void => {
+    if (error == null) return resolve(answer);
+    // The next statement would wait behind this one, which the server may never answer.
+    if (error instanceof Error && error.message === readTimeout) breakConnection(client);
+    reject(error);
+  };
 }
+
+/** The driver's message where a statement was not answered within its `query_timeout`. */
+const readTimeout = "Query read timeout";
 
 /** Fails with the stack of whoever asked, instead of that of the socket. */
 function rejectHere(error: Error): never {
@@ -374,6 +394,12 @@ async function isWritable(client: Client): Promise<boolean> {
  * pipelined statements to be answered. */
 export function breakConnection(client: ClientBase, error?: Error): void {
   (client as unknown as Inside).connection.stream.destroy(error);
+}
+
+/** Calls `listener` with the SQLSTATE of each error that the server reports on a connection, whoever sent the statement. */
+export function onServerError(client: ClientBase, listener: (code: string) => void): void {
+  const { connection } = client as unknown as Inside;
+  connection.on("errorMessage", ({ code = "" }) => listener(code));
 }
 
 const searchTimeout = "timeout: no server of the database accepts writes";

@@ -11,6 +11,9 @@
  * while a statement is unanswered and nothing else was heard, the server is asked for a sign of life by a connection of
  * its own. Where there is none, all connections are closed, and the statements on them fail at once.
  *
+ * Locks are another reason not to be answered. The server ends a statement that waits too long for one. While such
+ * statements take half of the connections, callers who wait for one are refused: they would be blocked in turn.
+ *
  * A library's time limit also does not tell a server that is away from one that is busy: a caller that waited too long
  * behind others was told that the database could not be reached.
  */
@@ -18,7 +21,7 @@ import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { setAnswerTimeout } from "../core/async.ts";
 import { currentAccountContext, sharedContext } from "../core/caller.ts";
 import { accountQueueFull, databaseBusy, databaseUnavailable } from "../core/database-lost.ts";
-import { breakConnection, type Servers } from "./servers.ts";
+import { breakConnection, onServerError, type Servers } from "./servers.ts";
 
 /** What {@link sharePool} needs. */
 export interface SharePoolOptions {
@@ -30,7 +33,8 @@ export interface SharePoolOptions {
   readonly for: "callers" | "jobs";
   /** Asks the server for a sign of life, within so many milliseconds. @throws where there is none */
   readonly probe: (timeoutMs: number) => Promise<void>;
-  /** The longest wait of a caller behind others, in milliseconds. Default 10 s. */
+  /** The longest wait of a caller behind others, in milliseconds. Default 10 s. Behind statements that wait for locks it is
+   * a quarter of a second. */
   readonly waitMs?: number;
 }
 
@@ -42,6 +46,15 @@ const waitingMax = 500;
 
 /** See {@link SharePoolOptions}. */
 const waitMsDefault = 10_000;
+
+/** How long a caller's statement waits for a lock, in milliseconds. */
+export const lockWaitMs = 900;
+
+/** For how long after a statement waited for a lock in vain others are expected to, in milliseconds. */
+const blockedMs = 2 * lockWaitMs;
+
+/** What the server says of a statement that waited too long for a lock. */
+export const lockNotAvailable = "55P03";
 
 /** How often is looked at who waits, in milliseconds. */
 const lookMs = 100;
@@ -161,6 +174,8 @@ class Sharing {
   #growth: NodeJS.Timeout | undefined;
   /** When the server answered last; while nobody uses the pool it is not known. */
   #heardMs = 0;
+  /** When a statement last waited for a lock in vain. */
+  #lockedMs = Number.NEGATIVE_INFINITY;
   #isProbing = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -176,6 +191,14 @@ class Sharing {
       places,
       share: (lane) => (lane === sharedContext ? places : ofAccount),
     });
+    pool.on("connect", (client) =>
+      onServerError(client, (code) => {
+        if (code !== lockNotAvailable) return;
+        this.#lockedMs = performance.now();
+        // Before the connection comes back: the next one would be blocked on it.
+        this.#refuseLate();
+      }),
+    );
     // It is told before the connection is free.
     pool.on("release", (error: Error | undefined, client) => {
       const lane = this.#used.get(client)?.lane;
@@ -267,11 +290,25 @@ class Sharing {
       this.#timer = undefined;
       return;
     }
+    this.#refuseLate();
     const nowMs = performance.now();
-    const isLong = ({ sinceMs }: Waiter): boolean => nowMs - sinceMs > this.#waitMs;
-    this.#turns.refuse((waiter) => (isLong(waiter) ? databaseBusy() : undefined));
     const isQuiet = nowMs - Math.max(this.#heardMs, this.#oldestMs()) > quietMs;
     if (isQuiet && !this.#isProbing) void this.#listen();
+  }
+
+  #refuseLate(): void {
+    const latestMs = performance.now() - (this.#isBlocked() ? quietMs : this.#waitMs);
+    const isLate = ({ sinceMs }: Waiter): boolean => sinceMs < latestMs;
+    this.#turns.refuse((waiter) => (isLate(waiter) ? databaseBusy() : undefined));
+  }
+
+  /** Whether half of the places are taken by statements that seem to wait for locks. */
+  #isBlocked(): boolean {
+    const nowMs = performance.now();
+    if (!this.#isForCallers || nowMs - this.#lockedMs > blockedMs) return false;
+    const isSlow = ({ sinceMs }: { readonly sinceMs: number }): boolean =>
+      nowMs - sinceMs > quietMs;
+    return 2 * [...this.#used.values()].filter(isSlow).length >= this.#pool.options.max;
   }
 
   /** Since when the longest user has its connection, where nobody waits for one. */

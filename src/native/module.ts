@@ -76,7 +76,7 @@ export interface NativeRoom {
 /** Creates the native room. */
 export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { database, config, settings, prices, metrics, log, onNews, onLowBalance } = options;
-  const { pool } = database;
+  const { taskPool: pool, jobPool } = database;
   const vendors = mountsOf(options);
   let listening = "";
   const publicUrl = (): string => settings.publicUrl ?? listening;
@@ -112,7 +112,7 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
       ]),
     ),
     notify,
-    jobs: createNativeJobs(pool, (message, fields) => log.warn(fields, message)),
+    jobs: createNativeJobs(jobPool, (message, fields) => log.warn(fields, message)),
     serve(parts) {
       const handlers = createNativeHandlers({ ...parts, ...context, routing, metrics, log });
       return { handlers, service: serve(NativeService, createNativeService(handlers)) };

@@ -12,6 +12,8 @@ import { createS3Storage } from "./s3-storage.ts";
 /** Options of {@link openResults}. */
 export interface OpenResultsOptions {
   readonly pool: Pool;
+  /** The connections of the jobs. Default: `pool`. */
+  readonly jobPool?: Pool;
   readonly settings: Pick<Settings, "dataDir" | "listen" | "publicUrl">;
   readonly config: Pick<Config, "storage">;
   /** Logs what an operator should know, without secrets. */
@@ -34,10 +36,11 @@ export interface Results extends ResultFiles {
 /** Opens the result files. With a bucket, files from an earlier local folder are served until they expire. */
 export function openResults(options: OpenResultsOptions): Results {
   const { pool, settings, config, warn, measure, client = createGuardedClient() } = options;
+  const { jobPool = pool } = options;
   const folder = join(settings.dataDir, "results");
   const storages = storagesOf(config.storage, folder);
   const spoolFolder = join(folder, "incoming");
-  const jobs = createResultJobs({ pool, storages, spoolFolder, warn });
+  const jobs = createResultJobs({ pool: jobPool, storages, spoolFolder, warn });
   const { host, port } = settings.listen;
   let listening = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const publicUrl = (): string => settings.publicUrl ?? listening;

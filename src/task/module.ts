@@ -86,7 +86,7 @@ function schemasOf(vendors: TaskOptions["vendors"], allowHosts: readonly string[
 /** Creates the task room. */
 export function createTaskRoom(options: TaskOptions): TaskRoom {
   const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
-  const { pool, url } = database;
+  const { taskPool: pool, url } = database;
   const { allowHosts } = config.webhooks;
   const store = createTaskStore(pool);
   const submits = openSubmitPool(url);

@@ -7,8 +7,8 @@ import { createTaskReads } from "./reads.ts";
 import { createTaskStore } from "./store.ts";
 
 /** The read RPCs of tasks, for processes without a running server. The other RPCs refuse with a 503. */
-export function createTaskReading({ pool }: Database): Service {
-  const reads = createTaskReads({ store: createTaskStore(pool) });
+export function createTaskReading({ taskPool }: Database): Service {
+  const reads = createTaskReads({ store: createTaskStore(taskPool) });
   const refuse = (): never => {
     throw new GatewayError(ErrorCode.SERVICE_UNAVAILABLE, "This needs a running gateway");
   };

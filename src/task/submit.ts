@@ -12,7 +12,12 @@ import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { imagePriceOf, imageWordOf } from "../config/price.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import { queuedTasksMax, submitWaitMs, taskQueueMs } from "../config/limits.ts";
-import { databaseUnavailable, isDatabaseLost, mapDatabaseLoss } from "../core/database-lost.ts";
+import {
+  databaseUnavailable,
+  isDatabaseLost,
+  isRolledBack,
+  mapDatabaseLoss,
+} from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { refuseImageForm } from "../inference/pipeline/quote.ts";
 import { openPool } from "../db/open-pool.ts";
@@ -189,7 +194,7 @@ async function submitOnce(
         : inTransaction(pool, work, { isPipelined: true });
     task = await mapDatabaseLoss(accepting);
   } catch (error) {
-    if (isSent && isDatabaseLost(error)) {
+    if (isSent && isDatabaseLost(error) && !isRolledBack(error)) {
       // The connection broke. Mostly the database has answered: the answer was lost.
       const accepted = await findById(pool, id).catch(() => {});
       if (accepted !== undefined) return { task: accepted, replayed: false };

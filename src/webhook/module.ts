@@ -35,7 +35,7 @@ export interface WebhookRoom {
 
 /** Creates the webhook room. @param checks of accounts and of a second proof, by the account room */
 export function createWebhookRoom(
-  { database: { orm, pool }, config, masterKey }: WebhookOptions,
+  { database: { orm, taskPool: pool }, config, masterKey }: WebhookOptions,
   checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
 ): WebhookRoom {
   const secrets = createSecrets({ pool, masterKey });

@@ -1,8 +1,14 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrations } from "../../src/db/database.ts";
-import { type Database, openDatabase } from "../../src/db/database.ts";
+import { Client } from "pg";
+import {
+  type Database,
+  migrate,
+  migrationLock,
+  migrations,
+  openDatabase,
+} from "../../src/db/database.ts";
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { scriptedServer } from "./scripted-server.ts";
 
@@ -47,6 +53,33 @@ async function freePort(): Promise<number> {
   await closeServer(server);
   return port;
 }
+
+test("R-MON-7: the server ends a statement of a caller that is blocked for a second, and one of a job much later", async () => {
+  const scratch = closing(await createTestDatabase());
+  const { orm, pool, taskPool, jobPool } = await open(scratch);
+  const text =
+    "select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement";
+  const [ofCallers, ofJobs] = [
+    { lock: "900ms", statement: "10s" },
+    { lock: "5s", statement: "10min" },
+  ];
+  expect(await orm.em.fork().execute(text)).toEqual([ofCallers]);
+  expect((await pool.query(text)).rows).toEqual([ofCallers]);
+  expect((await taskPool.query(text)).rows).toEqual([ofCallers]);
+  expect((await jobPool.query(text)).rows).toEqual([ofJobs]);
+});
+
+test("a start that finds the database locked by another migration says so instead of waiting without end", async () => {
+  const scratch = closing(await createTestDatabase());
+  const { orm } = await open(scratch);
+  const [other, connection] = [new Client(scratch.url), new Client(scratch.url)];
+  await Promise.all([other.connect(), connection.connect()]);
+  closers.push(() => Promise.all([other.end(), connection.end()]));
+  await other.query("select pg_advisory_lock($1)", [migrationLock]);
+  const log = { info: () => {}, warn: () => {} };
+  const migrating = migrate(orm, { connection, address: scratch.url, log, waitMs: 1 });
+  await expect(migrating).rejects.toThrow("Another process has been migrating the database");
+});
 
 test("a database opens by its address, socket folder included", async () => {
   const scratch = closing(await createTestDatabase());

@@ -1,11 +1,11 @@
 /** The few connections of a pool, and many who want one. */
-import { Pool, type PoolClient } from "pg";
+import { Client, DatabaseError, Pool, type PoolClient } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Caller, runInAccountContext } from "../../src/core/caller.ts";
 import { isDatabaseLost } from "../../src/core/database-lost.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { guardPool, openPool } from "../../src/db/open-pool.ts";
-import { toServers } from "../../src/db/servers.ts";
+import { Servers, toServers } from "../../src/db/servers.ts";
 import { probeServer, sharePool, whileAnswering } from "../../src/db/share-pool.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -286,4 +286,37 @@ test("R-MON-7: work of several statements waits on while the server answers othe
     await pool.query("select 1");
   result.resolve("done");
   expect(await work).toBe("done");
+});
+
+test("R-MON-7: callers behind statements that wait for a lock are refused while it is held, and jobs wait for it", async () => {
+  const [callers, jobs] = [open(2), open(1, "jobs")];
+  await callers.query("create table t ()");
+  const locker = new Client({ connectionString: scratch.url });
+  await locker.connect();
+  await locker.query("begin; lock table t in access exclusive mode");
+  const job = jobs.query("select from t");
+  const asked = Array.from({ length: 20 }, () => callers.query("select from t"));
+  const answers = await Promise.allSettled(asked);
+  const codes = answers.map((each) => (each.status === "rejected" ? errorOf(each.reason) : ""));
+  expect(new Set(codes)).toEqual(new Set(["55P03", "busy"]));
+  await locker.end();
+  expect((await job).rows).toEqual([]);
+  expect((await callers.query("select from t")).rows).toEqual([]);
+});
+
+function errorOf(error: unknown): string {
+  expect(isDatabaseLost(error) || String(error).includes("busy")).toBe(true);
+  return error instanceof DatabaseError ? (error.code ?? "") : "busy";
+}
+
+test("R-MON-7: a connection whose statement is not answered in time is closed, and keeps nobody waiting", async () => {
+  const proxy = await startFaultProxy(scratch.url);
+  const servers = new Servers(proxy.url);
+  const client = servers.createClient({ query_timeout: 100 });
+  await client.connect();
+  const ended = new Promise((resolve) => client.once("end", resolve));
+  proxy.hang();
+  await expect(client.query("select 1")).rejects.toThrow("Query read timeout");
+  await ended;
+  await proxy.close();
 });

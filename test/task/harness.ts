@@ -118,7 +118,9 @@ export async function openTasks() {
     ([name, tasks]) => [name, { name, tasks, dialects }] as const,
   );
   const room = createTaskRoom({
-    database: { pool, url: database.url } as Parameters<typeof createTaskRoom>[0]["database"],
+    database: { taskPool: pool, url: database.url } as Parameters<
+      typeof createTaskRoom
+    >[0]["database"],
     config,
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,
     prices: createPriceBook({ pool }),

@@ -26,6 +26,8 @@ export interface InferenceState {
 /** Options of {@link createInferenceState}. */
 interface InferenceStateOptions {
   readonly pool: Pool;
+  /** The connections of the jobs. */
+  readonly jobPool: Pool;
   /** The master key, 32 bytes. */
   readonly masterKey: Uint8Array;
   readonly vendors: ReadonlyMap<string, Vendor>;
@@ -35,7 +37,7 @@ interface InferenceStateOptions {
 
 /** Creates the state over one database. The jobs are not started. */
 export function createInferenceState(options: InferenceStateOptions): InferenceState {
-  const { pool, masterKey, vendors, metrics, log } = options;
+  const { pool, jobPool, masterKey, vendors, metrics, log } = options;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const responses = createResponseStore({ pool });
   return {
@@ -44,13 +46,13 @@ export function createInferenceState(options: InferenceStateOptions): InferenceS
     background: createBackgroundStore(pool, responses),
     events: createEventLog(pool),
     vendorState: createVendorState({ vendors, metrics, log }),
-    jobs: createStateJobs({ pool, store: responses, warn }),
+    jobs: createStateJobs({ pool: jobPool, store: responses, warn }),
   };
 }
 
 /** Options of {@link createStateJobs}. */
 interface StateJobsOptions {
-  /** The plain pool of the database. */
+  /** The connections of the jobs. */
   readonly pool: Pool;
   readonly store: ResponseStore;
   /** The interval, in milliseconds. Default ten minutes: reads ignore expired rows, so a late deletion is harmless. */
