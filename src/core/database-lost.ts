@@ -2,11 +2,11 @@
 import { ErrorCode, GatewayError } from "./errors.ts";
 
 /**
- * SQLSTATEs of a database that cannot serve right now: connection failure, insufficient resources, server starting or
- * stopping, a standby, a statement that took too long, waited too long for a lock, or was chosen to end a deadlock. A
+ * SQLSTATEs of a database that cannot serve right now: connection failure, insufficient resources, a disk or system that
+ * fails, server starting or stopping, a standby, a statement that took too long, waited too long for a lock, or was chosen to end a deadlock. A
  * repetition may succeed.
  */
-const lostStates = /^(?:08...|53...|57P..|25006|57014|55P03|40001|40P01)$/;
+const lostStates = /^(?:08...|53...|58...|57P..|25006|57014|55P03|40001|40P01)$/;
 
 /**
  * Whether a statement failed because the database is unreachable, overloaded, starting, stopping or refuses connections.

@@ -21,7 +21,17 @@ test("R-MON-7: an unreachable database is told from a failed statement", async (
   expect(isDatabaseLost(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }))).toBe(true);
   expect(isDatabaseLost(new Error("Connection terminated unexpectedly"))).toBe(true);
   expect(isDatabaseLost(new Error("Query read timeout"))).toBe(true);
-  for (const code of ["57P01", "57P03", "53300", "08006", "25006", "57014", "55P03", "40P01"]) {
+  for (const code of [
+    "57P01",
+    "57P03",
+    "53300",
+    "58030",
+    "08006",
+    "25006",
+    "57014",
+    "55P03",
+    "40P01",
+  ]) {
     expect(isDatabaseLost(reported(code))).toBe(true);
   }
   for (const code of ["23505", "42P01", "55000", "XX000"]) {
