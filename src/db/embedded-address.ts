@@ -1,6 +1,13 @@
-/** Where the embedded PostgreSQL can be reached: a Unix socket that only its owner can enter. */
+/** Where the embedded PostgreSQL can be reached: a Unix socket in the data folder, which only its owner can enter. */
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,8 +55,8 @@ export function socketListen(folder: string): Extract<Listen, { kind: "socket" }
 /** The server flags for {@link Listen}. */
 export function listenFlags(listen: Listen): string[] {
   return listen.kind === "socket"
-    ? ["listen_addresses=", `unix_socket_directories=${quoteFolder(listen.folder)}`].concat(
-        "unix_socket_permissions=0700",
+    ? // Relative to the server's working folder, the data folder: its own path may be too long, or a list by its commas.
+      ["listen_addresses=", "unix_socket_directories=.", "unix_socket_permissions=0700"].concat(
         `port=${listen.port}`,
       )
     : ["listen_addresses=127.0.0.1", "unix_socket_directories=", `port=${listen.port}`];
@@ -79,27 +86,40 @@ export function passwordFile(folder: string): string {
   return `${folder}.password`;
 }
 
-/** The data folder itself, unless its path is too long for a socket. */
+/**
+ * The data folder itself. If its path is too long for a socket, a link to it: the socket is in the data folder in any
+ * case, so that containers with temporary folders of their own find the server before they judge the folder abandoned.
+ *
+ * @throws where the link cannot be made; the message says what to do
+ */
 function socketFolder(folder: string): string {
-  if (Buffer.byteLength(join(folder, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax) {
-    return folder;
-  }
+  if (isShort(folder)) return folder;
   const hash = createHash("sha256").update(folder).digest("hex").slice(0, 16);
-  const short = join(tmpdir(), `uas-${hash}`);
-  mkdirSync(short, { recursive: true, mode: 0o700 });
-  const found = lstatSync(short);
-  const ours = found.isDirectory() && found.uid === process.getuid?.();
-  if (!ours || (found.mode & 0o077) !== 0) {
-    throw new Error(
-      `The path of the data folder is too long for a socket, and ${short} is not a folder of ours alone. Remove it, or set UAS_DATA_DIR to a shorter path.`,
-    );
+  const link = join(tmpdir(), `uas-data-${hash}`);
+  if (!isShort(link)) throw tooLong(folder, `that of the temporary folder is too long, too`);
+  try {
+    symlinkSync(folder, link);
+  } catch (cause) {
+    // It may be there already, also by a process that starts at the same time.
+    const found = lstatSync(link, { throwIfNoEntry: false });
+    if (found === undefined) throw tooLong(folder, `${link} cannot be created`, cause);
+    const isOurs = found.isSymbolicLink() && found.uid === process.getuid?.();
+    if (!isOurs || readlinkSync(link) !== folder) {
+      throw tooLong(folder, `${link} is not a link of this user to it: remove it`, cause);
+    }
   }
-  return short;
+  return link;
 }
 
-/** The setting is a list: quotes keep a path with a comma or a space in one piece. */
-function quoteFolder(folder: string): string {
-  return `"${folder.replaceAll('"', '""')}"`;
+function isShort(folder: string): boolean {
+  return Buffer.byteLength(join(folder, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax;
+}
+
+function tooLong(folder: string, reason: string, cause?: unknown): Error {
+  return new Error(
+    `The path of the data folder, ${folder}, is too long for a socket, and ${reason}. Set UAS_DATA_DIR or TMPDIR to a shorter path.`,
+    { cause },
+  );
 }
 
 /** A port of loopback that nobody uses just now. */

@@ -51,13 +51,19 @@ interface Elsewhere {
   adopted: boolean;
 }
 
-/** Starts the server from another process; with `lease`, from a container of its own. */
-async function startElsewhere(lease?: LeaseTimings): Promise<Elsewhere> {
+/** Starts the server from another process; with `lease`, from a container of its own. @param env beside ours */
+async function startElsewhere(
+  lease?: LeaseTimings,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Elsewhere> {
   const script = join(import.meta.dirname, "embedded-child.ts");
   const program = [process.execPath, script, dataDir];
   const [command = "", ...args] =
     lease === undefined ? program : [...container, ...program, JSON.stringify(lease)];
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(command, args, {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, ...env },
+  });
   // It may have been killed before it is asked to end.
   for (const pipe of [child.stdin, child.stdout]) pipe.on("error", () => {});
   closers.push(async () => {
@@ -200,7 +206,25 @@ test("a data folder with a path too long for a socket works", async () => {
   expect(await query(url, "show data_directory")).toHaveLength(1);
   const folder = new URL(url).searchParams.get("host") ?? "";
   closers.push(async () => fs.rmSync(folder, { recursive: true }));
+  expect(fs.realpathSync(folder)).toBe(fs.realpathSync(join(dataDir, "postgres")));
   expect(mode(folder)).toBe("700");
+});
+
+test("a data folder with a path too long for a socket is refused where a stranger took the name of its link, and where none can be made", async () => {
+  dataDir = join(parent, "long".repeat(25));
+  const temporary = join(parent, "tmp");
+  fs.mkdirSync(temporary);
+  vi.stubEnv("TMPDIR", temporary);
+  closers.push(async () => vi.unstubAllEnvs());
+  await (await start()).stop();
+  const [link = ""] = fs.readdirSync(temporary);
+  fs.unlinkSync(join(temporary, link));
+  fs.symlinkSync(parent, join(temporary, link));
+  await expect(start()).rejects.toThrow(/not a link of this user to it: remove it.*UAS_DATA_DIR/);
+  vi.stubEnv("TMPDIR", join(parent, "none"));
+  await expect(start()).rejects.toThrow(/cannot be created.*Set UAS_DATA_DIR or TMPDIR/);
+  vi.stubEnv("TMPDIR", dataDir);
+  await expect(start()).rejects.toThrow(/too long, too.*Set UAS_DATA_DIR or TMPDIR/);
 });
 
 test("where sockets are not possible, loopback asks for a password that only the owner can read", async () => {
@@ -239,6 +263,19 @@ describe.runIf(hasContainers)("R-MON-14: a data folder that containers share has
       async () => expect(await query(second.url, "select value from kept")).toEqual([7, 8]),
       { timeout: 30_000, interval: 20 },
     );
+  });
+
+  test("containers with temporary folders of their own use one server, also where the path is too long for a socket", async () => {
+    dataDir = join(parent, "long".repeat(25));
+    const temporary = ["one", "two"].map((name) => join(parent, name));
+    for (const folder of temporary) fs.mkdirSync(folder);
+    const [first, second] = [
+      await startElsewhere(quick, { TMPDIR: temporary[0] ?? "" }),
+      await startElsewhere(quick, { TMPDIR: temporary[1] ?? "" }),
+    ];
+    expect([first.adopted, second.adopted]).toEqual([false, true]);
+    await query(first.url, "create table kept as select 7 as value");
+    expect(await query(second.url, "select value from kept")).toEqual([7]);
   });
 
   test("a container that ends in order hands the folder over at once", async () => {
