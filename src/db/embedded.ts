@@ -48,13 +48,15 @@ export interface EmbeddedOptions {
   readonly loopback?: boolean;
   /** When a folder of another container counts as abandoned. Default: see {@link LeaseTimings}. */
   readonly lease?: LeaseTimings;
+  /** How long a server may take to answer after a start, in milliseconds. Default 60,000: it may have to recover. */
+  readonly startTimeoutMs?: number;
 }
 
 /** The advisory lock of the server's users: any fixed number that nobody else uses. */
 const usersLock = 0x7561_7375;
 
-/** How long a server may take to answer after a start, in milliseconds: it may have to recover first. */
-const startTimeoutMs = 60_000;
+/** See {@link EmbeddedOptions}. */
+const startTimeoutMsDefault = 60_000;
 
 /** How long a server may take to answer a new user, in milliseconds, before it is asked again. */
 const answerTimeoutMs = 5_000;
@@ -99,6 +101,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     },
     options.log,
     new FolderLease(join(dataDir, "postgres.lease"), options.lease),
+    options.startTimeoutMs ?? startTimeoutMsDefault,
   );
   await keeper.bringUp();
   return {
@@ -119,6 +122,7 @@ class Keeper {
   readonly #site: server.Site;
   readonly #log: EmbeddedOptions["log"];
   readonly #lease: FolderLease;
+  readonly #startTimeoutMs: number;
   #guard: Client | undefined;
   #child: ChildProcess | undefined;
   #used: server.Postmaster | undefined;
@@ -126,10 +130,19 @@ class Keeper {
   #waitsSinceMs: number | undefined;
   #reviving: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
-  constructor(site: server.Site, log: EmbeddedOptions["log"], lease: FolderLease) {
+  /** Why the server that listens could not be used when it was last asked. */
+  #busyBecause = "";
+  #deadlineMs = 0;
+  constructor(
+    site: server.Site,
+    log: EmbeddedOptions["log"],
+    lease: FolderLease,
+    startTimeoutMs: number,
+  ) {
     this.#site = site;
     this.#log = log;
     this.#lease = lease;
+    this.#startTimeoutMs = startTimeoutMs;
   }
 
   get adopted(): boolean {
@@ -142,7 +155,7 @@ class Keeper {
 
   /** Resolves once a server of this folder answers and knows that we use it. */
   async bringUp(): Promise<void> {
-    const deadline = Date.now() + startTimeoutMs;
+    this.#deadlineMs = performance.now() + this.#startTimeoutMs;
     this.#starts = 0;
     this.#waitsSinceMs = undefined;
     try {
@@ -150,7 +163,7 @@ class Keeper {
         const joining = await this.#join();
         if (joining === "joined") return;
         if (joining === "silent") await this.#startIfGone();
-        if (Date.now() > deadline) throw this.#failure("does not answer");
+        if (performance.now() > this.#deadlineMs) throw this.#unanswered(joining);
         await sleep(lookMs);
       }
     } catch (error) {
@@ -171,7 +184,7 @@ class Keeper {
     if (listen === undefined) return "silent";
     const guard = new Client({
       connectionString: listenUrl(listen),
-      connectionTimeoutMillis: answerTimeoutMs,
+      connectionTimeoutMillis: Math.min(answerTimeoutMs, this.#startTimeoutMs),
       application_name: guardName,
     });
     guard.on("error", () => {});
@@ -182,7 +195,9 @@ class Keeper {
       this.#used = await server.identify(guard, this.#site, listen);
     } catch (error) {
       void guard.end().catch(() => {});
-      return isNobody(error) ? "silent" : "busy";
+      if (isNobody(error)) return "silent";
+      this.#busyBecause = error instanceof Error ? error.message : String(error);
+      return "busy";
     }
     guard.on("end", () => this.#revive());
     this.#guard = guard;
@@ -205,6 +220,8 @@ class Keeper {
     if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
       this.#log.info(`creating a database in ${this.#site.folder}`);
       await server.initialize(this.#site);
+      // The server has not been started yet.
+      this.#deadlineMs = performance.now() + this.#startTimeoutMs;
     }
     server.removeMarks(this.#site, mark);
     if (this.#starts > 0) await sleep(Math.min(lookMs * 2 ** this.#starts, startWaitMsMax));
@@ -214,18 +231,37 @@ class Keeper {
 
   /** An owner elsewhere may be alive, though its server does not answer here. @throws where that lasts too long */
   #waitForOwner(): void {
-    const { owner } = this.#lease;
-    const dataDir = dirname(this.#site.folder);
     const nowMs = performance.now();
     if (this.#waitsSinceMs === undefined) {
       this.#waitsSinceMs = nowMs;
+      const { owner } = this.#lease;
+      const dataDir = dirname(this.#site.folder);
       this.#log.warn(
         `the data folder ${dataDir} was last used in another container or on another machine (host name ${owner}): waiting until nobody uses it there`,
       );
     }
     if (nowMs - this.#waitsSinceMs < elsewhereSilences * this.#lease.silentMs) return;
-    throw new Error(
-      `The data folder ${dataDir} is in use in another container or on another machine (host name ${owner}), whose database cannot be reached from here. A data folder has one owner. Stop that gateway, give this one its own UAS_DATA_DIR, or set DATABASE_URL to a PostgreSQL that both use.`,
+    throw this.#usedElsewhere("whose database cannot be reached from here");
+  }
+
+  /** @param how what is wrong with its server, as seen from here */
+  #usedElsewhere(how: string): Error {
+    const dataDir = dirname(this.#site.folder);
+    return new Error(
+      `The data folder ${dataDir} is in use in another container or on another machine (host name ${this.#lease.owner}), ${how}. A data folder has one owner. Stop that gateway, give this one its own UAS_DATA_DIR, or set DATABASE_URL to a PostgreSQL that both use.`,
+    );
+  }
+
+  /** The error for a server that did not answer in time. Nothing may be taken over from it: it may be alive. */
+  #unanswered(joining: Joining): Error {
+    if (joining !== "busy") return this.#failure("does not answer");
+    const how = `listens and cannot be used (${this.#busyBecause})`;
+    if (!this.#lease.isOurs) {
+      return this.#usedElsewhere(`whose PostgreSQL ${how}; if it is paused, resume or stop it`);
+    }
+    const pid = server.readPostmaster(this.#site)?.pid ?? "unknown";
+    return this.#failure(
+      `${how}. If its log shows that it recovers from a crash, start the gateway again: the recovery goes on meanwhile. Otherwise resume or end its process, ${pid}, and start again`,
     );
   }
 

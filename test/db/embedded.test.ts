@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import * as fs from "node:fs";
-import { createConnection } from "node:net";
+import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,6 +17,7 @@ interface Options {
   loopback?: boolean;
   testing?: boolean;
   lease?: LeaseTimings;
+  startTimeoutMs?: number;
 }
 
 /** Process ids and shared memory of its own, as a container has; what it started ends with it. */
@@ -294,6 +295,17 @@ describe.runIf(hasContainers)("R-MON-14: a data folder that containers share has
 });
 
 describe("R-MON-14: a data folder whose owner is elsewhere and does not answer here", () => {
+  /** Listens in the folder and says nothing. */
+  async function listenSilently(): Promise<void> {
+    const silentServer = createServer((socket) => socket.on("error", () => {}).resume());
+    silentServer.listen(join(dataDir, "postgres", ".s.PGSQL.5432"));
+    await once(silentServer, "listening");
+    closers.push(async () => {
+      silentServer.close();
+      await once(silentServer, "close");
+    });
+  }
+
   /** The lease of another machine, over a folder that a server has used. */
   async function leaseElsewhere(): Promise<string> {
     await (await start()).stop();
@@ -312,6 +324,20 @@ describe("R-MON-14: a data folder whose owner is elsewhere and does not answer h
     await expect(refused).rejects.toThrow(/in use in another container.*other-host.*UAS_DATA_DIR/s);
     expect(serverPid()).toBe(1);
     expect(fs.readFileSync(lease, "utf8")).toContain("other-host");
+  });
+
+  test("is refused with what to do where its server listens and does not answer, as if it were paused", async () => {
+    const lease = await leaseElsewhere();
+    await listenSilently();
+    await expect(start({ startTimeoutMs: 200 })).rejects.toThrow(
+      /in use in another container.*other-host.*timeout.*if it is paused, resume or stop it.*UAS_DATA_DIR/s,
+    );
+    expect(serverPid()).toBe(1);
+    // Here its process can be named.
+    fs.writeFileSync(lease, `${processSpace}\n`);
+    await expect(start({ startTimeoutMs: 200 })).rejects.toThrow(
+      /timeout.*start the gateway again.*resume or end its process, 1, and start again.*log/s,
+    );
   });
 
   test("is taken over once its lease was silent, whatever clock it was touched by", async () => {
