@@ -18,6 +18,7 @@ import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
+import { ClockForward0002 } from "./migration/0002-clock-forward.ts";
 import {
   boundStatements,
   connectLimitMs,
@@ -205,6 +206,7 @@ function nameOf(migration: { name: string } | (new (...args: never[]) => unknown
 /** The migrations, oldest first. A new one is a file in migration/ and a line here; released ones never change. */
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-baseline", class: Baseline0001 },
+  { name: "0002-clock-forward", class: ClockForward0002 },
 ];
 
 /** The tables of all rooms. A room adds its list here. */

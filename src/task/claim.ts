@@ -6,6 +6,7 @@ import type { VendorTasks } from "../vendor/task.ts";
 import type { RowOf } from "../db/row.ts";
 import type { TaskEntity } from "./entity.ts";
 import { statesBefore } from "./state.ts";
+import { isClockUnknown } from "../db/clock-mark.ts";
 import { textUnits } from "./schema/forms.ts";
 import { workColumns, type TaskRow } from "./task-row.ts";
 import { inTransaction } from "./transition.ts";
@@ -142,7 +143,8 @@ const overdueSql = `
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
   exists (select from task where ${isDue}) as due,
-  exists (select from task where ${isLateChargeDue}) as late_charges`;
+  exists (select from task where ${isLateChargeDue}) as late_charges,
+  ${isClockUnknown} as is_clock_unknown`;
 
 type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
@@ -152,12 +154,14 @@ interface PendingWork {
   readonly due: boolean;
   /** Ended tasks whose vendors may still charge for them. */
   readonly late_charges: boolean;
+  /** Whether the database's clock may have been set forward: what seems due may not be. */
+  readonly is_clock_unknown: boolean;
 }
 
 /** Finds out which kinds of work are pending. Cheap. */
 export async function findWork(pool: Pool): Promise<PendingWork> {
   const { rows } = await pool.query<PendingWork>(anythingSql);
-  return rows[0] ?? { queued: false, due: false, late_charges: false };
+  return rows[0] ?? { queued: false, due: false, late_charges: false, is_clock_unknown: false };
 }
 
 /**
@@ -206,11 +210,11 @@ async function claimIn(client: PoolClient, options: QueuedClaimOptions): Promise
   return { tasks: rows, after: chosen.at(-1)?.account_id ?? after };
 }
 
-/** $1: id, $2: when its submit began, $3: states. */
+/** $1: id, $2: its attempt, $3: states. */
 const unsentSql = `
   update task set state = 'queued', fence = fence + 1, lease_until = null, next_time = clock_timestamp(),
     vendor = '', vendor_model = '', credential = ''
-  where id = $1 and attempt_time = $2::timestamptz and state = any($3)`;
+  where id = $1 and deadline - attempt_time = $2::interval and state = any($3)`;
 
 /**
  * Queues a task again whose vendor was not called, unless it has been submitted since. A claim whose commit is still under
@@ -220,11 +224,11 @@ const unsentSql = `
  */
 export function requeueUnsent(
   pool: Pool,
-  { id, attempt_time: since }: Pick<TaskRow, "id" | "attempt_time">,
+  { id, attempt }: Pick<TaskRow, "id" | "attempt">,
 ): Promise<boolean> {
   return inTransaction(pool, async (client) => {
     await client.query("select pg_advisory_xact_lock($1)", [lockKey]);
-    const { rowCount } = await client.query(unsentSql, [id, since, statesBefore("requeue")]);
+    const { rowCount } = await client.query(unsentSql, [id, attempt, statesBefore("requeue")]);
     return rowCount === 1;
   });
 }

@@ -1,11 +1,12 @@
 /**
  * The task room's background jobs: old tasks are deleted, open ones are counted for the operator, and what waits for a
- * time follows the database's clock where that is set back.
+ * time follows the database's clock where that is set back or forward.
  */
 import type { Pool } from "pg";
-import { taskKeptMs, taskLeaseMs, webhookLeaseMs } from "../config/limits.ts";
+import { taskKeptMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
+import { DatabaseClock } from "./database-clock.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
 /** How many tasks are in each state that is not an end, of all processes. */
@@ -14,6 +15,8 @@ export type TaskCounts = ReadonlyMap<TaskState, number>;
 /** The database, and the reports of {@link createTaskJobs}. */
 export interface TaskJobsOptions {
   readonly pool: Pool;
+  /** The clock that the worker of this process follows too. Default: one of its own. */
+  readonly clock?: DatabaseClock;
   /** Called with each count. Default: nothing. */
   readonly onCount?: (counts: TaskCounts) => void;
   /** Logs what an operator should know, without secrets. Default: nothing. */
@@ -26,7 +29,7 @@ export interface TaskJobs extends PeriodicJobs {
   expire(): Promise<number>;
   /** Counts now. */
   count(): Promise<TaskCounts>;
-  /** Looks now whether the database's clock was set back, and moves what waits. Returns by how much, in milliseconds. */
+  /** See {@link DatabaseClock.follow}. */
   followClock(): Promise<number>;
 }
 
@@ -38,9 +41,6 @@ const countEveryMs = 15_000;
 
 /** How often the database's clock is looked at, in milliseconds. */
 const followEveryMs = 10_000;
-
-/** By how much clocks are corrected all the time, in milliseconds. */
-const toleratedMs = 10_000;
 
 /** How many tasks one statement deletes: a long one would hold up others. */
 const batch = 1_000;
@@ -68,19 +68,8 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
     return counts;
   };
   const expire = (): Promise<number> => deleteOldTasks(pool);
-  const followClock = async (): Promise<number> => {
-    const { rows } = await pool.query<{ ms: string | null }>(
-      "select set_back_ms as ms from clock_follow($1, $2, $3)",
-      [taskLeaseMs, webhookLeaseMs, toleratedMs],
-    );
-    const setBackMs = Number(rows[0]?.ms ?? 0);
-    if (setBackMs > 0) {
-      warn("the database's clock was set back: tasks and webhooks were moved with it", {
-        setBackMs,
-      });
-    }
-    return setBackMs;
-  };
+  const clock = options.clock ?? new DatabaseClock(options);
+  const followClock = (): Promise<number> => clock.follow();
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again`, { err: error });
   const jobs = periodic([

@@ -27,6 +27,7 @@ import { vendorKey } from "./claim.ts";
 import { taskDurationMs } from "./charge.ts";
 import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
 import { createCancel } from "./cancel.ts";
+import { DatabaseClock } from "./database-clock.ts";
 import { TaskFeed } from "./feed.ts";
 import { createTaskJobs } from "./jobs.ts";
 import { WaitSlots } from "./reads.ts";
@@ -190,8 +191,10 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   const { database, metrics, log, prices, results, config, onLowBalance, onLoss } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const clock = new DatabaseClock({ pool, warn });
   const jobs = createTaskJobs({
     pool,
+    clock,
     warn,
     onCount: (counts) => {
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
@@ -199,6 +202,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   });
   const worker = createTaskWorker({
     pool,
+    clock,
     results,
     warn,
     onLowBalance,

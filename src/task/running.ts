@@ -188,8 +188,7 @@ export class LateChargeSteps {
   /** Polls the vendor, and books its charge once the task has ended there. */
   async poll(work: Work): Promise<void> {
     const { task, signal } = work;
-    const ageMs = Date.now() - (task.finish_time?.getTime() ?? 0);
-    if (ageMs > this.#work.timings.lateChargeMs) return this.#giveUp(work);
+    if ((task.age_ms ?? 0) > this.#work.timings.lateChargeMs) return this.#giveUp(work);
     const { slots } = this.#work;
     if (!slots.ask(task.vendor)) return this.#release(work, slots.plan(task.vendor, 0));
     let news: TaskUpdate | undefined;

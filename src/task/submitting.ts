@@ -151,7 +151,7 @@ export class SubmitSteps {
     }
     this.#work.failpoint("reply.find");
     if (found !== undefined) return this.#accept(work, found);
-    const leftMs = this.#work.timings.settleMs - (task.attempt_age_ms ?? 0);
+    const leftMs = this.#work.timings.settleMs - (task.age_ms ?? 0);
     if (leftMs > 0) return void (await this.#work.release(work, leftMs));
     if (task.cancel_requested) return this.#work.cancel(work);
     return this.#resubmit(work);
@@ -163,7 +163,7 @@ export class SubmitSteps {
     const { unknownMs } = this.#work.timings;
     const { callbackUrl } = this.#work.options;
     const isTold = callbackUrl !== undefined && vendor.tasks.callbacks !== undefined;
-    const leftMs = (isTold ? unknownMs : 0) - (task.attempt_age_ms ?? 0);
+    const leftMs = (isTold ? unknownMs : 0) - (task.age_ms ?? 0);
     let set: TransitionColumns = {};
     if (task.hint_task_id !== null) {
       const hinted = await resolveVendorTaskId(this.#work, work, vendor);

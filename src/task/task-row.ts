@@ -19,10 +19,11 @@ export type TaskRow = Omit<
   readonly usage: StoredUsageJson | null;
   /** Time to its deadline, in milliseconds; negative after it. */
   readonly left_ms: number;
-  /** When its last submit began, as PostgreSQL writes it: it tells one submit from another. Null before the first. */
-  readonly attempt_time: string | null;
-  /** Time since then, in milliseconds. */
-  readonly attempt_age_ms: number | null;
+  /** Tells one submit from another: the time from its beginning to the deadline, as PostgreSQL writes it. Both are moved
+   * where the database's clock is set. Null before the first. */
+  readonly attempt: string | null;
+  /** Time since its end, else since its last submit began, in milliseconds; null before the first. */
+  readonly age_ms: number | null;
 };
 
 /** A task with its parameters. */
@@ -65,9 +66,9 @@ export const taskColumns = `task.id, task.account_id, task.key_id, task.model, t
   task.error_code, task.error, task.usage, task.cost, task.create_time, task.start_time, task.finish_time,
   task.expire_time, task.hints, task.hint_task_id, task.is_hint_sure, task.is_trailing, task.is_cancel_billed,
   task.call_path,
-  task.attempt_time::text as attempt_time,
+  (task.deadline - task.attempt_time)::text as attempt,
   ceil(extract(epoch from task.deadline - clock_timestamp()) * 1000)::float8 as left_ms,
-  floor(extract(epoch from clock_timestamp() - task.attempt_time) * 1000)::float8 as attempt_age_ms`;
+  floor(extract(epoch from clock_timestamp() - greatest(task.attempt_time, task.finish_time)) * 1000)::float8 as age_ms`;
 
 /** The same without the parameters, which can be long. */
 export const summaryColumns = taskColumns.replace("task.params,", "");

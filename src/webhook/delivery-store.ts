@@ -23,6 +23,7 @@ import {
   webhookProbeMsMax,
 } from "../config/limits.ts";
 import type { RowOf } from "../db/row.ts";
+import { isClockUnknown } from "../db/clock-mark.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind, retryPausesMs } from "./schedule.ts";
 import { isRotatingSql, type SecretRow } from "./secrets.ts";
@@ -178,11 +179,11 @@ export const recordStatements = {
   },
 } as const;
 
-/** Frees deliveries whose lease has expired. Ends are sent again, progress is not. */
+/** Frees deliveries whose lease has expired. Ends are sent again, progress is not: R-HOOK-3 gives it one attempt. */
 const recoverSql = `
   with lost as (
     select id, claim_time, attempts, kind = 2 and series < ${retryPausesMs.length + 1} as is_again
-    from webhook_delivery where state = 2 and lease_until < clock_timestamp()
+    from webhook_delivery where state = 2 and lease_until < clock_timestamp() and not ${isClockUnknown}
     for update skip locked
   ), moved as (
     update webhook_delivery delivery set lease_until = null, due = now(),
