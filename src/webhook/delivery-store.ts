@@ -21,9 +21,10 @@ import {
   webhookDeadMs,
   webhookProbeMs,
   webhookProbeMsMax,
+  webhookProgressMs,
 } from "../config/limits.ts";
-import type { RowOf } from "../db/row.ts";
 import { isClockUnknown } from "../db/clock-mark.ts";
+import type { RowOf } from "../db/row.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind, retryPausesMs } from "./schedule.ts";
 import { isRotatingSql, type SecretRow } from "./secrets.ts";
@@ -43,6 +44,8 @@ export type ClaimedRow = DueRow &
     readonly kind: 1 | 2 | 3;
     readonly sealed: Buffer | null;
     readonly is_probe: boolean;
+    /** The time of the claim by the database's clock. */
+    readonly claim_time: Date;
   };
 
 /** The receivers after $1 with pending deliveries, at most $2, and whether they have one to send now. A loose index scan
@@ -68,6 +71,14 @@ export const scanStatement = {
     from page left join webhook_endpoint endpoint on endpoint.id = page.endpoint_id
     order by page.endpoint_id`,
 } as const;
+
+/** SQL: whether a `delivery` is progress that follows the task's last one too soon. That one has ended: of a task, one
+ * delivery is under way at a time. The interval counts from its end, for a receiver may get it at any time until then. An
+ * end in the future is of a time when the database's clock was ahead. */
+const isTooSoon = `delivery.kind = 1 and exists (
+  select from webhook_event earlier join webhook_delivery sent on sent.id = earlier.id
+  where earlier.task_id = delivery.task_id and earlier.kind = 1 and sent.state in (3, 4)
+    and sent.end_time > now() - interval '${webhookProgressMs} ms' and sent.end_time <= now())`;
 
 /**
  * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
@@ -104,6 +115,7 @@ export const claimStatement = {
         select id from webhook_delivery delivery
         where delivery.endpoint_id = open.endpoint_id and state = 1 and due <= now()
           and not exists (select from webhook_delivery other where other.task_id = delivery.task_id and other.state = 2)
+          and not (${isTooSoon})
         order by due limit open.slots for update skip locked) delivery
       union all
       select delivery.id, false from wanted cross join lateral (

@@ -1,7 +1,6 @@
 /** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. SQL: on the connection of a task's change. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { webhookProgressMs } from "../config/limits.ts";
 import { newId } from "../core/uuid.ts";
 import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
@@ -43,7 +42,6 @@ const sql = {
     where event.task_id = $1`,
   drop: `update webhook_delivery set state = 5, end_time = now()
     where task_id = $1 and state = 1 and kind = 1`,
-  // Only after `drop` it is known whether the last progress was claimed. $13: the least interval of progress.
   insert: `
     with event as (
       insert into webhook_event
@@ -51,11 +49,8 @@ const sql = {
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, decode($12, 'hex'))
       returning id, account_id, task_id, endpoint_id, kind
     ), delivery as (
-      insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, due, is_urgent)
-      select id, account_id, task_id, endpoint_id, kind, case when kind <> 1 then now() else
-        greatest(now(), (select max(sent.claim_time) + $13 * interval '1 ms'
-          from webhook_event earlier join webhook_delivery sent on sent.id = earlier.id
-          where earlier.task_id = $3 and earlier.kind = 1)) end, kind = 3 from event
+      insert into webhook_delivery (id, account_id, task_id, endpoint_id, kind, is_urgent)
+      select id, account_id, task_id, endpoint_id, kind, kind = 3 from event
     )
     select pg_notify('${dueChannel}', endpoint_id || ' ' || account_id) from event`,
 } as const;
@@ -90,7 +85,7 @@ export async function enqueueWebhook(
   const id = newId();
   const { sequence, now } = sent;
   const values = rowOf({ ...event, time: event.time ?? now }, { id, kind, sequence });
-  await transaction.query(sql.insert, [...values, webhookProgressMs]);
+  await transaction.query(sql.insert, values);
   return id;
 }
 
@@ -123,7 +118,7 @@ export async function enqueueAlert(
   const endpointId = endpointIdOf(accountId, originOf(url));
   const event = [id, accountId, alertId, endpointId, time.toISOString(), 1, EventKind.TERMINAL];
   const shown = [WebhookStatus.ALERT, 0, type, url, bytes.toString("hex")];
-  await transaction.query(sql.insert, [...event, ...shown, 0]);
+  await transaction.query(sql.insert, [...event, ...shown]);
   return id;
 }
 

@@ -70,6 +70,28 @@ describe("R-HOOK-3: the order of a task's events", () => {
     expect((await webhooks.stored(last)).state).toBe(DELIVERED);
   });
 
+  it("progress reaches a receiver a second after the end of the last one, however long that took", async () => {
+    const fake = webhooks.fake();
+    await webhooks.dispatch({ client: fake.client });
+    const task = { url, taskId: newId(), accountId: newId(), status: "progress" } as const;
+    const first = await webhooks.enqueue({ ...task, progress: 1 });
+    const [sent] = await fake.came(1);
+    // As if its connection had taken ten seconds.
+    await webhooks.pool.query(
+      "update webhook_delivery set claim_time = claim_time - interval '10 s' where id = $1",
+      [first],
+    );
+    const second = await webhooks.enqueue({ ...task, progress: 2 });
+    sent?.answer(204);
+    await fake.came(2);
+    const { rows } = await webhooks.pool.query(
+      `select next.claim_time >= last.end_time + interval '1 s' as is_apart
+        from webhook_delivery last, webhook_delivery next where last.id = $1 and next.id = $2`,
+      [first, second],
+    );
+    expect(rows).toEqual([{ is_apart: true }]);
+  });
+
   it("the order of a task's events has one under way also with three processes that compete, and each is sent once", async () => {
     const seen: string[] = [];
     const under = new Map<string, number>();
