@@ -38,14 +38,10 @@ export class RunningSteps {
     this.#vendorHealth = vendorHealth;
   }
 
-  /** Polls a task; cancels it first where that was requested, and fails it at its deadline. */
+  /** Polls a task; cancels it first where that was requested, and ends it at its deadline. */
   async poll(work: Work): Promise<void> {
     const { task } = work;
-    if (task.left_ms <= 0) {
-      const isStopped = await this.#stop(work).catch(() => false);
-      // A task that goes on there may still be charged.
-      return this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
-    }
+    if (task.left_ms <= 0) return this.#endOverdue(work);
     try {
       if (task.cancel_requested && (await this.#stop(work))) return this.#work.cancel(work);
     } catch (error) {
@@ -67,6 +63,30 @@ export class RunningSteps {
     }
     // The vendor has no poll: it may notify by itself.
     await this.#work.release(work, task.left_ms);
+  }
+
+  /** Ends a task at its deadline. An end that its vendor reports by now is taken: no process may have polled for a while. */
+  async #endOverdue(work: Work): Promise<void> {
+    const { task, signal } = work;
+    const { slots } = this.#work;
+    let news: TaskUpdate | undefined;
+    try {
+      if (!slots.ask(task.vendor)) {
+        await delay(slots.plan(task.vendor, 0), undefined, { signal });
+      }
+      news = await this.#poll(work);
+    } catch (error) {
+      if (signal.aborted) return void (await this.#work.release(work, 0));
+      this.#work.warn("a vendor did not report a task at its deadline", {
+        taskId: task.id,
+        vendor: task.vendor,
+        err: error,
+      });
+    }
+    if (news !== undefined && news.status !== "running") return this.#apply(work, news);
+    const isStopped = await this.#stop(work).catch(() => false);
+    // A task that goes on there may still be charged.
+    await this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
   }
 
   /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorReplyError */
