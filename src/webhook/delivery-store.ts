@@ -133,7 +133,7 @@ export const claimStatement = {
       left join webhook_secret secret on secret.account_id = event.account_id
     where delivery.id = picked.id and delivery.state = 1
     returning delivery.id, delivery.account_id, delivery.endpoint_id, delivery.kind, delivery.attempts,
-      delivery.series, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
+      delivery.series, delivery.claim_time, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
       coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
 } as const;
 

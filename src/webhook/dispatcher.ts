@@ -245,7 +245,7 @@ class Deliverer {
       }
       // After a pause of this process its lease is lost, or about to be: another process sends.
       if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
-      return await this.#send(row, secrets);
+      return await this.#send(row, secrets, claimStartMs);
     } catch (error) {
       // Its lease ends, and another attempt follows.
       this.#warn("a webhook's attempt could not be recorded", {
@@ -267,10 +267,12 @@ class Deliverer {
     return opened;
   }
 
-  async #send(row: ClaimedRow, secrets: SigningSecrets): Promise<boolean> {
+  async #send(row: ClaimedRow, secrets: SigningSecrets, claimStartMs: number): Promise<boolean> {
     const { client, answerMs, now = () => new Date(), random = Math.random } = this.#options;
     this.#failpoint("attempt.begun");
-    const result = await tryOnce(row, { client, secrets, time: now(), answerMs });
+    const databaseMs = row.claim_time.getTime() + performance.now() - claimStartMs;
+    const time = attemptTime(row, new Date(databaseMs), now());
+    const result = await tryOnce(row, { client, secrets, time, answerMs });
     this.#failpoint("attempt.answered");
     const verdict = classifyAttempt({ ...row, ...result }, random());
     const origin = originOf(row.url);
@@ -306,6 +308,17 @@ class Deliverer {
       await delay(recordPauseMs);
     }
   }
+}
+
+/** How far two clocks may be apart before they disagree, in milliseconds. Receivers tolerate five minutes by Standard
+ * Webhooks. */
+const clocksApartMs = 60_000;
+
+/** The signed time of an attempt. Receivers refuse one that is minutes off. Where the clocks of the database and of this
+ * process disagree, nobody here knows which one is wrong: attempts use them in turns, the database's first. */
+function attemptTime({ attempts }: ClaimedRow, ofDatabase: Date, ofProcess: Date): Date {
+  const isApart = Math.abs(Number(ofDatabase) - Number(ofProcess)) > clocksApartMs;
+  return isApart && attempts % 2 === 1 ? ofDatabase : ofProcess;
 }
 
 /** How an outcome counts for the receiver's breaker. 410 concerns one address, not its whole origin. */
