@@ -1,4 +1,6 @@
 /** Puts the task room of a server together: the whole service, and the worker. */
+import { join } from "node:path";
+import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -12,7 +14,7 @@ import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
 import { openPool } from "../db/open-pool.ts";
 import { backgroundOf } from "../inference/background/request.ts";
-import { createBackgroundRunner } from "../inference/background/runner.ts";
+import { createBackgroundRestore, createBackgroundRunner } from "../inference/background/runner.ts";
 import type { BackgroundTasks } from "../inference/background/tasks.ts";
 import { createCatalogue } from "../inference/catalogue.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
@@ -23,6 +25,7 @@ import type { Upstream } from "../inference/routing/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../vendor/vendor.ts";
 import { createBackgroundTasks, createMediaTasks } from "./background.ts";
+import { AnswerJournal } from "./answer-journal.ts";
 import { vendorKey } from "./claim.ts";
 import { taskDurationMs } from "./charge.ts";
 import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
@@ -151,7 +154,9 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
 export interface TaskProcessingOptions {
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
-  readonly settings: Pick<Settings, "publicUrl" | "workers">;
+  readonly settings: Pick<Settings, "publicUrl" | "workers" | "dataDir">;
+  /** The master key, 32 bytes. */
+  readonly masterKey: Uint8Array;
   /** Tasks that were submitted to a vendor's native API. */
   readonly native: Pick<WorkerOptions, "natives" | "notify">;
   /** By name. */
@@ -200,9 +205,11 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
     },
   });
+  const answers = openAnswers(options, pool);
   const worker = createTaskWorker({
     pool,
     clock,
+    answers,
     results,
     warn,
     onLowBalance,
@@ -211,7 +218,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     vendors: workerVendors(options),
     routing: options.upstream.jobs,
     ...pickNative(options.native),
-    text: { run: textRunner(options), vendors: textVendors(options) },
+    text: { ...textRunner(options), vendors: textVendors(options) },
     findPrice: (version) => prices.find(version),
     vendorCost: vendorCostOf(config),
     timings: options.taskTimings ?? {},
@@ -223,6 +230,11 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     "uas_tasks_under_way",
     "Tasks that this process works on at this moment; those that wait for their vendors are not among them.",
     worker.underWay,
+  );
+  metrics.gauge(
+    "uas_task_journal_entries",
+    "Vendors' answers to tasks in the journal that the database does not have yet.",
+    () => answers.entries,
   );
   return {
     wake: () => worker.wake(),
@@ -238,6 +250,18 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   };
 }
 
+function openAnswers(
+  { settings, masterKey, log }: TaskProcessingOptions,
+  pool: Pool,
+): AnswerJournal {
+  return new AnswerJournal({
+    folder: join(settings.dataDir, "journal", "answers"),
+    pool,
+    masterKey,
+    alarm: (message, fields) => log.error(fields, message),
+  });
+}
+
 function pickNative({
   natives,
   notify,
@@ -250,12 +274,16 @@ function textRunner({
   upstream,
   state,
   log,
-}: Pick<TaskProcessingOptions, "upstream" | "state" | "log">): WorkerText["run"] {
+}: Pick<TaskProcessingOptions, "upstream" | "state" | "log">): Omit<WorkerText, "vendors"> {
   const text = createTextRunner(upstream);
   const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const response = createBackgroundRunner({ upstream, state, store, log: events, warn });
-  return (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask);
+  const background = { upstream, state, store, log: events, warn };
+  const response = createBackgroundRunner(background);
+  return {
+    run: (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask),
+    restoreRows: createBackgroundRestore(background),
+  };
 }
 
 function workerVendors({

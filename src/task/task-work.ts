@@ -1,15 +1,17 @@
 /** The operations that every step of a task uses: transitions, pauses, ends, late results. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
+import { journalAfterMs } from "../config/limits.ts";
 import { bookVendorCost } from "../billing/ledger/apply-in.ts";
 import type { RouteConfig } from "../config/config.ts";
 import type { Queryable } from "../db/queryable.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../core/errors.ts";
-import type { TaskOutcome, ReportedCost } from "../vendor/task.ts";
+import type { TaskOutcome, ReportedCost, Submitted } from "../vendor/task.ts";
 import { requestedUnits } from "../vendor/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, type TaskCharge, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "./failures.ts";
+import type { Attempt, UnstoredAnswer } from "./answer-journal.ts";
 import type { Lease } from "./leases.ts";
 import { recordNotification } from "./vendor-notifications.ts";
 import {
@@ -19,7 +21,7 @@ import {
   applyTransition,
 } from "./transition.ts";
 import { growingPauseMs, PollSlots } from "./poll-slots.ts";
-import { statesBefore, transitions } from "./state.ts";
+import { statesBefore, type TaskState, transitions } from "./state.ts";
 import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "./task-row.ts";
 import {
   timingsOf,
@@ -54,6 +56,9 @@ export interface Work {
   readonly signal: AbortSignal;
   /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
+  /** The vendor's answer that the task goes on with, while the database does not have it. Default: there is none, or no
+   * journal to keep it. */
+  readonly answer?: UnstoredAnswer | undefined;
   /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
    * false. */
   readonly hasFailed?: boolean;
@@ -64,6 +69,9 @@ export interface Work {
   /** Whether a vendor had no capacity, and may have some later. Default false. */
   readonly isAwaited?: boolean;
 }
+
+/** What a step needs of its work. */
+type Step = Pick<Work, "task" | "lastSignal" | "answer">;
 
 /** The pause before a transition is retried while the database is away, in milliseconds. */
 const retryMs = 500;
@@ -138,7 +146,7 @@ export class TaskWork {
    *
    * @returns `undefined` where another process has the task, or its state has changed
    */
-  async transition(work: Pick<Work, "task" | "lastSignal">, move: Transition) {
+  async transition(work: Step, move: Transition) {
     const { task } = work;
     const point = move.event ?? "progress";
     return this.#untilBack(work, async (isRepeated) => {
@@ -151,9 +159,24 @@ export class TaskWork {
     });
   }
 
-  /** Repeats a step while the database is away: a step that failed would forget what only this process knows. */
+  /** Repeats a step while the database is away: a step that failed would forget what only this process knows. Meanwhile
+   * the vendor's answer is in the journal. */
   async #untilBack<Result>(
-    { lastSignal }: Pick<Work, "lastSignal">,
+    work: Pick<Work, "lastSignal" | "answer">,
+    step: (isRepeated: boolean) => Promise<Result>,
+  ): Promise<Result> {
+    const { answer } = work;
+    if (answer === undefined) return this.#repeat(work, step);
+    const timer = setTimeout(() => void answer.keep(), journalAfterMs);
+    try {
+      return await this.#repeat(work, step);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #repeat<Result>(
+    { lastSignal, answer }: Pick<Work, "lastSignal" | "answer">,
     step: (isRepeated: boolean) => Promise<Result>,
   ): Promise<Result> {
     for (let isRepeated = false; ; isRepeated = true) {
@@ -161,6 +184,7 @@ export class TaskWork {
         return await step(isRepeated);
       } catch (error) {
         if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
+        void answer?.keep();
         // Where the lease is lost, the database is back: once more, and then it is known who has the task.
         await delay(retryMs, undefined, { signal: lastSignal }).catch(() => {});
       }
@@ -171,23 +195,42 @@ export class TaskWork {
    * Applies a transition that stores what only this process knows: a vendor's answer, a finished result. Where the lease
    * expired during an outage of the database and another process has begun to recover the task, it is taken back.
    */
-  async transitionKept(work: Pick<Work, "task" | "lastSignal">, move: Transition & KeptTransition) {
+  async transitionKept(work: Step, move: Transition & KeptTransition) {
     const moved = await this.transition(work, move);
     if (moved !== undefined) return moved;
-    const { id, attempt_token: token, vendor, vendor_model: model, params } = work.task;
-    const values = [id, token, vendor, model, statesBefore(move.event), this.timings.leaseMs];
-    const { rows } = await this.#untilBack(work, () =>
-      this.options.pool.query<Omit<TaskRow, "params">>(takeBackSql, values),
+    const row = await this.#untilBack(work, () =>
+      this.takeBack(work.task, statesBefore(move.event)),
     );
-    const task = rows[0] && { ...rows[0], params };
+    const task = row && { ...row, params: work.task.params };
     return task && this.transition({ ...work, task }, move);
+  }
+
+  /** Takes a task, with a lease, from whoever recovers the same attempt; `undefined`: it is in none of these states.
+   * @throws the driver's error */
+  async takeBack(attempt: Attempt, states: readonly TaskState[]): Promise<TaskRow | undefined> {
+    const { id, attempt_token: token, vendor, vendor_model: model } = attempt;
+    const values = [id, token, vendor, model, states, this.timings.leaseMs];
+    const { rows } = await this.options.pool.query<TaskRow>(takeBackSql, values);
+    return rows[0];
+  }
+
+  /** Records an answer for whose task nothing is left to do: it has ended without the answer, or goes on with it. */
+  async recordLeft({ id, attempt_token: token }: Attempt, submitted: Submitted): Promise<void> {
+    const sql = `select ${workColumns} from task where id = $1 and attempt_token = $2
+      and state in ('failed', 'cancelled')`;
+    const { rows } = await this.options.pool.query<TaskRow>(sql, [id, token]);
+    const [task] = rows;
+    if (task === undefined) return;
+    const { vendorTaskId } = submitted;
+    const outcome = "done" in submitted ? submitted.done : undefined;
+    await this.recordLate(task, outcome ? "done" : "accepted", { vendorTaskId, outcome });
   }
 
   /**
    * Queues a task again whose vendor this process did not call, after a claim that got no answer or where another process
    * took the task for lost. That process cannot know it: it would fail the task of a vendor that cannot be asked.
    */
-  async requeueUnsent(work: Pick<Work, "task" | "lastSignal">): Promise<void> {
+  async requeueUnsent(work: Step): Promise<void> {
     if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))
       this.#wake();
   }
@@ -201,7 +244,7 @@ export class TaskWork {
   }
 
   /** The task with its parameters. Waits while the database is away. */
-  withParams(work: Pick<Work, "task" | "lastSignal">): Promise<WholeTask> {
+  withParams(work: Step): Promise<WholeTask> {
     return this.#untilBack(work, () => this.#readParams(work.task));
   }
 
@@ -250,7 +293,7 @@ export class TaskWork {
   }
 
   /** Fails a task. Free of charge. */
-  async fail(work: Pick<Work, "task" | "lastSignal">, failure: Failure): Promise<void> {
+  async fail(work: Step, failure: Failure): Promise<void> {
     const task = await this.withParams(work);
     const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
     const { outcome } = failure;

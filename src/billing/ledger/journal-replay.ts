@@ -26,6 +26,7 @@ import {
   decodeJournal,
   reserveSuffix,
   segmentSuffix,
+  type Identified,
   type JournalEntry,
 } from "./journal-segment.ts";
 import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
@@ -35,15 +36,20 @@ import { type DatabaseAddress, toServers } from "../../db/servers.ts";
 type HoldRef = Pick<JournalEntry, "id" | "accountId">;
 
 /** Options of {@link JournalReplay}. */
-export interface ReplayOptions {
+export interface ReplayOptions<Entry extends Identified = JournalEntry> {
+  /** What the entries are, in log lines. Default `settlement`. */
+  readonly entryName?: string;
   /** The folder of the journals. */
   readonly folder: string;
   /** The prefix of this process's own files. */
   readonly prefix: string;
-  /** Which of these holds the database has. Rejects while it is away, and is then called again. */
-  readonly knownHolds: (entries: readonly HoldRef[]) => Promise<ReadonlySet<string>>;
-  /** Settles; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
-  readonly settle: (entry: JournalEntry) => Promise<void>;
+  /** Which of these the database knows, by the ids of their holds or tasks. Rejects while it is away, and is then called
+   * again. */
+  readonly findKnown: (entries: readonly Entry[]) => Promise<ReadonlySet<string>>;
+  /** Applies an entry; resolves once it is durable in the database. Rejects where that refuses it as invalid. */
+  readonly apply: (entry: Entry) => Promise<void>;
+  /** The most entries that are applied at once. Default 1,000. */
+  readonly chunkMax?: number;
   /** Marks this process's own files as in use; called at the start and with each scan. Default: it has none. */
   readonly touch?: () => Promise<void>;
   /** How often the folder is scanned for abandoned files, in milliseconds. Default `journalScanMs`. */
@@ -57,7 +63,7 @@ export interface ReplayOptions {
 }
 
 /** The most settlements in flight. */
-const chunkMax = 1_000;
+const chunkMaxDefault = 1_000;
 
 /** Suffix of files whose holds this database does not have: the next start tries them again. */
 const unknownSuffix = ".unknown";
@@ -66,8 +72,8 @@ const unknownSuffix = ".unknown";
 const damagedSuffix = ".damaged";
 
 /** Takes over and replays abandoned journals, in the background. */
-export class JournalReplay {
-  readonly #options: Required<ReplayOptions>;
+export class JournalReplay<Entry extends Identified = JournalEntry> {
+  readonly #options: Required<ReplayOptions<Entry>>;
   readonly #stopped = new AbortController();
   /** Files that were taken over and are not replayed yet. */
   readonly #taken: string[] = [];
@@ -78,8 +84,10 @@ export class JournalReplay {
   #timer: NodeJS.Timeout | undefined;
   #working: Promise<void> | undefined;
 
-  constructor(options: ReplayOptions) {
+  constructor(options: ReplayOptions<Entry>) {
     this.#options = {
+      entryName: "settlement",
+      chunkMax: chunkMaxDefault,
       scanMs: journalScanMs,
       silentMs: journalSilentMs,
       touch: async () => {},
@@ -113,11 +121,11 @@ export class JournalReplay {
   }
 
   async #run(take: () => Promise<void>): Promise<void> {
-    const { folder, alarm } = this.#options;
+    const { folder, alarm, entryName } = this.#options;
     try {
       await take();
     } catch (error) {
-      const message = "the folder of the settlement journal cannot be used: outages may cost money";
+      const message = `the folder of the ${entryName} journal cannot be used: outages may cost money`;
       alarm(message, { folder, err: error });
     }
     for (let path = this.#taken[0]; path !== undefined; path = this.#taken[0]) {
@@ -201,11 +209,11 @@ export class JournalReplay {
       if (isMissingFile(error)) return;
       return this.#quarantine(path, damagedSuffix, { err: error });
     }
-    const { entries, damagedLines } = decodeJournal(bytes);
+    const { entries, damagedLines } = decodeJournal<Entry>(bytes);
     this.#entries = entries.length;
     const known = await this.#known(entries);
     const mine = entries.filter(({ id }) => known.has(id));
-    const refused = await this.#settle(mine);
+    const refused = await this.#apply(mine);
     this.#entries = 0;
     if (this.#stopped.signal.aborted) return;
     failpoint("journal.replayed");
@@ -221,11 +229,11 @@ export class JournalReplay {
   }
 
   /** Retries until the database answers or the replay is stopped. */
-  async #known(entries: readonly HoldRef[]): Promise<ReadonlySet<string>> {
+  async #known(entries: readonly Entry[]): Promise<ReadonlySet<string>> {
     const { signal } = this.#stopped;
     while (entries.length > 0 && !signal.aborted) {
       try {
-        return await this.#options.knownHolds(entries);
+        return await this.#options.findKnown(entries);
       } catch {
         await delay(journalRetryMs, undefined, { signal, ref: false }).catch(() => {});
       }
@@ -234,15 +242,16 @@ export class JournalReplay {
   }
 
   /** Returns how many the database refused. */
-  async #settle(entries: readonly JournalEntry[]): Promise<number> {
+  async #apply(entries: readonly Entry[]): Promise<number> {
     const { signal } = this.#stopped;
+    const { chunkMax } = this.#options;
     const stopped = new Promise<undefined>((resolve) => {
       signal.addEventListener("abort", () => resolve(undefined), { once: true });
     });
     let refused = 0;
     for (let start = 0; start < entries.length && !signal.aborted; start += chunkMax) {
       const chunk = entries.slice(start, start + chunkMax);
-      const all = Promise.allSettled(chunk.map((entry) => this.#options.settle(entry)));
+      const all = Promise.allSettled(chunk.map((entry) => this.#options.apply(entry)));
       const results = (await Promise.race([all, stopped])) ?? [];
       refused += results.filter(({ status }) => status === "rejected").length;
       this.#entries -= results.length;
@@ -254,10 +263,11 @@ export class JournalReplay {
   async #quarantine(path: string, suffix: string, fields: object): Promise<void> {
     const kept = `${path.slice(0, -segmentSuffix.length)}${suffix}`;
     await rename(path, kept).catch(() => {});
+    const { entryName } = this.#options;
     const why =
       suffix === unknownSuffix
-        ? "a journal has settlements of another database: kept for a start on that one"
-        : "a journal has settlements that cannot be booked: inspect the file";
+        ? `a journal has ${entryName}s of another database: kept for a start on that one`
+        : `a journal has ${entryName}s that cannot be booked: inspect the file`;
     this.#options.alarm(why, { ...fields, file: kept });
   }
 }
@@ -291,8 +301,8 @@ export function openJournal({ url, settle, ...options }: OpenJournalOptions): Op
   const replay = new JournalReplay({
     folder: options.folder,
     prefix: own.prefix,
-    knownHolds: (entries) => knownHolds(url, entries),
-    settle,
+    findKnown: (entries) => knownHolds(url, entries),
+    apply: settle,
     touch: () => own.touch(),
     ...(options.alarm && { alarm: options.alarm }),
     ...(options.failpoint && { failpoint: options.failpoint }),

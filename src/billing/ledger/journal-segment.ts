@@ -139,10 +139,14 @@ async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promi
   }
 }
 
-/** A settlement as the journal keeps it. */
-export interface JournalEntry {
-  /** The id of the hold. */
+/** What every journal knows of its entries. Entries are JSON. */
+export interface Identified {
+  /** Unique among the entries that the database does not have yet. */
   readonly id: string;
+}
+
+/** A settlement as the journal keeps it. */
+export interface JournalEntry extends Identified {
   readonly accountId: string;
   /** Nano-USD as decimal digits. */
   readonly cost: string;
@@ -150,9 +154,9 @@ export interface JournalEntry {
 }
 
 /** The content of a journal file. */
-interface JournalText {
+interface JournalText<Entry extends Identified> {
   /** In the order of writing. */
-  readonly entries: readonly JournalEntry[];
+  readonly entries: readonly Entry[];
   /** Complete lines with a wrong checksum, or of a later version. An unfinished last line does not count: its writer
    * never reported it as durable. */
   readonly damagedLines: number;
@@ -164,7 +168,7 @@ const form = "uas1";
 const newline = 0x0a;
 
 /** The line of an entry: format mark, CRC-32 of the JSON in hexadecimal digits, JSON. */
-export function encodeEntry(entry: JournalEntry): string {
+export function encodeEntry(entry: Identified): string {
   const json = JSON.stringify(entry);
   return `${form} ${checksum(json)} ${json}\n`;
 }
@@ -173,23 +177,25 @@ export function encodeEntry(entry: JournalEntry): string {
  * Decodes a file, also a damaged one. JSON has no line breaks of its own, so a damaged line affects no other: a file
  * that is cut anywhere yields the entries whose lines are complete. Zeros behind the text are space that was allocated.
  */
-export function decodeJournal(bytes: Buffer): JournalText {
-  const entries: JournalEntry[] = [];
+export function decodeJournal<Entry extends Identified = JournalEntry>(
+  bytes: Buffer,
+): JournalText<Entry> {
+  const entries: Entry[] = [];
   let damagedLines = 0;
   let start = 0;
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
     const entry = decodeLine(bytes.toString("utf8", start, end));
     if (entry === undefined) damagedLines++;
-    else entries.push(entry);
+    else entries.push(entry as Entry);
     start = end + 1;
   }
   return { entries, damagedLines };
 }
 
-function decodeLine(line: string): JournalEntry | undefined {
+function decodeLine(line: string): unknown {
   const [, written, json = ""] = /^uas1 ([0-9a-f]{8}) (.*)$/s.exec(line) ?? [];
   // A matching checksum means that encodeEntry wrote this JSON: its shape needs no check.
-  return written === checksum(json) ? (JSON.parse(json) as JournalEntry) : undefined;
+  return written === checksum(json) ? JSON.parse(json) : undefined;
 }
 
 function checksum(json: string): string {

@@ -17,6 +17,7 @@ import {
   reserveSuffix,
   Segment,
   segmentSuffix,
+  type Identified,
   type JournalEntry,
 } from "./journal-segment.ts";
 import { isProcessAlive, processSpaceId } from "../../core/process-space.ts";
@@ -24,6 +25,8 @@ import { newId } from "../../core/uuid.ts";
 
 /** Options of {@link openJournal}. */
 export interface JournalOptions {
+  /** What its entries are, in log lines. Default `settlement`. */
+  readonly entryName?: string;
   /** The folder of its files; created with the first one. */
   readonly folder: string;
   /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
@@ -60,8 +63,8 @@ export interface JournalStats {
   readonly failures: number;
 }
 
-interface Waiting {
-  readonly entry: JournalEntry;
+interface Waiting<Entry extends Identified> {
+  readonly entry: Entry;
   readonly resolve: (isKept: boolean) => void;
 }
 
@@ -76,7 +79,7 @@ interface Written {
 const groupMax = 1_000;
 
 /** The journal of one start of a process. */
-export class Journal {
+export class Journal<Entry extends Identified = JournalEntry> {
   /** The prefix of its files: unique to this start of the process, which it names for {@link isOwnerDead}. */
   readonly prefix: string = `${newId()}.${processSpaceId}.${process.pid}`;
   readonly #options: Required<JournalOptions>;
@@ -86,7 +89,7 @@ export class Journal {
   readonly #segments = new Set<Segment>();
   #current: Segment | undefined;
   #segmentCount = 0;
-  #queue: Waiting[] = [];
+  #queue: Waiting<Entry>[] = [];
   #writing: Promise<void> | undefined;
   /** Whether bytes are on their way into {@link #current}: it must not be removed. */
   #isInFlight = false;
@@ -98,6 +101,7 @@ export class Journal {
 
   constructor(options: JournalOptions) {
     this.#options = {
+      entryName: "settlement",
       entriesMax: journalEntriesMax,
       bytesMax: journalBytesMax,
       segmentBytesMax: journalSegmentBytesMax,
@@ -111,8 +115,7 @@ export class Journal {
       path: join(folder, `${this.prefix}-0${reserveSuffix}`),
       bytes,
       onMissing: (error) => {
-        const message =
-          "the settlement journal got no space in reserve: a full disk can cost money while the database is away";
+        const message = `the ${this.#options.entryName} journal got no space in reserve: a full disk can cost money while the database is away`;
         this.#options.alarm(message, { folder, bytes, err: error });
       },
     });
@@ -133,11 +136,11 @@ export class Journal {
   }
 
   /**
-   * Keeps a settlement. Settlements that arrive during a write share the next fsync. Never rejects.
+   * Keeps an entry. Entries that arrive during a write share the next fsync. Never rejects.
    *
    * @returns whether it is durable. False: it could not be written; an alarm was logged.
    */
-  keep(entry: JournalEntry): Promise<boolean> {
+  keep(entry: Entry): Promise<boolean> {
     if (!this.isReady) return Promise.resolve(false);
     if (this.#entries.has(entry.id)) return this.#isKept(entry.id);
     this.#entries.set(entry.id, undefined);
@@ -185,7 +188,7 @@ export class Journal {
     this.#writing = undefined;
   }
 
-  async #writeGroup(group: readonly Waiting[]): Promise<void> {
+  async #writeGroup(group: readonly Waiting<Entry>[]): Promise<void> {
     const lines = group.map(({ entry }) => Buffer.from(encodeEntry(entry)));
     for (let start = 0; start < group.length; ) {
       this.#isInFlight = true;
@@ -202,7 +205,7 @@ export class Journal {
     }
   }
 
-  #written(id: string, segment: Segment | undefined, resolve: Waiting["resolve"]): void {
+  #written(id: string, segment: Segment | undefined, resolve: Waiting<Entry>["resolve"]): void {
     if (segment === undefined) {
       this.#entries.delete(id);
     } else if (this.#entries.has(id)) {
@@ -248,10 +251,9 @@ export class Journal {
   #onFailure(err: unknown): void {
     this.#failures++;
     const nowMs = (this.#failedMs = performance.now());
-    const message =
-      this.#current === undefined
-        ? "the settlement journal cannot be written: settlements wait for the database"
-        : "the settlement journal cannot be written: settlements go to its reserve";
+    const { entryName } = this.#options;
+    const left = this.#current === undefined ? "wait for the database" : "go to its reserve";
+    const message = `the ${entryName} journal cannot be written: ${entryName}s ${left}`;
     const { message: before, atMs } = this.#alarmed;
     if (message === before && nowMs - atMs < journalRetryMs) return;
     this.#alarmed = { message, atMs: nowMs };

@@ -1,4 +1,5 @@
 /** Generates background responses, as a runner of their tasks. */
+import type { JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import { ErrorCode } from "../../core/errors.ts";
@@ -6,7 +7,13 @@ import { textAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/js
 import { failureOf } from "../../dialect/responses/errors.ts";
 import { finishedResponse } from "../../dialect/responses/response-json.ts";
 import { EventSplitter } from "../../dialect/sse/event-stream.ts";
-import { TaskRefused, type TaskOutcome, type Transaction } from "../../vendor/task.ts";
+import {
+  TaskRefused,
+  type TaskOutcome,
+  type Transaction,
+  type VendorTasks,
+  type WriteRows,
+} from "../../vendor/task.ts";
 import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
 import { contextBytes, type CallState } from "../state/responses-memory.ts";
 import { exchangeText, openFailure, textUsage, type GeneratedText } from "../text-exchange.ts";
@@ -21,7 +28,7 @@ import {
   type LoggedResponse,
 } from "./event-log.ts";
 import { backgroundOf, type BackgroundParams } from "./request.ts";
-import type { BackgroundStore, FoundBackground } from "./store.ts";
+import type { BackgroundStore, FinishedBackground, FoundBackground } from "./store.ts";
 
 /** Options of {@link createBackgroundRunner}. */
 interface BackgroundRunnerOptions {
@@ -66,7 +73,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
 /** Creates the recorder of a streamed response; `undefined`: the response is not streamed. */
 async function recorderOf(
   { isStreamed, accountId, responseId, callId: taskId }: BackgroundParams,
-  { log, warn }: BackgroundRunnerOptions,
+  { log, warn }: Pick<BackgroundRunnerOptions, "log" | "warn">,
 ): Promise<Recorder | undefined> {
   if (!isStreamed) return undefined;
   const of = { accountId, responseId, taskId };
@@ -130,10 +137,37 @@ function outcomeOf({
     files: [],
     ...textUsage(generated.metered),
     dropped: generated.dropped,
-    async inSameTransaction(transaction) {
-      await store.finish(transaction, finished);
-      await recorder?.finish(transaction, response);
-    },
+    rows: { response, ...(vendorCopy && { vendorCopy }) } as JsonObject,
+    inSameTransaction: writeRows(finished, { store, recorder }),
+  };
+}
+
+function writeRows(
+  finished: FinishedBackground,
+  { store, recorder }: Pick<OutcomeInput, "store" | "recorder">,
+): WriteRows {
+  return async (transaction) => {
+    await store.finish(transaction, finished);
+    await recorder?.finish(transaction, finished.response);
+  };
+}
+
+/** Makes the rows of a response again that was generated before a restart. Of its events, those that were not written are
+ * missing; the last one has the whole response. */
+export function createBackgroundRestore(
+  options: Pick<BackgroundRunnerOptions, "store" | "log" | "warn">,
+): NonNullable<VendorTasks["restoreRows"]> {
+  const { store } = options;
+  return async (taskParams, rows) => {
+    const params = backgroundOf(taskParams);
+    if (params === undefined) throw new Error("the task generates no background response");
+    const { accountId, responseId } = params;
+    const found = await store.find(accountId, responseId);
+    // It was deleted.
+    if (found === undefined) return async () => {};
+    const { response, vendorCopy } = rows as unknown as FinishedBackground;
+    const finished = { accountId, responseId, response, input: found.input, vendorCopy };
+    return writeRows(finished, { store, recorder: await recorderOf(params, options) });
   };
 }
 

@@ -53,7 +53,7 @@ export interface FoundBackground {
 }
 
 /** A complete background response. */
-interface FinishedBackground {
+export interface FinishedBackground {
   readonly accountId: string;
   readonly responseId: string;
   readonly response: JsonRecord;

@@ -44,8 +44,8 @@ function replay(options: Partial<ReplayOptions> = {}): JournalReplay {
     prefix: new Journal({ folder }).prefix,
     scanMs: 5,
     silentMs: 1_000_000,
-    knownHolds: async (entries) => new Set(entries.map(({ id }) => id)),
-    settle: async ({ id }) => void booked.push(id),
+    findKnown: async (entries) => new Set(entries.map(({ id }) => id)),
+    apply: async ({ id }) => void booked.push(id),
     ...options,
   });
   closers.push(() => replaying.stop());
@@ -73,11 +73,11 @@ describe("R-MON-2: what a dead process kept", () => {
   test("waits for a database that is away, and survives a stop meanwhile", async () => {
     const entries = await leave(2);
     const away = vi.fn().mockRejectedValue(new Error("away"));
-    const first = replay({ knownHolds: away });
+    const first = replay({ findKnown: away });
     await vi.waitFor(() => expect(first.entries).toBe(2));
     await first.stop();
     expect(booked).toEqual([]);
-    const never = replay({ settle: () => new Promise(() => {}) });
+    const never = replay({ apply: () => new Promise(() => {}) });
     await vi.waitFor(() => expect(never.entries).toBe(2));
     await never.stop();
     replay();
@@ -89,7 +89,7 @@ describe("R-MON-2: what a dead process kept", () => {
     const entries = await leave(3);
     const [known] = idsOf(entries);
     const alarm = vi.fn();
-    const other = replay({ alarm, knownHolds: async () => new Set(known ? [known] : []) });
+    const other = replay({ alarm, findKnown: async () => new Set(known ? [known] : []) });
     await vi.waitFor(() => expect(files(".unknown")).toHaveLength(1));
     await other.stop();
     expect(booked).toEqual([known]);
@@ -113,11 +113,11 @@ describe("R-MON-2: what a dead process kept", () => {
         fs.writeFileSync(join(folder, name), text.replace(first, newId()));
       }
       const alarm = vi.fn();
-      const settle = async ({ id }: JournalEntry): Promise<void> => {
+      const apply = async ({ id }: JournalEntry): Promise<void> => {
         if (id === first) throw new Error("invalid");
         booked.push(id);
       };
-      replay({ alarm, settle });
+      replay({ alarm, apply });
       await vi.waitFor(() => expect(files(".damaged")).toHaveLength(1));
       expect(files()).toHaveLength(1);
       expect(booked).toEqual(others);
