@@ -16,10 +16,15 @@ import {
 } from "@connectrpc/connect-node";
 import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { bodyBytesMax } from "../config/limits.ts";
+import { ArrivingMessages, type ReadFrameHead } from "../core/arriving-messages.ts";
 import { anonymous, callerKey } from "../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../core/errors.ts";
 import type { Service } from "../core/service.ts";
-import { checkBodySize, type UnfinishedBodies } from "../core/unfinished-bodies.ts";
+import {
+  checkBodySize,
+  type UnfinishedBodies,
+  type UnfinishedBody,
+} from "../core/unfinished-bodies.ts";
 import type { RequestGate } from "./gate.ts";
 import { isUnreadable } from "./interceptors.ts";
 
@@ -61,7 +66,6 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
   });
   for (const { service, implementation } of services) router.service(service, implementation);
   const handlers = router.handlers.map((handle): [string, HandleRpc] => {
-    // A client's stream has no end to wait for.
     const isOneMessage = /^(unary|server_streaming)$/.test(handle.method.methodKind);
     return [
       handle.requestPath,
@@ -70,11 +74,9 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
           // HTTP/1.0 has none, and Connect makes a URL of it. Others were refused.
           request.headers.host ??= "localhost";
           const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-          const body = isOneMessage
-            ? readMessage(request, response, { values, bodies })
-            : undefined;
+          const body = readRequest(request, response, { values, bodies, isOneMessage });
           response.once("close", () => passRest(request));
-          const reply = await handle(body === undefined ? universal : { ...universal, body });
+          const reply = await handle({ ...universal, body });
           await universalResponseToNodeResponse(await blameMessage(reply), response);
         } catch {
           // The connection broke while the reply was written: nobody is left to be told.
@@ -98,31 +100,49 @@ function passRest(request: NodeRequest): void {
   request.resume();
 }
 
-/** Options of {@link readMessage}. */
-interface ReadMessageOptions {
+/** Options of {@link readRequest}. */
+interface ReadRequestOptions {
   /** With the caller, once the gate has let the request pass. */
   readonly values: ContextValues;
   readonly bodies: UnfinishedBodies;
+  /** Whether the request is one message. If not, it is a stream of them, whose client may be silent between two. */
+  readonly isOneMessage: boolean;
 }
 
+/** Each message of a stream has a byte of flags and its length before it: in gRPC, gRPC-web and Connect alike. */
+const readEnvelopeHead: ReadFrameHead = ([, ...length]) => {
+  if (length.length < 4) return undefined;
+  const bytes = length.reduce((sum, byte) => sum * 256 + byte, 0);
+  return { bytes, isControl: false, isLast: true };
+};
+
 /** The pieces of a request. Nothing is read before the first one is asked for. @throws ConnectError */
-async function* readMessage(
+async function* readRequest(
   request: NodeRequest,
   response: NodeResponse,
-  { values, bodies }: ReadMessageOptions,
+  { values, bodies, isOneMessage }: ReadRequestOptions,
 ): AsyncGenerator<Uint8Array> {
   const caller = values.get(callerKey) ?? anonymous;
-  const { promise: slow, reject } = Promise.withResolvers<never>();
-  // Rejected while nobody waits, it must not count as unhandled.
-  slow.catch(() => undefined);
-  const body = bodies.open({ caller, connection: connectionOf(request), onSlow: reject });
-  // Who reads it may stop after its message, and leave it at a piece.
-  const over = Promise.withResolvers<{ readonly done: true; readonly value: undefined }>();
+  let slow: GatewayError | undefined;
   let isOver = false;
+  // Who reads it may stop after its message, and leave it at a piece.
+  let stop: (end: { readonly done: true; readonly value: undefined }) => void = () => {};
+  const open = (): UnfinishedBody =>
+    bodies.open({
+      caller,
+      connection: connectionOf(request),
+      onSlow(error) {
+        slow = error;
+        stop({ done: true, value: undefined });
+      },
+    });
+  const arriving = isOneMessage
+    ? new OneMessage(open())
+    : new ArrivingMessages(readEnvelopeHead, open);
   response.once("close", () => {
     isOver = true;
-    body.close();
-    over.resolve({ done: true, value: undefined });
+    arriving.close();
+    stop({ done: true, value: undefined });
   });
   // A request that is destroyed takes its connection, and so its reply, with it.
   const pieces = request.iterator({ destroyOnReturn: false });
@@ -133,16 +153,38 @@ async function* readMessage(
       response.writeContinue();
     }
     for (;;) {
-      const { done, value } = await Promise.race([pieces.next(), slow, over.promise]);
-      if (done || isOver) return;
+      const { done, value } = await new Promise<IteratorResult<unknown>>((resolve, reject) => {
+        stop = resolve;
+        pieces.next().then(resolve, reject);
+        if (slow !== undefined || isOver) resolve({ done: true, value: undefined });
+      });
+      if (slow !== undefined) throw slow;
+      if (done === true || isOver) return;
       const piece = value as Uint8Array;
-      body.keep(piece.length, 1);
+      arriving.push(piece);
       yield piece;
     }
   } catch (error) {
     throw toRpcError(error instanceof GatewayError ? error : cutOff(error));
   } finally {
-    body.close();
+    arriving.close();
+  }
+}
+
+/** A request that is one message to its end. */
+class OneMessage implements Pick<ArrivingMessages, "push" | "close"> {
+  readonly #body: UnfinishedBody;
+
+  constructor(body: UnfinishedBody) {
+    this.#body = body;
+  }
+
+  push(piece: Uint8Array): void {
+    this.#body.keep(piece.length, 1);
+  }
+
+  close(): void {
+    this.#body.close();
   }
 }
 

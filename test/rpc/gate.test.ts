@@ -8,7 +8,7 @@ import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { anonymousMessageBytesMax, unfinishedBodyBytesMax } from "../../src/config/limits.ts";
 import { send } from "../support/raw-http.ts";
-import { bearer, useGateway } from "./harness.ts";
+import { bearer, operatorToken, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
 const countTokens = `/${InferenceService.typeName}/CountTokens`;
@@ -158,11 +158,65 @@ it("uploads that never end get 429 at the budget of their key, and cost others n
   });
   expect(models.status).toBe(200);
   for (const socket of sockets) socket.destroy();
-  const unfinished = async () => {
-    const metrics = await send(`${gateway.internalUrl}/metrics`, { method: "GET" });
-    return /^uas_unfinished_body_bytes (\d+)$/m.exec(metrics.body.toString())?.[1];
-  };
-  await expect.poll(unfinished).toBe("0");
+  await expect.poll(unfinishedBytes).toBe(0);
+});
+
+async function unfinishedBytes(): Promise<number> {
+  const metrics = await send(`${fixture.gateway.internalUrl}/metrics`, { method: "GET" });
+  return Number(/^uas_unfinished_body_bytes (\d+)$/m.exec(metrics.body.toString())?.[1]);
+}
+
+/** Opens a stream of messages, which is not ended. */
+function reflect(headers: Readonly<Record<string, string>> = {}) {
+  const session = connectHttp2(fixture.gateway.internalUrl);
+  onTestFinished(() => session.destroy());
+  return session.request({
+    ":method": "POST",
+    ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...headers,
+  });
+}
+
+/** The head of a message. */
+function envelope(bytes: number): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(bytes, 1);
+  return head;
+}
+
+it("nobody sends a large message on a stream without a key", async () => {
+  const stream = reflect();
+  stream.resume();
+  stream.write(envelope(20 * 1024 * 1024));
+  stream.write(Buffer.alloc(anonymousMessageBytesMax + 1));
+  const [trailers] = (await once(stream, "trailers")) as [Record<string, string>];
+  expect(decodeURIComponent(trailers["grpc-message"] ?? "")).toContain(
+    "Without a key or a session",
+  );
+});
+
+it("each message of a stream is counted until it is complete, and the stream goes on", async () => {
+  const stream = reflect(bearer(operatorToken));
+  // ServerReflectionRequest { host: "…", list_services: "" }
+  const host = Buffer.alloc(1024 * 1024, "x");
+  const message = Buffer.concat([
+    Buffer.from([0x0a, 0x80, 0x80, 0x40]),
+    host,
+    Buffer.from([0x3a, 0]),
+  ]);
+  let received = 0;
+  stream.on("data", (piece: Buffer) => void (received += piece.length));
+  for (const begun of [7, host.length]) {
+    const before = received;
+    stream.write(Buffer.concat([envelope(message.length), message.subarray(0, begun)]));
+    await expect.poll(unfinishedBytes).toBeGreaterThanOrEqual(begun);
+    stream.write(message.subarray(begun));
+    // The reply has the request in it.
+    await expect.poll(() => received - before).toBeGreaterThan(message.length);
+    expect(await unfinishedBytes()).toBe(0);
+  }
 });
 
 it("reflection is served under its older name, too", async () => {

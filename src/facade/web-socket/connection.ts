@@ -5,6 +5,7 @@ import { streamBufferBytesMax } from "../../config/limits.ts";
 import { webSocketCloseMs, webSocketMax } from "../../config/web-socket-limits.ts";
 import { gatewayStopping, type KeyCaller, runInAccountContext } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { ArrivingMessages, type ReadFrameHead } from "../../core/arriving-messages.ts";
 import { withinSettleWait } from "../../core/sink.ts";
 import { newId } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
@@ -22,7 +23,6 @@ import { preparedResponse } from "../../dialect/responses/response-json.ts";
 import { toGatewayError } from "../errors.ts";
 import type { DirectCall, FacadeOptions } from "../options.ts";
 import { stallMs } from "../rest-call.ts";
-import { ArrivingMessages } from "./arriving.ts";
 import { type ConversationMemory, LastConversation, errorMessage, SocketTurn } from "./turn.ts";
 
 /** What a connection needs of its server. */
@@ -85,7 +85,7 @@ export class SocketConnection {
     this.#deps = deps;
     const { webSocket, request } = parts;
     webSocket.on("message", (data: Buffer, isBinary) => this.#onMessage(data, isBinary));
-    this.#arriving = new ArrivingMessages(() =>
+    this.#arriving = new ArrivingMessages(readFrameHead, () =>
       deps.bodies.open({
         caller: parts.caller,
         connection: this,
@@ -347,6 +347,21 @@ export class SocketConnection {
     this.#deps.log.info({ requestId, code, requests, durationMs }, "a WebSocket was closed");
   };
 }
+
+/**
+ * The head of a frame has 2 to 14 bytes, with its length and what it is masked with (RFC 6455, section 5.2). The library tells
+ * of whole messages and of pings, not of what it keeps of a message that is not complete.
+ */
+export const readFrameHead: ReadFrameHead = (head) => {
+  const [kind = 0, second = 0] = head;
+  const short = second & 0x7f;
+  const lengthEnd = 2 + (short < 126 ? 0 : short === 126 ? 2 : 8);
+  const maskBytes = second >= 0x80 ? 4 : 0;
+  if (head.length < 2 || head.length < lengthEnd + maskBytes) return undefined;
+  const long = head.slice(2, lengthEnd).reduce((length, byte) => length * 256 + byte, 0);
+  const bytes = lengthEnd === 2 ? short : long;
+  return { bytes, isControl: (kind & 0x08) !== 0, isLast: (kind & 0x80) !== 0 };
+};
 
 function joined(...lists: readonly string[]): string {
   return lists.filter((list) => list !== "").join(",");

@@ -2,8 +2,9 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { unfinishedBodyBytesMax } from "../../../src/config/limits.ts";
+import { ArrivingMessages } from "../../../src/core/arriving-messages.ts";
 import { type UnfinishedBody, UnfinishedBodies } from "../../../src/core/unfinished-bodies.ts";
-import { ArrivingMessages } from "../../../src/facade/web-socket/arriving.ts";
+import { readFrameHead } from "../../../src/facade/web-socket/connection.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { send } from "../../support/raw-http.ts";
 import { startUpstream, type Upstream } from "../../support/upstream/upstream.ts";
@@ -91,7 +92,7 @@ it.each([1, 7, 1_000, Number.POSITIVE_INFINITY])(
   (pieceBytes) => {
     const bodies = new UnfinishedBodies();
     const opened: UnfinishedBody[] = [];
-    const arriving = new ArrivingMessages(() => {
+    const arriving = new ArrivingMessages(readFrameHead, () => {
       opened.push(bodies.open({ onSlow: () => {} }));
       return opened.at(-1) as UnfinishedBody;
     });
@@ -118,7 +119,7 @@ it.each([1, 7, 1_000, Number.POSITIVE_INFINITY])(
 
 it("what a message is kept in is counted, too: one of tiny fragments takes a hundred times its length", () => {
   const bodies = new UnfinishedBodies();
-  const arriving = new ArrivingMessages(() => bodies.open({ onSlow: () => {} }));
+  const arriving = new ArrivingMessages(readFrameHead, () => bodies.open({ onSlow: () => {} }));
   arriving.push(frame(kinds.first, 1));
   for (let i = 0; i < 1_000; i++) arriving.push(frame(kinds.middle, 1));
   expect(bodies.bytes).toBeGreaterThan(100_000);
