@@ -2,6 +2,7 @@
  * Budgets and a minimum rate for request bodies that have begun and are not complete (R-AUTH-7). Every edge reads bodies
  * through it, so that no client can take memory or connections by uploads that never end.
  */
+import type { IncomingMessage } from "node:http";
 import { type Placed, ShortLivedSet } from "./short-lived.ts";
 import {
   anonymousMessageBytesMax,
@@ -24,6 +25,8 @@ interface BodyOptions {
   readonly caller?: Caller | undefined;
   /** The connection, where it carries several requests at once. Default: it carries one. */
   readonly connection?: object | undefined;
+  /** The bytes received so far. Default: those that were kept and dropped. */
+  readonly received?: () => number;
   /** Called once where the body is slower than the minimum rate. */
   readonly onSlow: (error: GatewayError) => void;
 }
@@ -53,6 +56,21 @@ export class UnfinishedBodies {
     this.#open.add(body);
     this.#timer ??= setInterval(this.#checkRates, rateCheckMs).unref();
     return body;
+  }
+
+  /**
+   * Watches the rest of a request over HTTP/1.1 that was answered before its body ended. Node passes over that, for as long as
+   * it takes; this ends the connection where it is too slow. Harmless where there is no rest.
+   */
+  watchRest(request: IncomingMessage): void {
+    if (request.complete || request.destroyed) return;
+    const { socket } = request;
+    const before = socket.bytesRead;
+    const rest = this.open({
+      received: () => socket.bytesRead - before,
+      onSlow: () => socket.destroy(),
+    });
+    request.once("close", () => rest.close());
   }
 
   /** Counts bytes of a body. @throws GatewayError RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget */
@@ -160,7 +178,8 @@ export class UnfinishedBody implements Placed {
   /** Reports a body that is slower than the minimum rate, once. */
   checkRate(nowMs: number): void {
     const overMs = nowMs - this.#startedMs - bodyGraceMs;
-    if (this.#isSlow || overMs * bodyBytesPerSecondMin <= this.#received * 1_000) return;
+    const received = this.#options.received?.() ?? this.#received;
+    if (this.#isSlow || overMs * bodyBytesPerSecondMin <= received * 1_000) return;
     this.#isSlow = true;
     this.#options.onSlow(tooSlow());
   }

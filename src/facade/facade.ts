@@ -35,7 +35,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       const serve: typeof listener = (request, response) => {
         if (!paths.serve(request, response)) listener(request, response);
       };
-      return createHttpServer(serve, sockets, options.publicUrl);
+      return createHttpServer(serve, sockets, options);
     },
     return503OnClosing: false,
     // As long as a head may be: a name that is too long is no malformed request, but one that nothing has.

@@ -13,6 +13,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
+import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { dialects } from "../dialect/index.ts";
 import {
@@ -47,12 +48,16 @@ export interface Upgrades {
  *
  * @param listener gets every request that is lawful HTTP
  * @param upgrades takes over the connections of requests that become WebSockets
- * @param publicUrl the public origin; with https, replies say that browsers must use it
+ * @param options `publicUrl`: the public origin; with https, replies say that browsers must use it. `bodies` watches the
+ * rests of requests that were answered before their bodies ended
  */
 export function createHttpServer(
   listener: RequestListener,
   upgrades: Upgrades,
-  publicUrl: string | undefined,
+  {
+    publicUrl,
+    bodies,
+  }: { readonly publicUrl?: string | undefined; readonly bodies: UnfinishedBodies },
 ): Server {
   const isHttps = publicUrl?.startsWith("https:") === true;
   const options = {
@@ -65,7 +70,12 @@ export function createHttpServer(
     requireHostHeader: false,
     shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
   };
+  // One function for all responses: it costs each of them less than one of its own.
+  const watchRest = function (this: ServerResponse): void {
+    bodies.watchRest(this.req);
+  };
   const serve: RequestListener = (request, response) => {
+    response.on("close", watchRest);
     if (isHttps) response.setHeader("strict-transport-security", onlyHttps);
     const problem = hostProblem(request);
     if (problem === undefined) listener(request, response);

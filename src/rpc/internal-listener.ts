@@ -19,7 +19,7 @@ import {
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { ListenAddress } from "../config/address.ts";
 import { closeListener } from "../core/close-listener.ts";
-import { headerBytesMax, headMs } from "../config/limits.ts";
+import { headerBytesMax, headMs as usualHeadMs, requestMs } from "../config/limits.ts";
 import { clientErrorListener, hostProblem, jsonType } from "../core/malformed-request.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
 import {
@@ -64,6 +64,8 @@ export interface InternalListener {
 interface InternalListenerOptions extends RouterOptions {
   readonly address: ListenAddress;
   readonly page: PlainPage;
+  /** How long a client may take to send the head of a request, in milliseconds. Default: {@link usualHeadMs}. */
+  readonly headMs?: number;
 }
 
 /** Opens the listener. @throws where the port is in use */
@@ -71,12 +73,19 @@ export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
   const handler = createHandler(options);
-  const http1 = createHttp1(handler);
+  const { bodies, headMs = usualHeadMs } = options;
+  const http1 = createHttp1(handler, headMs);
   const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
   const sessions = new Set<ServerHttp2Session>();
   http2.on("session", (session) => {
     sessions.add(session);
-    session.on("close", () => sessions.delete(session));
+    // Once it has sent a request, a client may be silent: its next one needs no new connection.
+    const tooSlow = setTimeout(() => session.destroy(), headMs);
+    session.once("stream", () => clearTimeout(tooSlow));
+    session.on("close", () => {
+      clearTimeout(tooSlow);
+      sessions.delete(session);
+    });
   });
   const onHttp2 = new WeakSet<Socket>();
   // Running HTTP/1.1 requests per connection: idle connections can be closed at once.
@@ -90,16 +99,20 @@ export async function openInternalListener(
     if (isClosing && running === 0) socket.end();
   };
   // Before the handler, which may write the head.
-  http1.prependListener("request", ({ socket }, response) => {
+  http1.prependListener("request", (request, response) => {
+    const { socket } = request;
     if (isAnnounced) response.shouldKeepAlive = false;
     busy(socket, 1);
-    response.on("close", () => busy(socket, -1));
+    response.on("close", () => {
+      busy(socket, -1);
+      bodies.watchRest(request);
+    });
   });
   const server = createServer((socket) => {
     sockets.set(socket, 0);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => socket.destroy());
-    peek(socket, (isHttp2) => {
+    peek(socket, headMs, (isHttp2) => {
       if (isHttp2) onHttp2.add(socket);
       (isHttp2 ? http2 : http1).emit("connection", socket);
     });
@@ -116,6 +129,8 @@ export async function openInternalListener(
       new Promise((resolve) => {
         isClosing = true;
         void (released ?? closed(server)).then(resolve);
+        // It listens to nothing; this ends its timer.
+        http1.close();
         for (const session of sessions) session.close();
         for (const [socket, running] of sockets) {
           if (running === 0 && !onHttp2.has(socket)) socket.end();
@@ -128,14 +143,17 @@ export async function openInternalListener(
   };
 }
 
-function createHttp1(handler: RequestListener): HttpServer {
-  const limits = { maxHeaderSize: headerBytesMax, headersTimeout: headMs };
-  // Node's own check answers without a body.
+function createHttp1(handler: RequestListener, headMs: number): HttpServer {
+  const times = { headersTimeout: headMs, requestTimeout: requestMs };
+  const limits = { maxHeaderSize: headerBytesMax, ...times };
+  // Node's own check of hosts answers without a body.
   const options = { ...limits, connectionsCheckingInterval: 1_000, requireHostHeader: false };
   const server = createHttpServer(options, handler);
   // Who reads the message says "100 Continue", once its caller is known.
   server.on("checkContinue", handler);
   server.on("clientError", clientErrorListener(malformedRpc));
+  // Its connections come from another server. Node checks the limits of time of servers that listen, and of no others.
+  server.emit("listening");
   return server;
 }
 
@@ -165,7 +183,7 @@ function createHandler(options: InternalListenerOptions) {
 }
 
 /** Detects the HTTP/2 preface at the start of a connection without consuming bytes. */
-function peek(socket: Socket, onKnown: (isHttp2: boolean) => void): void {
+function peek(socket: Socket, headMs: number, onKnown: (isHttp2: boolean) => void): void {
   const preface = "PRI * HTTP/2";
   let seen = Buffer.alloc(0);
   const tooSlow = setTimeout(() => socket.destroy(), headMs);
