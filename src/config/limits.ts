@@ -21,6 +21,8 @@ export const unfinishedBodyBytesMax = {
   connection: 64 * mib,
   key: 64 * mib,
   account: 128 * mib,
+  /** All callers that are not identified, together: 512 messages of the size below. */
+  anonymous: 32 * mib,
   process: 256 * mib,
 } as const;
 /** Maximum message of an RPC whose caller is not identified: room for a sign-in form. */

@@ -19,22 +19,23 @@ const pieceBytes = 100;
 /** How often the rates are checked, in milliseconds. */
 const rateCheckMs = 1_000;
 
-/** Whose bytes a body counts as, and who is told that it is too slow. */
+/** Whose bytes a body counts as, and who is told that it is refused. */
 interface BodyOptions {
-  /** Default: nobody; the body is then bounded by the budget of the process alone. */
+  /** Default: a vendor that calls back. */
   readonly caller?: Caller | undefined;
   /** The connection, where it carries several requests at once. Default: it carries one. */
   readonly connection?: object | undefined;
   /** The bytes received so far. Default: those that were kept and dropped. */
   readonly received?: () => number;
-  /** Called once where the body is slower than the minimum rate. */
-  readonly onSlow: (error: GatewayError) => void;
+  /** Called once where the body is slower than the minimum rate, or another account needs its memory. The bytes are no
+   * longer counted in the second case: they must be dropped at once. */
+  readonly onRefused: (error: GatewayError) => void;
 }
 
 /** The unfinished bodies of a process. */
 export class UnfinishedBodies {
   #bytes = 0;
-  /** Bytes by owner: connections by themselves, keys and accounts by their ids. */
+  /** Bytes by the id of their owner. */
   readonly #owned = new Map<object | string, number>();
   readonly #open = new ShortLivedSet<UnfinishedBody>();
   readonly #onRefused: () => void;
@@ -68,20 +69,27 @@ export class UnfinishedBodies {
     const before = socket.bytesRead;
     const rest = this.open({
       received: () => socket.bytesRead - before,
-      onSlow: () => socket.destroy(),
+      onRefused: () => socket.destroy(),
     });
     request.once("close", () => rest.close());
   }
 
-  /** Counts bytes of a body. @throws GatewayError RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget */
+  /**
+   * Counts bytes of a body. Where the process has no room, the largest body of the account that holds most is ended, if that
+   * account holds more than this one: nobody is refused because others hold more.
+   *
+   * @throws GatewayError RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
+   */
   take(bytes: number, owners: Owners): void {
-    const excess = this.#excess(bytes, owners);
-    if (excess !== undefined) {
+    try {
+      for (const owner of owners) this.#checkOwner(bytes, owner);
+      while (this.#bytes + bytes > unfinishedBodyBytesMax.process) this.#makeRoom(bytes, owners);
+    } catch (error) {
       this.#onRefused();
-      throw excess;
+      throw error;
     }
     this.#bytes += bytes;
-    for (const owner of Object.values(owners)) this.#change(owner, bytes);
+    for (const owner of owners) this.#change(owner, bytes);
   }
 
   /** Gives counted bytes back, and ends the watch. */
@@ -89,27 +97,39 @@ export class UnfinishedBodies {
     this.#open.delete(body);
     if (owners === undefined) return;
     this.#bytes -= bytes;
-    for (const owner of Object.values(owners)) this.#change(owner, -bytes);
+    for (const owner of owners) this.#change(owner, -bytes);
   }
 
-  #excess(bytes: number, owners: Owners): GatewayError | undefined {
-    for (const scope of ["connection", "key", "account"] as const) {
-      const owner = owners[scope];
-      const max = unfinishedBodyBytesMax[scope];
-      if (owner !== undefined && (this.#owned.get(owner) ?? 0) + bytes > max) {
-        return tooMany(ErrorCode.RATE_LIMIT_EXCEEDED, `this ${words[scope]}`, max);
-      }
+  #checkOwner(bytes: number, { id, name, bytesMax }: Owner): void {
+    if ((this.#owned.get(id) ?? 0) + bytes <= bytesMax) return;
+    throw tooMany(ErrorCode.RATE_LIMIT_EXCEEDED, name, bytesMax);
+  }
+
+  #makeRoom(bytes: number, [account]: Owners): void {
+    let mostBytes = (this.#owned.get(account.id) ?? 0) + bytes;
+    let largest: UnfinishedBody | undefined;
+    for (const body of this.#open.list()) {
+      const id = body.accountId;
+      const ownedBytes = id === undefined ? 0 : (this.#owned.get(id) ?? 0);
+      const isLarger = ownedBytes === mostBytes && body.takenBytes > (largest?.takenBytes ?? Infinity);
+      if (ownedBytes <= mostBytes && !isLarger) continue;
+      mostBytes = ownedBytes;
+      largest = body;
     }
-    const max = unfinishedBodyBytesMax.process;
-    if (this.#bytes + bytes <= max) return undefined;
-    return tooMany(ErrorCode.SERVICE_UNAVAILABLE, "the gateway", max);
+    const refusal = tooMany(
+      ErrorCode.SERVICE_UNAVAILABLE,
+      "the gateway",
+      unfinishedBodyBytesMax.process,
+    );
+    if (largest === undefined) throw refusal;
+    this.#onRefused();
+    largest.refuse(refusal);
   }
 
-  #change(owner: object | string | undefined, bytes: number): void {
-    if (owner === undefined) return;
-    const owned = (this.#owned.get(owner) ?? 0) + bytes;
-    if (owned === 0) this.#owned.delete(owner);
-    else this.#owned.set(owner, owned);
+  #change({ id }: Owner, bytes: number): void {
+    const owned = (this.#owned.get(id) ?? 0) + bytes;
+    if (owned === 0) this.#owned.delete(id);
+    else this.#owned.set(id, owned);
   }
 
   readonly #checkRates = (): void => {
@@ -121,14 +141,17 @@ export class UnfinishedBodies {
   };
 }
 
-/** Those whose budgets a body uses. */
-interface Owners {
-  readonly connection: object | undefined;
-  readonly key: string | undefined;
-  readonly account: string | undefined;
+/** One whose budget a body uses. */
+interface Owner {
+  /** Connections are known by themselves, others by a name that nobody else has. */
+  readonly id: object | string;
+  /** As messages name it. */
+  readonly name: string;
+  readonly bytesMax: number;
 }
 
-const words = { connection: "connection", key: "API key", account: "account" } as const;
+/** All of them; first the account, or what stands for one. */
+type Owners = readonly [Owner, ...Owner[]];
 
 /** A body that is being received. */
 export class UnfinishedBody implements Placed {
@@ -140,7 +163,7 @@ export class UnfinishedBody implements Placed {
   /** The part of {@link #received} that uses budgets. */
   #taken = 0;
   #owners: Owners | undefined;
-  #isSlow = false;
+  #isRefused = false;
 
   constructor(bodies: UnfinishedBodies, options: BodyOptions) {
     this.#bodies = bodies;
@@ -155,6 +178,8 @@ export class UnfinishedBody implements Placed {
    * @throws GatewayError over a budget, or where the body is longer than its caller may send: {@link checkBodySize}
    */
   keep(bytes: number, pieces = 0): void {
+    // Who was told may have a piece at hand.
+    if (this.place < 0) return;
     this.#received += bytes;
     checkBodySize(this.#received, this.#options.caller);
     this.#owners ??= ownersOf(this.#options);
@@ -175,13 +200,30 @@ export class UnfinishedBody implements Placed {
     this.#owners = undefined;
   }
 
-  /** Reports a body that is slower than the minimum rate, once. */
+  /** Refuses a body that is slower than the minimum rate, once. */
   checkRate(nowMs: number): void {
     const overMs = nowMs - this.#startedMs - bodyGraceMs;
     const received = this.#options.received?.() ?? this.#received;
-    if (this.#isSlow || overMs * bodyBytesPerSecondMin <= received * 1_000) return;
-    this.#isSlow = true;
-    this.#options.onSlow(tooSlow());
+    if (this.#isRefused || overMs * bodyBytesPerSecondMin <= received * 1_000) return;
+    this.#isRefused = true;
+    this.#options.onRefused(tooSlow());
+  }
+
+  /** Refuses a body whose memory another account needs. */
+  refuse(error: GatewayError): void {
+    this.close();
+    this.#isRefused = true;
+    this.#options.onRefused(error);
+  }
+
+  /** The bytes that use budgets. */
+  get takenBytes(): number {
+    return this.#taken;
+  }
+
+  /** Whose share of the process it uses; `undefined` while it uses none. */
+  get accountId(): object | string | undefined {
+    return this.#owners?.[0].id;
   }
 }
 
@@ -200,9 +242,31 @@ export function checkBodySize(bytes: number, caller: Caller | undefined): void {
 }
 
 function ownersOf({ caller, connection }: BodyOptions): Owners {
-  if (caller?.kind !== "key") return { connection, key: undefined, account: undefined };
-  const { keyId, accountId } = caller;
-  return { connection, key: `key ${keyId}`, account: `account ${accountId}` };
+  const others: Owner[] = [];
+  const { key, connection: connectionMax } = unfinishedBodyBytesMax;
+  if (caller?.kind === "key") {
+    others.push({ id: `key ${caller.keyId}`, name: "this API key", bytesMax: key });
+  }
+  if (connection !== undefined) {
+    others.push({ id: connection, name: "this connection", bytesMax: connectionMax });
+  }
+  return [accountOf(caller), ...others];
+}
+
+/** Whose share of the process a body uses. Callers without an account have one together, by their kind. */
+function accountOf(caller: Caller | undefined): Owner {
+  const { account: bytesMax, anonymous } = unfinishedBodyBytesMax;
+  switch (caller?.kind) {
+    case "key":
+    case "session":
+      return { id: `account ${caller.accountId}`, name: "this account", bytesMax };
+    case "operator":
+      return { id: "operator", name: "the operator", bytesMax };
+    case "anonymous":
+      return { id: "anonymous", name: "callers without a key or session", bytesMax: anonymous };
+    default:
+      return { id: "vendors", name: "vendors", bytesMax };
+  }
 }
 
 function tooMany(

@@ -164,7 +164,7 @@ export async function readBody(
       const text = "The HTTP request is malformed";
       reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
     };
-    const body = bodies.open({ caller, onSlow: refuse });
+    const body = bodies.open({ caller, onRefused: refuse });
     request.on("data", onData);
     request.on("end", onEnd);
     request.on("error", onCut);
@@ -204,7 +204,7 @@ async function* piecesOf(
   request: IncomingMessage,
   { bodies, caller }: ReadBodyOptions,
 ): AsyncIterable<Uint8Array> {
-  const form = bodies.open({ caller, onSlow: (error) => request.destroy(error) });
+  const form = bodies.open({ caller, onRefused: (error) => request.destroy(error) });
   try {
     form.keep(uploadMax.memoryBytes);
     const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
@@ -271,7 +271,7 @@ function discardBody(request: IncomingMessage, bodies: UnfinishedBodies): Promis
       rest.drop(piece.length);
       if (size > discardedBodyBytesMax) stop();
     };
-    const rest = bodies.open({ onSlow: stop });
+    const rest = bodies.open({ onRefused: stop });
     request.on("data", onData);
     request.once("close", stop);
     request.resume();

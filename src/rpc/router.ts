@@ -131,13 +131,13 @@ async function* readRequest(
     bodies.open({
       caller,
       connection: connectionOf(request),
-      onSlow(error) {
+      onRefused(error) {
         slow = error;
         stop({ done: true, value: undefined });
       },
     });
   const arriving = isOneMessage
-    ? new OneMessage(open())
+    ? new OneMessage(open(), request.headers["content-length"])
     : new ArrivingMessages(readEnvelopeHead, open);
   response.once("close", () => {
     isOver = true;
@@ -174,13 +174,18 @@ async function* readRequest(
 /** A request that is one message to its end. */
 class OneMessage implements Pick<ArrivingMessages, "push" | "close"> {
   readonly #body: UnfinishedBody;
+  readonly #announced: string | undefined;
+  #received = 0;
 
-  constructor(body: UnfinishedBody) {
+  constructor(body: UnfinishedBody, announced: string | undefined) {
     this.#body = body;
+    this.#announced = announced;
   }
 
   push(piece: Uint8Array): void {
-    this.#body.keep(piece.length, 1);
+    this.#received += piece.length;
+    // Most messages are complete with their first piece, and never count: so a form to sign in needs no budget.
+    if (String(this.#received) !== this.#announced) this.#body.keep(piece.length, 1);
   }
 
   close(): void {

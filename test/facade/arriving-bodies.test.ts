@@ -25,7 +25,7 @@ it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)",
   };
   arrive();
   arrive();
-  const others = bodies.open({ caller, onSlow: () => {} });
+  const others = bodies.open({ caller, onRefused: () => {} });
   others.keep(unfinishedBodyBytesMax.key - bodies.bytes);
   arrive();
   await expect(reading).rejects.toThrow("Too many uploads");

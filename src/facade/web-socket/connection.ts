@@ -89,7 +89,12 @@ export class SocketConnection {
       deps.bodies.open({
         caller: parts.caller,
         connection: this,
-        onSlow: (error) => this.#refuse(error, codes.refused),
+        onRefused: (error) => {
+          const isRoomNeeded = error.code === ErrorCode.SERVICE_UNAVAILABLE;
+          this.#refuse(error, isRoomNeeded ? codes.tryLater : codes.refused);
+          // What the library keeps of a message is free when its connection has ended, and not before.
+          if (isRoomNeeded) parts.request.socket.destroySoon();
+        },
       }),
     );
     webSocket.on("pong", this.#onAlive);

@@ -93,7 +93,7 @@ it.each([1, 7, 1_000, Number.POSITIVE_INFINITY])(
     const bodies = new UnfinishedBodies();
     const opened: UnfinishedBody[] = [];
     const arriving = new ArrivingMessages(readFrameHead, () => {
-      opened.push(bodies.open({ onSlow: () => {} }));
+      opened.push(bodies.open({ onRefused: () => {} }));
       return opened.at(-1) as UnfinishedBody;
     });
     const push = (...frames: readonly Buffer[]): void => {
@@ -119,7 +119,7 @@ it.each([1, 7, 1_000, Number.POSITIVE_INFINITY])(
 
 it("what a message is kept in is counted, too: one of tiny fragments takes a hundred times its length", () => {
   const bodies = new UnfinishedBodies();
-  const arriving = new ArrivingMessages(readFrameHead, () => bodies.open({ onSlow: () => {} }));
+  const arriving = new ArrivingMessages(readFrameHead, () => bodies.open({ onRefused: () => {} }));
   arriving.push(frame(kinds.first, 1));
   for (let i = 0; i < 1_000; i++) arriving.push(frame(kinds.middle, 1));
   expect(bodies.bytes).toBeGreaterThan(100_000);
