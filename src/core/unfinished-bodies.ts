@@ -111,7 +111,8 @@ export class UnfinishedBodies {
     for (const body of this.#open.list()) {
       const id = body.accountId;
       const ownedBytes = id === undefined ? 0 : (this.#owned.get(id) ?? 0);
-      const isLarger = ownedBytes === mostBytes && body.takenBytes > (largest?.takenBytes ?? Infinity);
+      const isLarger =
+        ownedBytes === mostBytes && body.takenBytes > (largest?.takenBytes ?? Infinity);
       if (ownedBytes <= mostBytes && !isLarger) continue;
       mostBytes = ownedBytes;
       largest = body;

@@ -23,6 +23,7 @@ import {
   type TaskFaultCode,
 } from "../vendor/task.ts";
 import { upstreamRequestId } from "./headers.ts";
+import { tooManyUnfinished } from "./pipeline/failures.ts";
 import { estimateTokens, meter, type Metered, withinRequest } from "./pipeline/metering.ts";
 import type {
   Chunk,
@@ -209,10 +210,11 @@ interface Asked extends Omit<TextExchange<Chunk>, "take" | "signal"> {
 }
 
 async function read<Out extends Chunk>(
-  { reply, refusal }: OpenReply,
+  open: OpenReply,
   prepared: PreparedCall,
   { request, planned, signal, progress, ...exchange }: TextExchange<Out> & { progress: Progress },
 ): Promise<GeneratedText> {
+  const { reply, refusal } = open;
   const take = (out: Out): void => {
     if (!signal.aborted) exchange.take(out);
   };
@@ -225,7 +227,8 @@ async function read<Out extends Chunk>(
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
     progress.stream = stream;
-    while (!stream.isCutShort && (await reply.body.ready())) {
+    const isReady = countedReads(open, stream);
+    while (!stream.isCutShort && (await isReady())) {
       const out = stream.push(reply.body.take());
       if (out.length > 0) take(out);
       if (stream.failed) throw new UnreadableReplyError("an error in the stream");
@@ -249,6 +252,30 @@ async function read<Out extends Chunk>(
     metered: bounded(metered, units, prepared),
     upstreamId: upstreamRequestId(reply.headers),
     dropped: prepared.dropped,
+  };
+}
+
+/** Counts the unfinished events of a stream. @returns reads on, as `ready` of its body; throws GatewayError where the process
+ * cannot keep its event */
+function countedReads(open: OpenReply, stream: ReplyStream<Chunk>): () => Promise<boolean> {
+  const { body } = open.reply;
+  let isGivenUp = false;
+  open.countEvents({
+    place: -1,
+    get unfinishedBytes() {
+      return stream.unfinished.restBytes;
+    },
+    giveUpEvent() {
+      isGivenUp = true;
+      body.cancel();
+    },
+  });
+  return async () => {
+    try {
+      return await body.ready();
+    } catch (error) {
+      throw isGivenUp ? tooManyUnfinished() : error;
+    }
   };
 }
 

@@ -55,7 +55,9 @@ describe("the budgets of unfinished bodies (R-AUTH-7)", () => {
     const third = bodies.open({ caller: callerOf("a", "k3"), onRefused });
     expect(refusalOf(third, 1)?.message).toContain("for this account");
     const connection = {};
-    bodies.open({ caller: undefined, connection, onRefused }).keep(unfinishedBodyBytesMax.connection);
+    bodies
+      .open({ caller: undefined, connection, onRefused })
+      .keep(unfinishedBodyBytesMax.connection);
     const other = bodies.open({ caller: undefined, connection, onRefused });
     expect(refusalOf(other, 1)?.message).toContain("for this connection");
   });

@@ -13,20 +13,18 @@ import {
   extendWaitMs,
   streamCheckMs,
   streamOutageMs,
-  unfinishedEventBytesMax,
 } from "../../config/limits.ts";
 import { databaseUnavailable } from "../../core/database-lost.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { type Placed, ShortLivedSet } from "../../core/short-lived.ts";
 import type { Call } from "./call.ts";
-import { outOfBalance, tooManyUnfinished } from "./failures.ts";
+import { outOfBalance } from "./failures.ts";
 import { estimateTokens } from "./metering.ts";
 
 /** The reply that is monitored. */
 interface MonitoredReply {
   readonly textBytes: number;
   readonly isOver: boolean;
-  readonly unfinishedBytes: number;
   readonly unreadEventBytes: number;
   allowEvent(): void;
   stop(usage: Usage | undefined): void;
@@ -136,16 +134,6 @@ export class HoldMonitor implements Placed {
     if (this.#requestedMs === undefined) {
       if (nowMs >= this.#dueMs) this.#checkpoint();
     } else if (nowMs - this.#requestedMs >= streamOutageMs) this.#giveUp();
-  }
-
-  /** Bytes of the reply's event that is not complete. */
-  get unfinishedBytes(): number {
-    return this.#options.reply.unfinishedBytes;
-  }
-
-  /** Ends the reply, because the process cannot keep its unfinished event any longer. */
-  giveUpEvent(): void {
-    this.#options.reply.fail(tooManyUnfinished());
   }
 
   /** Ends the monitoring. Call it when the reply has ended. */
@@ -291,25 +279,7 @@ export class MonitoredStreams {
 
   /** Checks all streams. @param nowMs on the clock of `performance.now()` */
   check(nowMs: number): void {
-    let unfinishedBytes = 0;
-    for (const monitor of this.#monitors.list()) {
-      monitor.check(nowMs);
-      unfinishedBytes += monitor.unfinishedBytes;
-    }
-    if (unfinishedBytes > unfinishedEventBytesMax) this.#endLongest(unfinishedBytes);
-  }
-
-  /** Ends the streams with the longest unfinished events, until the rest fits. */
-  #endLongest(unfinishedBytes: number): void {
-    const longest = this.#monitors
-      .list()
-      .toSorted((one, other) => other.unfinishedBytes - one.unfinishedBytes);
-    let left = unfinishedBytes;
-    for (const monitor of longest) {
-      if (left <= unfinishedEventBytesMax) return;
-      left -= monitor.unfinishedBytes;
-      monitor.giveUpEvent();
-    }
+    for (const monitor of this.#monitors.list()) monitor.check(nowMs);
   }
 }
 

@@ -282,6 +282,7 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       addedTextBytes: (event, knownBytes) =>
         request.addedTextBytes(event, { planned, answer }, knownBytes),
     });
+    answered.countEvents(stream);
     const reply: Reply<Out> = { kind: "stream", stream };
     const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
     connection.unfinished = opened;

@@ -1,5 +1,5 @@
 /** A vendor's reply: read whole, or as a stream that the gateway can end early. */
-import { unusableReply } from "./failures.ts";
+import { tooManyUnfinished, unusableReply } from "./failures.ts";
 import { replyBytesMax } from "../../config/limits.ts";
 import { failureError } from "../upstream-refusal.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
@@ -12,6 +12,7 @@ import { HttpFailure } from "../../http/failure.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Call } from "./call.ts";
+import type { EventReader } from "../routing/unfinished-events.ts";
 import type { ImageForm } from "../../config/config.ts";
 
 /** Options of {@link StreamReply}. */
@@ -30,7 +31,8 @@ type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayEr
  * A vendor's streamed reply, which the gateway can end early. Read it as
  * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
  */
-export class StreamReply<Out extends Chunk> {
+export class StreamReply<Out extends Chunk> implements EventReader {
+  place = -1;
   readonly #call: Call;
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
@@ -142,17 +144,22 @@ export class StreamReply<Out extends Chunk> {
     this.#end({ failure });
   }
 
+  /** @see EventReader */
+  giveUpEvent(): void {
+    this.fail(tooManyUnfinished());
+  }
+
   /**
    * Reads up to the first content, while another vendor could still take the call; {@link take} then returns what came.
    * Ends early where the vendor reports a failure, or events have come for {@link preludeMs} without content.
    *
    * @param endsAtEvent whether to read up to the first event only, content or not
    * @param onEvent called with each event that is no keep-alive
-   * @throws HttpFailure where the stream broke, or ended without content
+   * @throws HttpFailure where the stream broke, or ended without content; GatewayError where the gateway ended it
    */
   async readToContent(endsAtEvent: boolean, onEvent: () => void): Promise<void> {
     let firstMs: number | undefined;
-    while (!this.#hasContent() && (this.#unread !== undefined || (await this.#body.ready()))) {
+    while (!this.#hasContent() && (this.#unread !== undefined || (await this.#isReady()))) {
       const out = this.#push(earlyTextBytes);
       if (out === undefined) return;
       if (out.length === 0) continue;
@@ -169,6 +176,16 @@ export class StreamReply<Out extends Chunk> {
     const last = this.#stream.end();
     if (last.length > 0) this.#keepEarly(last);
     if (!this.#stream.finished) throw new HttpFailure("reset", "the stream was cut");
+  }
+
+  /** Whether more came. @throws as {@link readToContent} */
+  async #isReady(): Promise<boolean> {
+    try {
+      return await this.#body.ready();
+    } catch (error) {
+      // The gateway broke it off.
+      throw this.failure ?? error;
+    }
   }
 
   /** Whether the vendor reported a failure before the first content. */

@@ -19,6 +19,7 @@ import type { AttemptFailure } from "./breaker.ts";
 import { routePriorities } from "./choice.ts";
 import { JobRouting } from "./job-routing.ts";
 import { average, type Targets } from "./targets.ts";
+import { UnfinishedEvents } from "./unfinished-events.ts";
 import { Attempt, type AttemptResult, type FailedAttempt } from "./attempt.ts";
 import type { Limiter, LimitRefusal, LimitSubject, Ticket } from "../limits/limiter.ts";
 import {
@@ -97,6 +98,7 @@ class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly affinity: Affinity;
   readonly jobs: JobRouting;
+  readonly unfinishedEvents = new UnfinishedEvents();
   readonly #options: UpstreamOptions;
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 

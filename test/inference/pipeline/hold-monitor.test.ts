@@ -4,18 +4,10 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
-import {
-  extendWaitMs,
-  streamOutageMs,
-  unfinishedEventBytesMax,
-} from "../../../src/config/limits.ts";
+import { extendWaitMs, streamOutageMs } from "../../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../../src/core/errors.ts";
 import { Call } from "../../../src/inference/pipeline/call.ts";
-import {
-  HoldMonitor,
-  MonitoredStreams,
-  planHold,
-} from "../../../src/inference/pipeline/hold-monitor.ts";
+import { HoldMonitor, planHold } from "../../../src/inference/pipeline/hold-monitor.ts";
 
 /** A nano-USD a token, of input and of output. */
 const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);
@@ -39,7 +31,6 @@ class Scene {
   readonly reply = {
     textBytes: 0,
     isOver: false,
-    unfinishedBytes: 0,
     unreadEventBytes: 0,
     allowEvent: () => void (this.reply.unreadEventBytes = 0),
     stop: (usage: Usage | undefined) => void (this.stopped = usage),
@@ -344,21 +335,4 @@ describe("checkpoints", () => {
     scene.come(500);
     expect(scene.asked).toHaveLength(1);
   });
-});
-
-it("the streams with the longest unfinished events end where a process keeps too many bytes of them", () => {
-  const streams = new MonitoredStreams();
-  const scenes = [0.2, 0.6, 0.5].map((share) => {
-    const one = new Scene();
-    one.reply.unfinishedBytes = share * unfinishedEventBytesMax;
-    streams.add(one.hold);
-    onTestFinished(() => streams.delete(one.hold));
-    return one;
-  });
-  streams.check(0);
-  expect(scenes.map(({ failed }) => failed?.code)).toEqual([
-    undefined,
-    ErrorCode.UPSTREAM_ERROR,
-    undefined,
-  ]);
 });
