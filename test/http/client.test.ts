@@ -2,7 +2,15 @@
 import { createHash } from "node:crypto";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  createGzip,
+  createZstdCompress,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { countedBytesMin } from "../../src/core/body-memory.ts";
 import { neverCancelled } from "../../src/core/cancel-signal.ts";
@@ -37,12 +45,18 @@ const events = { "content-type": "text/event-stream" };
 
 describe("compressed replies", () => {
   const text = JSON.stringify({ text: "hello ".repeat(50_000) });
+  const zeros = Buffer.alloc(64 * 1024 * 1024);
 
   it.each([
     ["gzip", gzipSync(text)],
     ["x-gzip", gzipSync(text)],
     ["deflate", deflateSync(text)],
     ["br", brotliCompressSync(text)],
+    ["deflate", deflateRawSync(text)],
+    ["zstd", zstdCompressSync(text)],
+    ["gzip, br", brotliCompressSync(gzipSync(text))],
+    ["Deflate,zstd", zstdCompressSync(deflateSync(text))],
+    ["identity, gzip", gzipSync(text)],
   ])("a compressed reply in %s is decoded, and its headers are gone", async (encoding, body) => {
     const send = await clientOf((_request, response) =>
       response.writeHead(200, { ...json, "content-encoding": encoding }).end(body),
@@ -53,10 +67,13 @@ describe("compressed replies", () => {
     expect((await reply.whole(text.length)).toString()).toBe(text);
   });
 
-  it("a stream is decoded as it comes", async () => {
-    const gzip = createGzip();
+  it.each([
+    ["gzip", createGzip],
+    ["zstd", createZstdCompress],
+  ] as const)("a stream is decoded as it comes: %s", async (encoding, create) => {
+    const gzip = create();
     const send = await clientOf((_request, response) => {
-      response.writeHead(200, { ...events, "content-encoding": "gzip" });
+      response.writeHead(200, { ...events, "content-encoding": encoding });
       gzip.pipe(response);
     });
     gzip.write("data: one\n\n");
@@ -88,16 +105,39 @@ describe("compressed replies", () => {
   });
 
   it.each([
-    ["one that unpacks to too much", gzipSync(Buffer.alloc(64 * 1024 * 1024)), /unpacks to over/],
-    ["a cut one", gzipSync(text).subarray(0, 200), /broken/],
-    ["one that is none", Buffer.from(text), /broken/],
-  ])("a compressed reply fails, and takes no memory: %s", async (_name, bytes, reason) => {
-    const send = await clientOf((_request, response) =>
-      response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bytes),
-    );
-    const { body } = await send();
-    await expect(body.whole(1024 * 1024 * 1024)).rejects.toThrow(reason);
-  });
+    ["one that unpacks to too much", "gzip", gzipSync(zeros), /unpacks to over/],
+    [
+      "one that unpacks to too much, twice",
+      "gzip, zstd",
+      zstdCompressSync(gzipSync(zeros)),
+      /unpack/,
+    ],
+    [
+      "one that unpacks to too much in between",
+      "gzip, br",
+      brotliCompressSync(zeros),
+      /unpacks|broken/,
+    ],
+    ["a cut one", "gzip", gzipSync(text).subarray(0, 200), /broken/],
+    ["a cut one of zstd", "zstd", zstdCompressSync(text).subarray(0, 30), /broken/],
+    [
+      "a cut one of two encodings",
+      "gzip, br",
+      brotliCompressSync(gzipSync(text).subarray(0, 200)),
+      /broken/,
+    ],
+    ["one that is none", "gzip", Buffer.from(text), /broken/],
+    ["one whose inner one is none", "gzip, br", brotliCompressSync(text), /broken/],
+  ])(
+    "a compressed reply fails, and takes no memory: %s",
+    async (_name, encoding, bytes, reason) => {
+      const send = await clientOf((_request, response) =>
+        response.writeHead(200, { ...json, "content-encoding": encoding }).end(bytes),
+      );
+      const { body } = await send();
+      await expect(body.whole(1024 * 1024 * 1024)).rejects.toThrow(reason);
+    },
+  );
 
   it("a reply without a body, and one in an unknown encoding, stay as they are", async () => {
     const send = await clientOf((_request, response) =>
@@ -105,10 +145,10 @@ describe("compressed replies", () => {
     );
     expect((await (await send()).body.whole(10)).length).toBe(0);
     const other = await clientOf((_request, response) =>
-      response.writeHead(200, { ...json, "content-encoding": "tea" }).end("{}"),
+      response.writeHead(200, { ...json, "content-encoding": "gzip, tea" }).end("{}"),
     );
     const { headers, body } = await other();
-    expect(headers["content-encoding"]).toBe("tea");
+    expect(headers["content-encoding"]).toBe("gzip, tea");
     expect((await body.whole(10)).toString()).toBe("{}");
   });
 });
