@@ -157,6 +157,13 @@ export const geminiBody: Json = {
   safetySettings: [],
 };
 
+/** A prompt cache of Gemini's. */
+export const geminiCacheBody = {
+  model: "models/gemini-x",
+  contents: [{ role: "user", parts: [{ text: "A long text" }] }],
+  ttl: "600s",
+};
+
 /** Tasks of models of each kind of vendor. */
 export const taskBodies: readonly Json[] = [
   { modelKey: "draw", imageParams: { prompt: "A boat", size: "256x256" }, callbackId: "fuzz-1" },

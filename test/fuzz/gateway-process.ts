@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { compiledEnv, startVariables } from "../support/child.ts";
+import { send } from "../support/raw-http.ts";
 
 /** What a gateway is started with. */
 export interface GatewayPlan {
@@ -140,6 +141,28 @@ export class GatewayProcess {
     } catch {
       return 0;
     }
+  }
+
+  /** Connections of clients to its listeners; 0 where the system does not tell. */
+  connections(): number {
+    const ports = [this.url, this.internalUrl].map((url) =>
+      Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0"),
+    );
+    const rows = readProc(this.pid, "net/tcp").split("\n");
+    return rows.filter((row) => {
+      // The state of a listener is 0A; who has closed a socket has no file of it left.
+      const [, local = "", , state, , , , , , file] = row.trim().split(/\s+/);
+      return ports.includes(local.slice(-4)) && state !== "0A" && file !== "0";
+    }).length;
+  }
+
+  /** The sum of a gauge in `/metrics`. @throws where there is none */
+  async gauge(name: string): Promise<number> {
+    const { body } = await send(`${this.internalUrl}/metrics`, { method: "GET" });
+    const text = body.toString();
+    const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, "gm"))];
+    if (values.length === 0) throw new Error(`there is no gauge ${name}`);
+    return values.reduce((sum, [, value]) => sum + Number(value), 0);
   }
 
   /** Drains it. */

@@ -1,6 +1,7 @@
 /** What no reply may be, whatever was asked. */
 import type { Outcome } from "./send-http1.ts";
 import type { Shot } from "./shot.ts";
+import { webSocketProblem } from "./web-socket-frames.ts";
 
 /** Texts that no reply may show. */
 export interface Secrets {
@@ -35,6 +36,14 @@ export function judge(shot: Shot, outcome: Outcome, { canaries }: Secrets): stri
   if (/connect|grpc/.test(type) || isRpc(shot)) {
     const text = body.toString("latin1");
     if (brokenCodes.test(text)) return `an RPC failed: ${excerpt(body)}`;
+  }
+  if (status === 101) {
+    const problem = webSocketProblem(body, isWholeAsked(shot));
+    if (problem !== undefined) return problem;
+  }
+  if (status > 0 && status < 400 && isWholeAsked(shot)) {
+    const hosts = shot.headers.filter(([name]) => name.toLowerCase() === "host");
+    if (hosts.length !== 1) return `status ${status} with ${hosts.length} hosts`;
   }
   if (end === "closed" && status > 0 && isWholeAsked(shot)) {
     return `a reply of status ${status} was cut after ${body.length} bytes`;

@@ -67,6 +67,9 @@ const findingsMax = 10;
 const rssMax = 1_600e6;
 const rssGrowthMax = 300;
 
+/** By how much what is alive in the heap may grow after the first tenth, in MB: 60 bytes for each of a million requests. */
+const heapGrowthMax = 60;
+
 function megabytes(bytes: number): number {
   return Math.round(bytes / 1e6);
 }
@@ -104,6 +107,8 @@ class Run {
   #end: FuzzMemory = this.#warm;
   #isWarm = false;
   #baseline = 0;
+  /** Of clients that the world itself keeps. */
+  #connections = 0;
   #logged = 0;
 
   constructor(world: World, entries: Entries, names: readonly string[], options: FuzzOptions) {
@@ -122,6 +127,7 @@ class Run {
   async sendAll(): Promise<void> {
     const { requests, seconds = Infinity, lanes } = this.options;
     this.#baseline = this.world.gateway.descriptors();
+    this.#connections = this.world.gateway.connections();
     const endMs = performance.now() + seconds * 1_000;
     const watch = setInterval(() => this.#watch(), 500);
     const lane = async (): Promise<void> => {
@@ -144,6 +150,7 @@ class Run {
     const { gateway } = this.world;
     if (gateway.exit === undefined) {
       await this.#checkLedger();
+      await this.#checkGauges();
       await this.#checkHandles();
       this.#checkLog();
     } else
@@ -189,12 +196,14 @@ class Run {
     return (shot.isHttp2 ? http2 : http1).send(address, shot, deadlineMs);
   }
 
-  #count(entry: string, { status, headers, ms }: Outcome): void {
+  #count(entry: string, { status, headers, body, ms }: Outcome): void {
     const counts = this.#counts[entry] as EntryCounts;
     counts.sent++;
     counts.ms += ms;
     const grpc = headers["grpc-status"];
+    const isRefused = status === 101 && !body.includes('"response.completed"');
     if (status === 0) counts.silent++;
+    else if (isRefused) counts.refused++;
     else if (status === 503) counts.busy++;
     else if (status < 400 && (grpc === undefined || grpc === "0")) counts.ok++;
     else counts.refused++;
@@ -294,7 +303,32 @@ class Run {
     for (const row of negative) this.#find(`the balance of ${row.account_id} is negative`);
   }
 
-  /** Connections of clients are gone once their clients are. */
+  /** What clients have begun has ended with them. */
+  async #checkGauges(): Promise<void> {
+    const { gateway } = this.world;
+    for (const name of [
+      "uas_calls_running",
+      "uas_unfinished_body_bytes",
+      "uas_websocket_connections",
+    ]) {
+      await this.#reachesZero(name, () => gateway.gauge(name));
+    }
+    await this.#reachesZero("connections of clients", () =>
+      Math.max(0, gateway.connections() - this.#connections),
+    );
+  }
+
+  /** Finds what is not zero within 20 s. */
+  async #reachesZero(what: string, read: () => number | Promise<number>): Promise<void> {
+    for (const end = performance.now() + 20_000; ; ) {
+      const left = await read();
+      if (left === 0) return;
+      if (performance.now() > end) return this.#find(`${what}: ${left} at the end`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+
+  /** Files are closed, and memory does not grow. */
   async #checkHandles(): Promise<void> {
     const { gateway } = this.world;
     if (this.#baseline === 0) return;
@@ -307,10 +341,12 @@ class Run {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     this.#end = await this.#memory();
-    const [warm, end] = [this.#warm.resident, this.#end.resident];
-    if (warm > 0 && end > warm + rssGrowthMax) {
-      this.#find(`resident memory grew from ${warm} MB to ${end} MB`);
-    }
+    const [warm, end] = [this.#warm, this.#end];
+    if (warm.resident === 0) return;
+    if (end.resident > warm.resident + rssGrowthMax)
+      this.#find(`resident memory grew from ${warm.resident} MB to ${end.resident} MB`);
+    if (end.heap > warm.heap + heapGrowthMax)
+      this.#find(`the heap grew from ${warm.heap} MB to ${end.heap} MB`);
   }
 
   async #memory(): Promise<FuzzMemory> {

@@ -3,7 +3,7 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
 import { routeTable } from "../../src/facade/route-table.ts";
 import { findMethods, findServices } from "../contract/services.ts";
-import { forms, geminiBody, realBodies, taskBodies, writeForm } from "./bodies.ts";
+import { forms, geminiBody, geminiCacheBody, realBodies, taskBodies, writeForm } from "./bodies.ts";
 import type { Ids } from "./ids.ts";
 import type { Chance } from "./random.ts";
 import { encodeMessage, type KnownValues, makeMessage } from "./rpc-messages.ts";
@@ -76,6 +76,45 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
       ["/v1/images/generations", { model: "pictures", prompt: "A boat", n: 2, size: "512x512" }],
       ["/v1/images/generations", { model: "draw", prompt: "A boat", n: 1, size: "256x256" }],
     ]),
+    compact: keyed((chance) => {
+      const model = chance.of(["m-chat", "m-responses", "m-messages", "m-gemini"]);
+      const { instructions, input } = realBodies["/v1/responses"] as { [name: string]: Json };
+      const body = chance.is(0.5) ? { instructions, input } : { input: "Hi" };
+      return post("compact", "/v1/responses/compact", structuredClone({ model, ...body }) as Json);
+    }),
+    websocket: keyed((chance) => {
+      const model = chance.of(["m-chat", "m-responses", "m-messages", "m-gemini", "demo/instant"]);
+      const body = chance.is(0.3)
+        ? (realBodies["/v1/responses"] as object)
+        : { input: chance.of(["Hi", "long"]), stream_id: chance.of(["", "s"]) };
+      const generate = chance.is(0.9);
+      return newShot("websocket", {
+        ...{ method: "GET", target: "/v1/responses", isWebSocket: true },
+        headers: [
+          ["connection", "Upgrade"],
+          ["upgrade", "websocket"],
+          ["sec-websocket-version", "13"],
+          ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
+        ],
+        json: structuredClone({ type: "response.create", model, generate, ...body }) as Json,
+      });
+    }),
+    completions: keyed((chance) =>
+      post("completions", "/v1/completions", {
+        ...{ model: "instruct", prompt: chance.of(["Hello", ["Hello", "there"]]), max_tokens: 9 },
+        ...{ stream: chance.is(0.5), stop: ["END"], n: 1, echo: false },
+      }),
+    ),
+    moderations: rows("moderations", [
+      ["/v1/moderations", { model: "moderator", input: "Hello" }],
+      ["/v1/moderations", { model: "moderator", input: [{ type: "text", text: "Hello" }] }],
+    ]),
+    rerank: keyed((chance) => {
+      const documents = ["a", "b", { text: "c" }];
+      const ask = { model: chance.of(["ranker", "ranker-jina"]), query: "capital?", documents };
+      const more = { top_n: 2, return_documents: chance.is(0.5) };
+      return post("rerank", chance.of(["/v1/rerank", "/v2/rerank"]), { ...ask, ...more });
+    }),
     speech: rows("speech", [
       ["/v1/audio/speech", { model: "voice", input: "Hello", voice: "alloy", speed: 1.5 }],
     ]),
@@ -166,8 +205,52 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
         },
       ],
     ]),
+    "gemini-objects": keyed((chance) => {
+      const { geminiFile: file, geminiCache: cache, geminiInteraction: interaction } = ids;
+      const at = (rest: string, method?: string): Shot =>
+        get("gemini-objects", `/gemini/v1beta/${rest}`, method);
+      const make = (rest: string, json: Json): Shot =>
+        post("gemini-objects", `/gemini/${rest}`, structuredClone(json));
+      const fileData = { fileUri: `https://generativelanguage.googleapis.com/v1beta/${file}` };
+      return chance.of([
+        () => at(file),
+        () => at(`${file}:download?alt=media`),
+        () => at("files/none", "DELETE"),
+        () => {
+          const shot = make("upload/v1beta/files", { file: { displayName: "a" } });
+          if (chance.is(0.5)) setHeader(shot, "x-goog-upload-command", "start");
+          return shot;
+        },
+        () => make("v1beta/cachedContents", geminiCacheBody),
+        () => at(cache),
+        () => at("cachedContents?pageSize=2"),
+        () => at("cachedContents/none", "DELETE"),
+        () => Object.assign(make(`v1beta/${cache}`, { ttl: "900s" }), { method: "PATCH" }),
+        () =>
+          make("v1beta/models/gemini-x:generateContent", {
+            ...{ cachedContent: cache, contents: [{ role: "user", parts: [{ text: "Hi" }] }] },
+          }),
+        () =>
+          make("v1beta/models/gemini-x:generateContent", {
+            contents: [{ role: "user", parts: [{ fileData }, { text: "Hi" }] }],
+          }),
+        () => at(ids.geminiOperation),
+        () => make("v1beta/interactions", { model: "gemini-x", input: "Hi" }),
+        () => make("v1beta/interactions", { model: "gemini-x", input: "Hi", stream: true }),
+        () => at(`interactions/${interaction}`),
+        () => at(`interactions/${interaction}/cancel`, "POST"),
+      ])();
+    }),
     replicate: keyed((chance) => {
-      const kind = chance.below(5);
+      const kind = chance.below(8);
+      if (kind === 5) return get("replicate", `/replicate/v1/files/${ids.replicateFile}`);
+      if (kind === 6)
+        return get("replicate", `/replicate/v1/predictions/${ids.prediction}/cancel`, "POST");
+      if (kind === 7) {
+        const type: [string, string] = ["content-type", "multipart/form-data; boundary=b"];
+        const body = writeForm([["content", Buffer.from("x")]], "b");
+        return newShot("replicate", { target: "/replicate/v1/files", headers: [type], body });
+      }
       if (kind === 0) return get("replicate", `/replicate/v1/predictions/${ids.prediction}`);
       if (kind === 1) return get("replicate", "/replicate/v1/predictions");
       const input = { prompt: "A boat", num_outputs: 1 };
@@ -178,8 +261,10 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
     }),
     dashscope: keyed((chance) => {
       const services = "/dashscope/api/v1/services/aigc";
-      const kind = chance.below(4);
-      if (kind === 0) return get("dashscope", `/dashscope/api/v1/tasks/${ids.dashscopeTask}`);
+      const kind = chance.below(5);
+      const task = `/dashscope/api/v1/tasks/${ids.dashscopeTask}`;
+      if (kind === 0) return get("dashscope", task);
+      if (kind === 4) return get("dashscope", `${task}/cancel`, "POST");
       const body = { input: { prompt: "A boat" }, parameters: { n: 1 } };
       if (kind === 1) {
         const shot = post("dashscope", `${services}/text2image/image-synthesis`, {
@@ -207,6 +292,12 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
         () => post("fal", "/fal/queue/fal-ai/flux/schnell", body),
         () => get("fal", `/fal/queue/fal-ai/flux/requests/${ids.falJob}/status`),
         () => get("fal", `/fal/queue/fal-ai/flux/requests/${ids.falJob}`),
+        () => get("fal", `/fal/queue/fal-ai/flux/requests/${ids.falJob}/status/stream`),
+        () => get("fal", `/fal/queue/fal-ai/flux/requests/${ids.falJob}/cancel`, "PUT"),
+        () => {
+          const file = { file_name: "a.png", content_type: "image/png" };
+          return post("fal", "/fal/rest/storage/upload/initiate", file);
+        },
       ])();
     }),
     ...(await rpcEntries(world, ids.known)),
@@ -258,6 +349,7 @@ async function rpcEntries(world: World, known: KnownValues): Promise<Entries> {
       const { shot } = make("console", chance);
       shot.target = `/console/rpc${shot.target}`;
       shot.headers = [
+        ["host", "fuzz"],
         ["content-type", "application/json"],
         ["cookie", cookie],
         ["sec-fetch-site", "same-origin"],

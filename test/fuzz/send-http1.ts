@@ -1,6 +1,7 @@
 /** Sends a request as bytes over HTTP/1.1, and reads what comes back without trusting it. */
 import { connect, type Socket } from "node:net";
-import { bytesOf, type Shot } from "./shot.ts";
+import { bytesOf, headOf, type Shot } from "./shot.ts";
+import { closeFrame, isAnswered, messageFrames, readFrames } from "./web-socket-frames.ts";
 
 /** What came of a request. */
 export interface Outcome {
@@ -30,7 +31,8 @@ export class Http1Client {
 
   /** Never rejects. @param deadlineMs how long everything may take */
   async send(address: string, shot: Shot, deadlineMs: number): Promise<Outcome> {
-    const isKept = shot.isFramed && shot.cutAt === undefined && shot.then === "read";
+    const isKept =
+      shot.isFramed && shot.cutAt === undefined && shot.then === "read" && !shot.isWebSocket;
     const kept = isKept ? this.#sockets.get(address) : undefined;
     if (isKept) this.#sockets.delete(address);
     const known = kept?.destroyed === false ? kept : undefined;
@@ -65,15 +67,25 @@ export class Http1Client {
         reply.headers["connection"] !== "close" &&
         shot.isFramed &&
         shot.cutAt === undefined &&
-        shot.then === "read";
+        shot.then === "read" &&
+        reply.status !== 101;
       if (isReusable && !this.#sockets.has(address)) this.#sockets.set(address, socket);
       else socket.destroy();
       const after = this.#last.get(socket);
       this.#last.set(socket, shot);
       resolve({ ...reply, end, ms: performance.now() - startMs, after });
     };
+    const upgraded = Promise.withResolvers<void>();
+    let read = 0;
     socket.on("data", (piece: Buffer) => {
       reader.take(piece);
+      const { status, body } = reader.reply();
+      if (status === 101) {
+        upgraded.resolve();
+        const frames = readFrames(body.subarray(read)) ?? [];
+        read += frames.reduce((sum, { size }) => sum + size, 0);
+        if (isAnswered(frames)) socket.write(closeFrame);
+      }
       if (reader.isComplete && shot.isFramed) finish("complete");
       else if (reader.length > shot.readMax) finish("left");
     });
@@ -82,7 +94,8 @@ export class Http1Client {
     const { readMs } = shot;
     if (readMs < deadlineMs) timers.push(setTimeout(() => finish("left"), readMs));
     timers.push(setTimeout(() => finish(reader.isComplete ? "complete" : "hang"), deadlineMs));
-    void this.#write(socket, shot).then(() => {
+    socket.on("close", () => upgraded.resolve());
+    void this.#write(socket, shot, upgraded.promise).then(() => {
       isSent = true;
       if (socket.destroyed) return;
       if (shot.then === "reset") {
@@ -95,8 +108,15 @@ export class Http1Client {
     return promise;
   }
 
-  async #write(socket: Socket, shot: Shot): Promise<void> {
-    const all = bytesOf(shot);
+  /** @param upgraded resolves once messages can be sent, and where that will never be */
+  async #write(socket: Socket, shot: Shot, upgraded: Promise<void>): Promise<void> {
+    // As clients do; bytes that come with their head are a mutation.
+    const isLater = shot.isWebSocket && shot.raw === undefined;
+    if (isLater) {
+      socket.write(headOf(shot));
+      await upgraded;
+    }
+    const all = isLater ? messageFrames(shot) : bytesOf(shot);
     const bytes = shot.cutAt === undefined ? all : all.subarray(0, all.length * shot.cutAt);
     const size = Math.max(1, Math.ceil(bytes.length / shot.pieces));
     for (let at = 0; at < bytes.length && !socket.destroyed; at += size) {

@@ -5,7 +5,7 @@ import type { Shot } from "./shot.ts";
 
 /** Headers that HTTP/2 forbids: Node's client throws on them. */
 const forbidden =
-  /^(?:connection|upgrade|transfer-encoding|keep-alive|proxy-connection|http2-settings|host|content-length|te)$/;
+  /^(?:connection|upgrade|transfer-encoding|keep-alive|proxy-connection|http2-settings|content-length|te)$/;
 
 /** A client that keeps one session. */
 export class Http2Client {
@@ -67,7 +67,7 @@ export class Http2Client {
     const headers: Record<string, string> = { te: "trailers" };
     for (const [name, value] of shot.headers) {
       const lower = name.toLowerCase();
-      if (!forbidden.test(lower)) headers[lower] = value;
+      if (!forbidden.test(lower)) headers[lower === "host" ? ":authority" : lower] = value;
     }
     try {
       return this.#session.request({ ...headers, ":method": shot.method, ":path": shot.target });

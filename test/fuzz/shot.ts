@@ -1,5 +1,7 @@
 /** One request of the fuzzer: what is sent, byte for byte, and how its client behaves. */
 
+import { messageFrames } from "./web-socket-frames.ts";
+
 /** A JSON value that is mutated. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -10,6 +12,8 @@ export interface Shot {
   readonly listener: "public" | "internal";
   /** Over HTTP/2 by a real client; else over HTTP/1.1 as bytes. */
   isHttp2: boolean;
+  /** Whether the request opens a WebSocket; its body is then sent as a message, once the gateway has agreed. */
+  isWebSocket: boolean;
   method: string;
   target: string;
   headers: [name: string, value: string][];
@@ -45,8 +49,8 @@ export function newShot(
     entry,
     listener: "public",
     isHttp2: false,
+    isWebSocket: false,
     method: "POST",
-    headers: [],
     json: undefined,
     body: Buffer.alloc(0),
     framing: "length",
@@ -58,6 +62,7 @@ export function newShot(
     raw: undefined,
     isFramed: true,
     ...parts,
+    headers: [["host", "fuzz"], ...(parts.headers ?? [])],
   };
 }
 
@@ -79,16 +84,12 @@ export function headerOf(shot: Shot, name: string): string {
   return shot.headers.find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
 }
 
-/** The bytes of the request over HTTP/1.1. */
+/** The bytes of the request over HTTP/1.1; of a WebSocket also those of its message. */
 export function bytesOf(shot: Shot): Buffer {
   if (shot.raw !== undefined) return shot.raw;
-  const { method, target, headers, body, framing } = shot;
-  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = (more: string): Buffer =>
-    Buffer.from(
-      `${method} ${target} HTTP/1.1\r\nhost: fuzz\r\n${lines.join("")}${more}\r\n`,
-      "latin1",
-    );
+  if (shot.isWebSocket) return Buffer.concat([headOf(shot), messageFrames(shot)]);
+  const { method, body, framing } = shot;
+  const head = (more: string): Buffer => headOf(shot, more);
   if (framing === "chunked" || framing === "bad-chunks") {
     return Buffer.concat([head("transfer-encoding: chunked\r\n"), chunked(body, framing)]);
   }
@@ -97,6 +98,12 @@ export function bytesOf(shot: Shot): Buffer {
     framing === "length" ? body.length : body.length + (body.length % 2 === 0 ? 7 : -3);
   const isBare = framing === "length" && body.length === 0 && method === "GET";
   return Buffer.concat([head(isBare ? "" : `content-length: ${length}\r\n`), body]);
+}
+
+/** The head of a request over HTTP/1.1. */
+export function headOf({ method, target, headers }: Shot, more = ""): Buffer {
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join("")}${more}\r\n`, "latin1");
 }
 
 function chunked(body: Buffer, framing: Framing): Buffer {

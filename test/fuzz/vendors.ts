@@ -2,15 +2,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dashscope } from "../native/dashscope-vendor.ts";
 import { Fal, falResult } from "../native/fal-vendor.ts";
+import { answerAboutCaches, type CacheState } from "../native/gemini-cache-vendor.ts";
 import { playGemini } from "../native/gemini-vendor.ts";
 import {
   type AskedVendor,
   type NativeVendorServer,
   startNativeVendor,
   type VendorAnswer,
+  type VendorHandler,
 } from "../native/native-vendor.ts";
 import { playReplicate } from "../native/replicate-vendor.ts";
-import { type PlainVendor, startPlainVendor } from "../support/plain-vendor.ts";
+import { type PlainAnswer, type PlainVendor, startPlainVendor } from "../support/plain-vendor.ts";
 import { strictChat } from "../support/upstream/chat-strict.ts";
 import { strictGemini } from "../support/upstream/gemini-strict.ts";
 import { strictMessages } from "../support/upstream/messages-strict.ts";
@@ -26,7 +28,7 @@ export type TextVendor = (typeof textVendors)[number];
 /** Running vendors. */
 export interface Vendors {
   readonly text: Readonly<Record<TextVendor, Upstream>>;
-  /** Embeddings, images and audio in OpenAI's form. */
+  /** Embeddings, images, audio, completions, moderations and rerank in OpenAI's, Cohere's and Jina's form. */
   readonly media: PlainVendor;
   readonly native: Readonly<Record<NativeName, NativeVendorServer>>;
   /** Forgets what was asked, so that long runs keep no requests. */
@@ -45,7 +47,28 @@ const mediaReplies: readonly [RegExp, string | Buffer, string?][] = [
   [/images/, '{"created":1790000000,"data":[{"b64_json":"iVBORw0KGgo="}]}'],
   [/speech/, Buffer.alloc(12_000, 7), "audio/mpeg"],
   [/transcriptions|translations/, '{"text":"Hello there."}'],
+  [
+    /rerank/,
+    '{"model":"v","results":[{"index":0,"relevance_score":0.98}],"usage":{"total_tokens":40},"meta":{"api_version":{"version":"2"},"billed_units":{"search_units":1}}}',
+  ],
+  [/moderations/, '{"id":"m","model":"v","results":[{"flagged":false,"categories":{}}]}'],
 ];
+
+const completion = (text: string, rest: object) =>
+  JSON.stringify({
+    ...{ id: "c", object: "text_completion", created: 1, model: "v" },
+    choices: [{ text, index: 0, logprobs: null, finish_reason: "stop" }],
+    ...rest,
+  });
+const completionUsage = { usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } };
+
+/** Legacy completions, whole or as a stream. */
+function answerCompletion(body: string): PlainAnswer {
+  if (!/"stream" *: *true/.test(body)) return { body: completion(" world", completionUsage) };
+  const events = [completion(" wor", {}), completion("ld", completionUsage), "[DONE]"];
+  const headers = { "content-type": "text/event-stream" };
+  return { headers, body: events.map((event) => `data: ${event}\n\n`).join("") };
+}
 
 /** Starts them all. Jobs of the native ones end with their first poll. */
 export async function startVendors(): Promise<Vendors> {
@@ -55,7 +78,8 @@ export async function startVendors(): Promise<Vendors> {
     messages: await startUpstream({ style: strictMessages() }),
     gemini: await startUpstream({ style: strictGemini() }),
   };
-  const media = await startPlainVendor(({ url }) => {
+  const media = await startPlainVendor(({ url, body: asked }) => {
+    if (url.endsWith("/v1/completions")) return answerCompletion(asked);
     const [, body, type] = mediaReplies.find(([path]) => path.test(url)) ?? [];
     if (body === undefined) return { status: 404, body: '{"error":{"message":"no such path"}}' };
     return { body, ...(type !== undefined && { headers: { "content-type": type } }) };
@@ -81,16 +105,53 @@ export async function startVendors(): Promise<Vendors> {
 
 async function startGemini(): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "x-goog-api-key" });
+  const caches: CacheState = { caches: new Map(), tokens: 1_000, aheadMs: 0 };
+  let count = 0;
   const jobs = playGemini({
     ...vendor,
-    answer: (handler) => vendor.answer((asked) => geminiText(asked) ?? handler(asked)),
+    answer: (handler) =>
+      vendor.answer((asked) => {
+        const text = geminiText(asked) ?? geminiCache(asked, caches);
+        const isUpload = asked.url.startsWith("/upload/");
+        return text ?? withOwnNames(handler(asked), asked, isUpload ? ++count : 0);
+      }),
   });
-  const video = { uri: `${vendor.origin}/files/film-4.mp4` };
+  const video = { uri: "URI" };
   jobs.operation = {
     done: true,
     response: { generateVideoResponse: { generatedSamples: [{ video }] } },
   };
   return vendor;
+}
+
+/** Each upload and each file has a name of its own: another account's would be refused. */
+async function withOwnNames(
+  answering: ReturnType<VendorHandler>,
+  asked: AskedVendor,
+  count: number,
+): Promise<VendorAnswer | undefined> {
+  const answer = await answering;
+  if (answer === undefined) return answer;
+  const [operation] = /op\d+$/.exec(asked.url) ?? [];
+  const upload = count === 0 ? "" : String(count);
+  const rename = (text: string): string =>
+    text
+      .replaceAll(/up1\b/g, `up${upload || 1}`)
+      .replaceAll(/files\/abc\b/g, `files/abc${upload}`)
+      .replace('"URI"', `"${originOf(asked)}/files/film-4.mp4?of=${operation}"`);
+  const headers = Object.entries(answer.headers ?? {}).map(([name, text]) => [name, rename(text)]);
+  const body = typeof answer.body === "string" ? rename(answer.body) : answer.body;
+  return { ...answer, headers: Object.fromEntries(headers), ...(body !== undefined && { body }) };
+}
+
+function geminiCache(
+  { method, url, headers, json, body }: AskedVendor,
+  vendor: CacheState,
+): VendorAnswer | undefined {
+  if (!url.includes("/cachedContents") && json?.["cachedContent"] === undefined) return undefined;
+  const key = String(headers["x-goog-api-key"]);
+  const [status, reply] = answerAboutCaches({ vendor, key, method, url, text: body.toString() });
+  return { status, body: JSON.stringify(reply) };
 }
 
 const geminiReply = {
@@ -99,7 +160,11 @@ const geminiReply = {
   modelVersion: "gemini-x",
 };
 
-function geminiText({ url }: AskedVendor): VendorAnswer | undefined {
+function geminiText({ url, json, method }: AskedVendor): VendorAnswer | undefined {
+  const [, file] = /^\/v1beta\/(files\/\w+)$/.exec(url) ?? [];
+  if (file !== undefined && method !== "POST")
+    return { body: `{"name":"${file}","state":"ACTIVE"}` };
+  if (json?.["cachedContent"] !== undefined) return undefined;
   if (url.includes(":countTokens")) return { body: '{"totalTokens":3}' };
   if (url.includes(":generateContent")) return { body: JSON.stringify(geminiReply) };
   if (!url.includes(":streamGenerateContent")) return undefined;
@@ -108,19 +173,48 @@ function geminiText({ url }: AskedVendor): VendorAnswer | undefined {
   return { headers: { "content-type": "text/event-stream" }, body: [event, event, last] };
 }
 
+/** Where the gateway reaches the vendor: at a proxy, perhaps. Files are reached there too. */
+function originOf({ headers }: AskedVendor): string {
+  return `http://${headers.host}`;
+}
+
+/** Jobs whose request contains it run until they are cancelled. */
+export const heldText = "until cancelled";
+
+/** Those jobs, by the vendor's ids. */
+class HeldJobs {
+  readonly #ids = new Set<string>();
+
+  /** Notes the job that an answer tells of, where its request wants it held. */
+  note({ body }: AskedVendor, answer: VendorAnswer | undefined): VendorAnswer | undefined {
+    const [, id] = /"(?:id|task_id|request_id)": *"([\w-]{20,})"/.exec(String(answer?.body)) ?? [];
+    if (id !== undefined && body.includes(heldText)) this.#ids.add(id);
+    return answer;
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+}
+
 async function startReplicate(): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
+  const held = new HeldJobs();
   const poll = /^\/v1\/predictions\/([\w-]+)$/;
+  let files = 0;
   const { predictions } = playReplicate({
     ...vendor,
     answer: (handler) =>
       vendor.answer((asked) => {
+        const [, file] = /^\/v1\/files(?:\/(\w+))?$/.exec(asked.url) ?? [asked.url, asked.url];
+        if (file !== asked.url) return { body: `{"id":"${file ?? `f${++files}`}","urls":{}}` };
         const job = predictions.get(polledId(asked, poll));
-        if (job !== undefined && job.status !== "canceled") {
+        if (job !== undefined && job.status !== "canceled" && !held.has(job.id)) {
           job.status = "succeeded";
-          job.output = [`${vendor.origin}/files/out.png`];
+          job.output = [`${originOf(asked)}/files/${job.id}.png`];
         }
-        return handler(asked);
+        const answer = handler(asked);
+        return answer instanceof Promise ? answer : held.note(asked, answer);
       }),
   });
   return vendor;
@@ -129,15 +223,16 @@ async function startReplicate(): Promise<NativeVendorServer> {
 async function startDashscope(): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
   const dashscope = new Dashscope(vendor.origin);
-  const url = `${vendor.origin}/files/1.png`;
+  const held = new HeldJobs();
   vendor.answer((asked) => {
     const job = dashscope.tasks.get(polledId(asked, /^\/api\/v1\/tasks\/([\w-]+)$/));
-    if (job?.status === "PENDING") {
+    if (job?.status === "PENDING" && !held.has(job.id)) {
+      const url = `${originOf(asked)}/files/${job.id}.png`;
       job.output = { results: [{ url }], task_metrics: { TOTAL: 1, SUCCEEDED: 1, FAILED: 0 } };
       job.usage = { image_count: 1 };
       job.status = "SUCCEEDED";
     }
-    return dashscope.answer(asked);
+    return held.note(asked, dashscope.answer(asked));
   });
   return vendor;
 }
@@ -150,17 +245,17 @@ async function startDashscope(): Promise<NativeVendorServer> {
 export async function startFal(submitMs?: () => number): Promise<NativeVendorServer> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Key " });
   const fal = new Fal();
-  const file = `${vendor.origin}/files/1.png`;
-  const body = falResult.replace("https://v3.fal.media/files/a/1.png", file);
+  const held = new HeldJobs();
   vendor.answer(async (asked) => {
     const { url, method } = asked;
     if (url.startsWith("/run/")) return fal.direct({ ...asked, url: url.slice("/run".length) });
     const job = fal.jobs.get(polledId(asked, /\/requests\/([\w-]+)\/status(?:\?.*)?$/));
-    if (job?.status === "IN_QUEUE") {
+    if (job?.status === "IN_QUEUE" && !held.has(job.id)) {
+      const file = `${originOf(asked)}/files/${job.id}.png`;
       job.status = "COMPLETED";
-      job.result = { body };
+      job.result = { body: falResult.replace("https://v3.fal.media/files/a/1.png", file) };
     }
-    const answer = fal.queued(asked, vendor.origin);
+    const answer = held.note(asked, fal.queued(asked, originOf(asked)));
     if (method === "POST" && submitMs !== undefined) await sleep(submitMs());
     return answer;
   });

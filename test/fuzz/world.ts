@@ -121,6 +121,9 @@ async function signIn(transport: Transport, url: string, accountId: string): Pro
 
 const textPrice = { input: "0.25", cached_input: "0.025", output: "2.00" };
 
+/** Of the vendors that {@link Vendors.media} plays. */
+export const mediaSecret = "sk-media-canary-77aa";
+
 /** The configuration: every kind of vendor, and models of every type. */
 function configOf(
   vendors: Vendors,
@@ -148,6 +151,10 @@ function configOf(
         kind: "openai-compatible",
         dialects: ["chat-completions"],
       }),
+      "text-chat-b": vendor("text-chat-b", withV1(chat), chat.secret, {
+        kind: "openai-compatible",
+        dialects: ["chat-completions"],
+      }),
       "text-responses": vendor("text-responses", withV1(responses), responses.secret, {
         kind: "openai",
         dialects: ["responses"],
@@ -156,9 +163,10 @@ function configOf(
         kind: "anthropic",
       }),
       "text-gemini": vendor("text-gemini", gemini.origin, gemini.secret, { kind: "gemini" }),
-      media: vendor("media", `${vendors.media.url}/v1`, "sk-media-canary-77aa", {
-        kind: "openai-compatible",
-      }),
+      media: vendor("media", `${vendors.media.url}/v1`, mediaSecret, { kind: "openai-compatible" }),
+      openai: vendor("openai", `${vendors.media.url}/v1`, mediaSecret, { kind: "openai" }),
+      cohere: vendor("cohere", vendors.media.url, mediaSecret, { kind: "cohere" }),
+      jina: vendor("jina", `${vendors.media.url}/v1`, mediaSecret, { kind: "jina" }),
       demo: { kind: "demo" },
       ...Object.fromEntries(native),
     },
@@ -179,10 +187,18 @@ function modelsOf(): object {
   const made = (type: string, vendor: string, model: string): object => ({
     type,
     routes: [{ vendor, model }],
+    retry: { attempts: 1 },
     price: type === "IMAGE" ? { image: "0.003" } : { second: "0.05" },
   });
   return {
     "m-chat": text("text-chat"),
+    "m-again": {
+      ...text("text-chat"),
+      routes: ["text-chat", "text-chat-b"].map((name, priority) => ({
+        ...{ vendor: name, model: "vendor-model", priority },
+      })),
+      retry: { attempts: 3 },
+    },
     "m-responses": text("text-responses"),
     "m-messages": text("text-messages"),
     "m-gemini": text("text-gemini"),
@@ -196,13 +212,21 @@ function modelsOf(): object {
     voice: {
       type: "AUDIO",
       routes: [{ vendor: "media", model: "v" }],
+      retry: { attempts: 1 },
       price: { character: "0.00001" },
     },
     ears: made("AUDIO", "media", "v"),
+    ranker: { ...made("RERANK", "cohere", "v"), price: { search: "0.002" } },
+    "ranker-jina": { ...made("RERANK", "jina", "v"), price: { input: "0.02" } },
+    moderator: { ...made("MODERATION", "openai", "v"), price: { input: "0.01" } },
+    instruct: text("media", "v"),
     "demo/instant": text("demo", "instant"),
     draw: made("IMAGE", "demo", "image"),
     speak: made("AUDIO", "demo", "audio"),
-    "gemini-x": text("gemini", "gemini-x"),
+    "gemini-x": {
+      ...text("gemini", "gemini-x"),
+      price: { ...textPrice, cache_storage: "1.00" },
+    },
     veo: made("VIDEO", "gemini", "veo-x"),
     "qwen-plus": text("dashscope", "qwen-plus"),
     "wan2.6-t2i": made("IMAGE", "dashscope", "wan2.6-t2i"),

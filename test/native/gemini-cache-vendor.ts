@@ -13,19 +13,23 @@ interface KeptCache {
   expireMs: number;
 }
 
-/** What a test changes while it runs. */
-export interface CacheVendor {
-  readonly origin: string;
+/** What a vendor has of caches. */
+export interface CacheState {
   /** By name. */
   readonly caches: Map<string, KeptCache>;
+  /** The tokens of the next caches. */
+  tokens: number;
+  /** How far the vendor's clock is ahead, in milliseconds. */
+  aheadMs: number;
+}
+
+/** What a test changes while it runs. Default: caches of 100,000 tokens, and a clock that is right. */
+export interface CacheVendor extends CacheState {
+  readonly origin: string;
   /** `METHOD path`, oldest first. */
   readonly requests: string[];
   /** What must never have reached the vendor but did. */
   readonly violations: string[];
-  /** The tokens of the next caches. Default 100,000. */
-  tokens: number;
-  /** How far the vendor's clock is ahead, in milliseconds. Default 0. */
-  aheadMs: number;
   /** Breaks the connection instead of the next answers. Default false. */
   isCut: boolean;
   /** Called before an answer is sent, which waits for it. Default: nothing. */
@@ -66,7 +70,7 @@ export async function startCacheVendor(keys: readonly string[]): Promise<CacheVe
     const key = String(headers["x-goog-api-key"] ?? "");
     if (!keys.includes(key)) vendor.violations.push(`${method} ${url}: key ${key}`);
     const text = Buffer.concat(pieces).toString();
-    const reply = answer({ vendor, key, method, url, text });
+    const reply = answerAboutCaches({ vendor, key, method, url, text });
     await vendor.onAnswer?.();
     if (vendor.isCut) {
       response.destroy();
@@ -83,7 +87,7 @@ export async function startCacheVendor(keys: readonly string[]): Promise<CacheVe
 }
 
 interface Asked {
-  readonly vendor: CacheVendor;
+  readonly vendor: CacheState;
   readonly key: string;
   readonly method: string;
   readonly url: string;
@@ -92,7 +96,8 @@ interface Asked {
 
 type Answer = readonly [status: number, body: object];
 
-function answer(asked: Asked): Answer {
+/** What the vendor says to a request about caches, or to one that uses a cache. */
+export function answerAboutCaches(asked: Asked): Answer {
   const { vendor, key, method, url, text } = asked;
   const path = new URL(url, "http://vendor").pathname.replace(/^\/v1\//, "/v1beta/");
   const [, name] = /^\/v1beta\/(cachedContents\/[a-z0-9]+)$/.exec(path) ?? [];
@@ -149,14 +154,14 @@ function change({ vendor, text }: Asked, found: KeptCache): Answer {
 }
 
 /** One of `ttl` and `expireTime`, in the JSON form of protobuf. */
-function readExpiry(vendor: CacheVendor, { ttl, expireTime }: Record<string, unknown>) {
+function readExpiry(vendor: CacheState, { ttl, expireTime }: Record<string, unknown>) {
   if (typeof expireTime === "string") return Date.parse(expireTime);
   if (typeof ttl !== "string") return undefined;
   const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(ttl) ?? [];
   return seconds === undefined ? undefined : now(vendor) + Number(seconds) * 1_000;
 }
 
-function now({ aheadMs }: CacheVendor): number {
+function now({ aheadMs }: CacheState): number {
   return Date.now() + aheadMs;
 }
 

@@ -73,7 +73,7 @@ export async function startNativeVendor(credential: {
     const asked = await read(request, response);
     if (asked.url.startsWith("/files/")) {
       // Where results lie, as at a content network: without a key.
-      const [, seconds] = /^\/files\/film-([\d.]+)\.mp4$/.exec(asked.url) ?? [];
+      const [, seconds] = /^\/files\/film-([\d.]+)\.mp4(?:\?.*)?$/.exec(asked.url) ?? [];
       const file = seconds === undefined ? picture : film(Number(seconds));
       const type = seconds === undefined ? "image/png" : "video/mp4";
       response.writeHead(200, { "content-type": type }).end(file);
