@@ -1,7 +1,8 @@
 /** The short form of `npm run fuzz -- --faults`: whatever happens to vendors' replies, each call ends and is charged right. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { faultTimeouts, proxiedVendors, runFaults } from "./faults.ts";
+import { proxiedVendors } from "./fault-flows.ts";
+import { faultMembers, runFaults } from "./faults.ts";
 import { openVendorProxies, type VendorProxies } from "./vendor-proxy.ts";
 import { startWorld, type World } from "./world.ts";
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   proxies = await openVendorProxies(proxiedVendors);
   const { addressOf } = proxies;
-  world = await startWorld(database.url, { addressOf, vendorMembers: { timeouts: faultTimeouts } });
+  world = await startWorld(database.url, { addressOf, vendorMembers: faultMembers });
 });
 afterAll(async () => {
   await world?.close();
@@ -22,11 +23,11 @@ afterAll(async () => {
 
 it("replies that are delayed, cut, doubled, corrupted, dripped or compressed end as their class says", async () => {
   const { calls, classes, findings } = await runFaults(world, proxies, {
-    ...{ calls: 250, seed: 20_261_122, lanes: 64 },
+    ...{ calls: 300, seed: 20_261_122, lanes: 64 },
   });
   expect(findings).toEqual([]);
-  expect(calls).toBe(250);
-  for (const outcome of ["same", "failed", "broken", "any"]) {
+  expect(calls).toBe(300);
+  for (const outcome of ["same", "again", "failed", "lost", "refused", "broken", "any"]) {
     expect(classes[outcome], outcome).toBeGreaterThan(0);
   }
 }, 180_000);

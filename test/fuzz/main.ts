@@ -4,7 +4,8 @@
  */
 import { randomInt } from "node:crypto";
 import { readArguments } from "../support/arguments.ts";
-import { faultTimeouts, proxiedVendors, runFaults } from "./faults.ts";
+import { proxiedVendors } from "./fault-flows.ts";
+import { faultMembers, runFaults } from "./faults.ts";
 import { withServer } from "./server.ts";
 import { openVendorProxies } from "./vendor-proxy.ts";
 import { fuzz, type FuzzReport } from "./run.ts";
@@ -16,7 +17,8 @@ const usage = `usage: npm run fuzz -- [options]
   --seconds N    ends earlier, after so many seconds
   --seed N       the same requests again; the seed is printed first (default: any)
   --only TEXT    only entry points whose name contains the text
-  --faults       sends good requests, and delays, cuts, doubles or corrupts the replies of vendors
+  --faults       sends good requests to vendors of every kind, and delays, cuts, doubles, corrupts, drips or compresses
+                 their replies, or refuses or breaks the connection
   --help
 
 It runs on the server of DATABASE_URL, else on an embedded one of its own.
@@ -76,11 +78,11 @@ async function hurtVendors(databaseUrl: string, seed: number): Promise<void> {
   const proxies = await openVendorProxies(proxiedVendors);
   const world = await startWorld(databaseUrl, {
     addressOf: proxies.addressOf,
-    vendorMembers: { timeouts: faultTimeouts },
+    vendorMembers: faultMembers,
   });
   try {
     const report = await runFaults(world, proxies, {
-      ...{ calls, seed, lanes: 64 },
+      ...{ calls, seed, lanes: 64, only: values.only },
       onProgress: printProgress,
     });
     for (const [name, count] of Object.entries(report.classes)) print(`${name}: ${count} calls`);

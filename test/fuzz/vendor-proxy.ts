@@ -4,9 +4,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 
-/** What is done to a reply. */
+/** What is done to a reply; `refuse`: nothing, the vendor takes no connection. */
 export type FaultKind =
   | "none"
+  | "refuse"
   | "delay"
   | "cut"
   | "reset"
@@ -17,17 +18,24 @@ export type FaultKind =
   | "compress"
   | "compress-broken";
 
-/** Where: before the head, in it, behind it, in the middle of the content, before the last bytes, behind them. */
-export type Phase = "connect" | "head" | "first" | "mid" | "end" | "after";
+/** Where: while the request is sent; before the head of the reply, in it, behind it, in the middle of the content, before
+ * the last bytes, behind them. */
+export type Phase = "upload" | "connect" | "head" | "first" | "mid" | "end" | "after";
+
+/** Which requests of a call are hit: that with its mark, or what is asked about the job that it has begun. */
+export type Step = "submit" | "poll" | "cancel" | "file";
 
 /** The fault of one call, found by the mark `#number#` in its request. */
 export interface Plan {
   readonly kind: FaultKind;
   readonly phase: Phase;
-  /** How many attempts of the call it hits; later ones pass. */
+  readonly step: Step;
+  /** How many requests it hits; later ones pass. */
   readonly times: number;
   /** How many requests with this mark have come. */
   asked: number;
+  /** How many requests of its step have come. */
+  met: number;
 }
 
 /** Proxies for several vendors. */
@@ -35,6 +43,8 @@ export interface VendorProxies {
   /** Where a vendor is reached; to be used as `addressOf` of a world. */
   readonly addressOf: (vendor: string, origin: string) => string;
   readonly plans: Map<number, Plan>;
+  /** Refuses all connections from now on. */
+  refuse(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -46,6 +56,7 @@ export async function openVendorProxies(names: readonly string[]): Promise<Vendo
   const plans = new Map<number, Plan>();
   const targets = new Map<string, URL>();
   const servers = new Map<string, Server>();
+  const jobs = new Map<string, Plan>();
   const sockets = new Set<Socket>();
   const keep = (socket: Socket): void => {
     sockets.add(socket);
@@ -55,16 +66,25 @@ export async function openVendorProxies(names: readonly string[]): Promise<Vendo
   for (const name of names) {
     const server = createServer((client) => {
       keep(client);
-      void serve(client, () => targets.get(name) as URL, { plans, keep }).catch(() =>
-        client.destroy(),
-      );
+      const target = (): URL => targets.get(name) as URL;
+      void serve(client, target, { plans, jobs, keep }).catch(() => client.destroy());
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     servers.set(name, server);
   }
+  const refuse = async (): Promise<void> => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers.values()) {
+      if (!server.listening) continue;
+      server.close();
+      await once(server, "close");
+    }
+  };
   return {
     plans,
+    refuse,
+    close: refuse,
     addressOf(name, origin) {
       const server = servers.get(name);
       if (server === undefined) return origin;
@@ -73,55 +93,111 @@ export async function openVendorProxies(names: readonly string[]): Promise<Vendo
       url.port = String((server.address() as AddressInfo).port);
       return url.href.replace(/\/$/, "");
     },
-    async close() {
-      for (const socket of sockets) socket.destroy();
-      for (const server of servers.values()) {
-        server.close();
-        await once(server, "close");
-      }
-    },
   };
 }
 
 interface Serving {
   readonly plans: ReadonlyMap<number, Plan>;
+  /** By the ids in the replies to their submits. */
+  readonly jobs: Map<string, Plan>;
   readonly keep: (socket: Socket) => void;
 }
 
 /** One request of a connection: the reply ends it. */
-async function serve(client: Socket, target: () => URL, { plans, keep }: Serving): Promise<void> {
-  const request = await readRequest(client);
+async function serve(client: Socket, target: () => URL, serving: Serving): Promise<void> {
+  const { plans, jobs, keep } = serving;
+  let marked: Plan | undefined;
+  const upload = await readRequest(client, (bytes) => {
+    if (marked !== undefined) return false;
+    marked = plans.get(Number(/#(\d+)#/.exec(bytes.toString("latin1"))?.[1]));
+    if (marked === undefined) return false;
+    marked.asked++;
+    return marked.phase === "upload" && isHit(marked, "submit");
+  });
+  if (upload?.isStopped === true && !(await passUpload(client, marked as Plan))) return;
+  const request =
+    upload?.isStopped === true ? await readRequest(client, undefined, upload.bytes) : upload;
   if (request === undefined) return client.destroy() as unknown as void;
-  const mark = /#(\d+)#/.exec(request.toString("latin1"))?.[1];
-  const plan = plans.get(Number(mark));
-  const isHit = plan !== undefined && plan.asked++ < plan.times;
-  const { kind, phase } = isHit ? plan : ({ kind: "none", phase: "after" } as const);
+  const plan = marked ?? planOfJob(request.bytes, jobs);
+  const step = marked === undefined ? stepOf(request.bytes) : "submit";
+  const isNow = plan !== undefined && plan.phase !== "upload" && isHit(plan, step);
+  const { kind, phase } = isNow ? plan : ({ kind: "none", phase: "after" } as const);
   if (phase === "connect" && kind !== "none") {
     if (kind === "reset") client.resetAndDestroy();
     else if (kind === "cut") client.end();
     if (kind === "reset" || kind === "cut" || kind === "stall") return;
     await sleep(delayMs);
   }
-  const reply = await ask(target(), request, keep);
+  const reply = await ask(target(), request.bytes, keep);
+  if (marked !== undefined) noteJob(reply, marked, jobs);
   await deliver(client, reply, { kind, phase });
 }
 
-/** Reads one request with a known length or chunks; `undefined`: none came. */
-async function readRequest(client: Socket): Promise<Buffer | undefined> {
-  let bytes = Buffer.alloc(0);
-  for await (const piece of client.iterator({ destroyOnReturn: false })) {
-    bytes = Buffer.concat([bytes, piece as Buffer]);
-    const head = bytes.indexOf("\r\n\r\n");
-    if (head < 0) continue;
-    const text = bytes.toString("latin1", 0, head + 2).toLowerCase();
-    const length = /\r\ncontent-length: *(\d+)/.exec(text)?.[1];
-    const isChunked = text.includes("\r\ntransfer-encoding: chunked");
-    const isWhole = isChunked
-      ? bytes.subarray(-5).toString() === "0\r\n\r\n"
-      : bytes.length >= head + 4 + Number(length ?? 0);
-    if (isWhole) return bytes;
+function isHit(plan: Plan, step: Step): boolean {
+  return plan.step === step && plan.met++ < plan.times;
+}
+
+/** What a request about a job wants. */
+function stepOf(request: Buffer): Step {
+  const [line = ""] = request.toString("latin1", 0, 2_000).split("\r\n", 1);
+  if (line.includes("/files/")) return "file";
+  return line.startsWith("GET ") ? "poll" : "cancel";
+}
+
+/** The plan of the job that a path names. */
+function planOfJob(request: Buffer, jobs: ReadonlyMap<string, Plan>): Plan | undefined {
+  const [, path = ""] = request.toString("latin1", 0, 2_000).split(" ", 2);
+  for (const [word] of path.matchAll(/[\w-]+/g)) {
+    const plan = jobs.get(word);
+    if (plan !== undefined) return plan;
   }
   return undefined;
+}
+
+/** Learns the id of the job that a submit has begun. */
+function noteJob(reply: Buffer, plan: Plan, jobs: Map<string, Plan>): void {
+  for (const [, id] of reply.toString("latin1").matchAll(jobIds)) jobs.set(id as string, plan);
+}
+
+const jobIds = /"(?:id|task_id|request_id|name)" *: *"(?:[^"]*\/)?([\w-]+)"/g;
+
+/** Hurts a request that has begun to arrive. @returns whether the rest may be read */
+async function passUpload(client: Socket, { kind }: Plan): Promise<boolean> {
+  if (kind === "delay") await sleep(delayMs);
+  if (kind === "reset") client.resetAndDestroy();
+  if (kind === "cut") client.end();
+  return kind !== "reset" && kind !== "cut" && kind !== "stall";
+}
+
+interface ReadRequest {
+  readonly bytes: Buffer;
+  /** Whether `shouldStop` said so: more may come. */
+  readonly isStopped: boolean;
+}
+
+/** Reads one request with a known length or chunks; `undefined`: none came. @param bytes what has come before */
+async function readRequest(
+  client: Socket,
+  shouldStop: (bytes: Buffer) => boolean = () => false,
+  bytes: Buffer = Buffer.alloc(0),
+): Promise<ReadRequest | undefined> {
+  if (isWholeRequest(bytes)) return { bytes, isStopped: false };
+  for await (const piece of client.iterator({ destroyOnReturn: false })) {
+    bytes = Buffer.concat([bytes, piece as Buffer]);
+    if (shouldStop(bytes)) return { bytes, isStopped: true };
+    if (isWholeRequest(bytes)) return { bytes, isStopped: false };
+  }
+  return undefined;
+}
+
+function isWholeRequest(bytes: Buffer): boolean {
+  const head = bytes.indexOf("\r\n\r\n");
+  if (head < 0) return false;
+  const text = bytes.toString("latin1", 0, head + 2).toLowerCase();
+  const length = /\r\ncontent-length: *(\d+)/.exec(text)?.[1];
+  return text.includes("\r\ntransfer-encoding: chunked")
+    ? bytes.subarray(-5).toString() === "0\r\n\r\n"
+    : bytes.length >= head + 4 + Number(length ?? 0);
 }
 
 /** The vendor's whole reply as bytes. */
@@ -143,6 +219,7 @@ async function ask(
 function placeOf(phase: Phase, reply: Buffer): number {
   const body = reply.indexOf("\r\n\r\n") + 4;
   switch (phase) {
+    case "upload":
     case "connect":
       return 0;
     case "head":
@@ -190,11 +267,13 @@ async function deliver(
       await write(client, before);
       for (let piece = 0; piece < Math.min(after.length, 200); piece++) {
         await write(client, after.subarray(piece, piece + 1));
+        await sleep(1);
       }
       return void client.end(after.subarray(200));
     case "compress":
     case "compress-broken":
       return void client.end(compressed(reply, kind === "compress-broken"));
+    case "refuse":
     case "none":
       return void client.end(reply);
   }
