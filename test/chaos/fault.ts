@@ -45,6 +45,11 @@ export function isOfDatabaseClock({ kind }: Fault): boolean {
   return kind === "database-clock";
 }
 
+/** Whether calls may fail because of it. A clock that is wrong is noticed by no client. */
+export function mayFailCalls({ kind }: Fault): boolean {
+  return kind !== "clock" && kind !== "database-clock";
+}
+
 /** Why a fault cannot be made on this machine; `undefined`: it can. */
 export function obstacleOf({ kind }: Fault): string | undefined {
   if ((kind === "disk" || kind === "no-disk") && !canMount())

@@ -13,19 +13,29 @@ import { createRandom } from "./plan.ts";
 import type { Site } from "./site.ts";
 import type { Work } from "./work.ts";
 
-/** What the vendor says that each call took. */
-const usage = { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 };
+/** The usage that the vendor reports for each call. The gateway estimates 18 to 22 input tokens, a quarter of the
+ * request's bytes: a call whose process dies is charged by that estimate, so at most as much as a whole one. */
+export const inputTokens = 25;
+const usage = { prompt_tokens: inputTokens, completion_tokens: 20, total_tokens: inputTokens + 20 };
 
-/** What each whole call costs at the prices of gateway-child.ts, in nano-USD. */
-const costNanos = 10n * 50n + 20n * 600n;
+/** The cost of each whole call at the prices of gateway-child.ts, in nano-USD. */
+const costNanos = 25n * 50n + 20n * 600n;
 
 /** How long a client pauses where nobody serves it, in milliseconds. */
 const pauseMs = 20;
 
 /** What a client saw of its call. */
 interface Seen {
-  /** Its reply came whole, to the end of the connection's last chunk: it is charged. */
+  /** Its reply came to its end, `[DONE]` in a stream: it is charged. A stream that fails ends with an error event, and its
+   * connection in good order. */
   isWhole: boolean;
+  /** The status and end of a reply by which the gateway said that it had failed. Absent: it did not. */
+  failure?: string;
+}
+
+/** Whether a stream came to its end. */
+export function isWholeStream(body: Buffer): boolean {
+  return body.toString().endsWith("data: [DONE]\n\n");
 }
 
 /** Opens it: a vendor, a customer, and clients as long as there are processes. */
@@ -56,9 +66,10 @@ export async function openGatewayWork(site: Site): Promise<Work> {
       await Promise.race([served.promise, child.ended]);
       return child;
     },
-    async check(findings) {
+    async check(findings, mayFail) {
       await Promise.all(clients);
-      return checkCalls(site.pool, seen, findings);
+      if (!mayFail) noteFailures(seen, findings);
+      return checkCalls(site.pool, { seen, costNanos }, findings);
     },
     close: () => vendor.close(),
   };
@@ -95,6 +106,9 @@ interface Client {
   readonly onServed: () => void;
 }
 
+/** How much of a failed reply is kept, in bytes: its error event. */
+const failureBytes = 200;
+
 /** What clients ask for, in turns: a stream with a limit, one whose hold must grow, and one that the vendor refuses. */
 const requests = [
   { messages: [{ role: "user", content: "Hi" }], max_tokens: 20 },
@@ -106,10 +120,10 @@ const requests = [
 async function runClient(child: Child, { address, key, seen, onServed }: Client): Promise<void> {
   for (let count = 0; child.isRunning; count++) {
     const requestId = randomUUID();
-    const call = { isWhole: false };
+    const call: Seen = { isWhole: false };
     seen.set(requestId, call);
     try {
-      const { status, isCut } = await send(`${address}/v1/chat/completions`, {
+      const { status, isCut, body } = await send(`${address}/v1/chat/completions`, {
         headers: {
           authorization: `Bearer ${key}`,
           "content-type": "application/json",
@@ -117,7 +131,9 @@ async function runClient(child: Child, { address, key, seen, onServed }: Client)
         },
         body: JSON.stringify({ model: "m", stream: true, ...requests[count % requests.length] }),
       });
-      call.isWhole = status === 200 && !isCut;
+      call.isWhole = status === 200 && !isCut && isWholeStream(body);
+      const isRefused = status >= 500 || (status === 200 && !call.isWhole);
+      if (isRefused && !isCut) call.failure = `${status} ${body.subarray(-failureBytes)}`;
       onServed();
       if (status !== 200) await sleep(pauseMs);
     } catch {
@@ -133,31 +149,53 @@ interface Recorded {
   readonly charged: string;
 }
 
+/** Notes each call that the gateway failed. */
+function noteFailures(seen: ReadonlyMap<string, Seen>, findings: Findings): void {
+  for (const [requestId, { failure }] of seen) {
+    if (failure !== undefined) note(findings, "lost", `${requestId} failed: ${failure}`);
+  }
+}
+
+/** What clients saw, by request id, and the cost of a whole call, in nano-USD: none is charged more. */
+interface SeenCalls {
+  readonly seen: ReadonlyMap<string, Seen>;
+  readonly costNanos: bigint;
+}
+
 /** Compares the records of calls by request id with what their clients saw. */
 export async function checkCalls(
   pool: Pool,
-  seen: ReadonlyMap<string, Seen>,
+  { seen, costNanos: wholeNanos }: SeenCalls,
   findings: Findings,
 ): Promise<Checked> {
-  const { rows } = await pool.query<Recorded>(`
+  const answer = await pool.query<Recorded>(`
     select c.request_id, c.ending, c.cost::text as cost,
         coalesce(e.charged, 0)::text as charged
       from call c left join ${chargesSql} e on e.id = c.id
       where c.request_id <> ''`);
-  const recorded = Map.groupBy(rows, (row) => row.request_id);
+  const recorded = Map.groupBy(answer.rows, (row) => row.request_id);
   let settled = 0;
   for (const [requestId, { isWhole }] of seen) {
     if (isWhole) settled++;
-    checkCall(requestId, isWhole, recorded.get(requestId) ?? [], findings);
+    const rows = recorded.get(requestId) ?? [];
+    checkCall({ requestId, isWhole, wholeNanos, rows }, findings);
   }
   await noteAudit(pool, findings);
   return { calls: seen.size, settled };
 }
 
 function checkCall(
-  requestId: string,
-  isWhole: boolean,
-  rows: readonly Recorded[],
+  {
+    requestId,
+    isWhole,
+    wholeNanos,
+    rows,
+  }: {
+    readonly requestId: string;
+    readonly isWhole: boolean;
+    readonly wholeNanos: bigint;
+    readonly rows: readonly Recorded[];
+  },
   findings: Findings,
 ): void {
   const [row] = rows;
@@ -167,9 +205,9 @@ function checkCall(
     return;
   }
   const { ending, cost, charged } = row;
-  if (BigInt(charged) > costNanos) note(findings, "doubled", `${requestId} is charged ${charged}`);
+  if (BigInt(charged) > wholeNanos) note(findings, "doubled", `${requestId} is charged ${charged}`);
   if (charged !== cost) note(findings, "drift", `${requestId} costs ${cost}, charged ${charged}`);
-  const isRight = ending === CallEnding.COMPLETED && BigInt(charged) === costNanos;
+  const isRight = ending === CallEnding.COMPLETED && BigInt(charged) === wholeNanos;
   if (isWhole && !isRight) {
     note(findings, "lost", `${requestId} came whole: ending ${ending}, charged ${charged}`);
   }

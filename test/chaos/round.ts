@@ -4,7 +4,7 @@ import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
 import type { ClockedServer } from "./clocks.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
-import type { Fault } from "./fault.ts";
+import { type Fault, mayFailCalls } from "./fault.ts";
 import { createRandom, type Plan, steppedWord } from "./plan.ts";
 import type { ChaosServer, FragileServer } from "./server.ts";
 import { Site } from "./site.ts";
@@ -112,7 +112,8 @@ class Round {
     }
     const cleanMs = performance.now() - startMs;
     await this.#stop(cleaner);
-    return { ...(await this.#work.check(findings)), findings, isHit, cleanMs };
+    const checked = await this.#work.check(findings, mayFailCalls(this.#options.fault));
+    return { ...checked, findings, isHit, cleanMs };
   }
 
   async close(): Promise<void> {

@@ -15,8 +15,9 @@ export interface Work {
   readonly passesMax: number;
   /** Starts a process and lets it work, once it can. */
   start(orders: Orders): Promise<Child>;
-  /** Compares what was acknowledged with the books. All processes have ended. */
-  check(findings: Findings): Promise<Checked>;
+  /** Compares what was acknowledged with the books. All processes have ended. @param mayFail whether the fault may make
+   * calls fail that their process lives to answer */
+  check(findings: Findings, mayFail: boolean): Promise<Checked>;
   close(): Promise<void>;
 }
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
-import { checkCalls } from "../chaos/gateway-work.ts";
+import { checkCalls, inputTokens } from "../chaos/gateway-work.ts";
 import { Process } from "../lifecycle/process.ts";
 import { type PostgresPrograms, type Replicated, startReplicated } from "../support/replicated.ts";
 import { answer } from "../support/upstream/behaviour.ts";
@@ -87,8 +87,11 @@ const resumeLimitMs = 60_000;
 /** How long calls, tasks and journals may take to be cleaned up, in milliseconds. */
 const cleanLimitMs = 90_000;
 
-/** What the vendor says that each call took: what a whole call costs is that of {@link checkCalls}. */
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+/** The usage that the vendor reports for each call. */
+const usage = { prompt_tokens: inputTokens, completion_tokens: 5, total_tokens: inputTokens + 5 };
+
+/** The cost of each whole call at the prices of the configuration, in nano-USD. */
+const costNanos = 25n * 250n + 5n * 2_000n;
 
 const bin = join(import.meta.dirname, "../../bin/uas.js");
 
@@ -249,7 +252,7 @@ models:
         if (kind !== "top-up") calls.set(id, { isWhole: isAcknowledged && kind !== "task" });
         else if (isAcknowledged) topUps.push(id);
       }
-      await checkCalls(pool, calls, findings);
+      await checkCalls(pool, { seen: calls, costNanos }, findings);
       await checkTopUps(pool, { accountId: customer.accountId, topUps }, findings);
       return await checkTasks(pool, load, findings);
     } finally {

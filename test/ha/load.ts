@@ -1,6 +1,7 @@
 /** Customers of gateways whose database fails: calls, streams, tasks and top-ups, and what each was told. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isWholeStream } from "../chaos/gateway-work.ts";
 import { send } from "../support/raw-http.ts";
 
 /** What customers do. */
@@ -54,7 +55,7 @@ export async function callAsOperator(
 ): Promise<Record<string, unknown>> {
   const { status, body } = await post(`${internalUrl}/${method}`, operatorToken, request);
   if (status !== 200) throw new Error(`${method}: ${status} ${body}`);
-  return JSON.parse(body) as Record<string, unknown>;
+  return JSON.parse(body.toString()) as Record<string, unknown>;
 }
 
 /** An account with money, and its key. */
@@ -124,7 +125,7 @@ export class Load {
   }
 }
 
-/** Resolves to the status; 0 where the answer did not come whole. */
+/** Resolves to the status; 0 where the answer did not come whole, or a stream failed. */
 async function attempt(
   id: string,
   { kind, address, customer }: { kind: Kind; address: Address; customer: Customer },
@@ -135,7 +136,10 @@ async function attempt(
   const task = { modelKey: "m", textParams: { prompt: "Hi", max_tokens: 20 } };
   const path = kind === "task" ? "/api/ai/tasks" : "/v1/chat/completions";
   const body = kind === "task" ? task : call;
-  return (await post(`${address.url}${path}`, customer.key, body, id)).status;
+  const reply = await post(`${address.url}${path}`, customer.key, body, id);
+  // A stream that fails ends with an error event, and its connection in good order.
+  const isFailed = kind === "stream" && reply.status === 200 && !isWholeStream(reply.body);
+  return isFailed ? 0 : reply.status;
 }
 
 async function topUp(address: Address, accountId: string, reference: string): Promise<number> {
@@ -150,7 +154,7 @@ async function post(
   bearer: string,
   body: object,
   requestId: string = randomUUID(),
-): Promise<{ readonly status: number; readonly body: string }> {
+): Promise<{ readonly status: number; readonly body: Buffer }> {
   const late = new AbortController();
   const timeout = sleep(hungMs, undefined, { signal: late.signal }).then(() => {
     throw new Error(`no answer within ${hungMs} ms`);
@@ -166,7 +170,7 @@ async function post(
   });
   try {
     const reply = await Promise.race([asked, timeout]);
-    return { status: reply.isCut ? 0 : reply.status, body: reply.body.toString() };
+    return { status: reply.isCut ? 0 : reply.status, body: reply.body };
   } finally {
     late.abort();
   }
