@@ -6,7 +6,7 @@ import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
 import { type Fault, mayFailCalls } from "./fault.ts";
 import { createRandom, type Plan, steppedWord } from "./plan.ts";
-import type { ChaosServer, FragileServer } from "./server.ts";
+import { type ChaosServer, type FragileServer, watchCrash } from "./server.ts";
 import { Site } from "./site.ts";
 import type { Work } from "./work.ts";
 
@@ -179,17 +179,29 @@ class Round {
 
   async #hitAnyTime(): Promise<boolean> {
     const { pace = usualPace } = this.#options;
-    for (let lives = pace.lives; lives > 0; lives--) await this.#leaveHolds(pace);
-    return true;
+    let isHit = true;
+    for (let lives = pace.lives; lives > 0; lives--) {
+      if (!(await this.#leaveHolds(pace))) isHit = false;
+    }
+    return isHit;
   }
 
-  /** Works for a while and is killed; again, if that was between its calls: then nothing is left to be found. */
-  async #leaveHolds({ callers, lifeMs } = usualPace): Promise<void> {
+  /** Works for a while and is killed; again, if that was between its calls: then nothing is left to be found. Returns
+   * whether holds were left. */
+  async #leaveHolds({ callers, lifeMs } = usualPace): Promise<boolean> {
+    const end = performance.now() + this.#pointMs();
     do {
       const child = await this.#start(callers);
       await sleep(this.#from(...lifeMs));
       await child.kill();
-    } while ((await this.#site.openHolds()) === 0);
+      if (await this.#hasOpenHolds()) return true;
+    } while (performance.now() < end);
+    return false;
+  }
+
+  /** Whether calls are under way: else a fault hits nothing. */
+  async #hasOpenHolds(): Promise<boolean> {
+    return ((await this.#site.openHolds()) ?? 0) > 0;
   }
 
   /** Works for a while, loses the database, and is killed. */
@@ -226,16 +238,19 @@ class Round {
   /** The database keeps its connections open and does not answer, for longer than any call waits. */
   async #stall(): Promise<boolean> {
     const child = await this.#start(6);
+    let isHit = false;
     for (let times = 2; times > 0; times--) {
       await sleep(this.#from(50, 300));
       this.#site.proxy.hang();
       await sleep(this.#from(1_500, 4_000));
+      // Calls of before are still under way: their settlements get no answer.
+      if (await this.#hasOpenHolds()) isHit = true;
       this.#site.proxy.resume();
     }
     await sleep(this.#from(50, 300));
     if (this.#random() < 0.5) await child.kill();
     else await this.#stop(child);
-    return true;
+    return isHit;
   }
 
   /** While the database is away, settlements come that the disk of the journal has no room for. */
@@ -290,16 +305,22 @@ class Round {
   async #hitDatabase(kind: "backend" | "server"): Promise<boolean> {
     const server = this.#options.server as FragileServer;
     const child = await this.#start(6);
+    let isHit = true;
     for (let times = 2; times > 0; times--) {
       await sleep(this.#from(50, 300));
+      const watch = await watchCrash(this.#site.directUrl);
       if (kind === "backend") await server.killBackend(this.#site.database);
       else await server.stopNow();
+      const end = performance.now() + this.#pointMs();
+      while (!watch.hasCrashed() && performance.now() < end) await sleep(5);
+      if (!watch.hasCrashed()) isHit = false;
+      await watch.close();
       while ((await this.#site.openHolds()) === undefined) await sleep(20);
     }
     // Half of the processes live on; the others go while the database has hardly come back.
     if (this.#random() < 0.5) await child.kill();
     else await this.#stop(child);
-    return true;
+    return isHit;
   }
 
   async #start(workers: number, more: Pick<Plan, "crash" | "clockStepMs"> = {}): Promise<Child> {

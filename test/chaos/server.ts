@@ -42,6 +42,18 @@ export async function startFragile(folder: string): Promise<FragileServer> {
   };
 }
 
+/** Connects, and returns whether the server has ended that connection since: a crash ends all. Close it. */
+export async function watchCrash(
+  url: string,
+): Promise<{ hasCrashed(): boolean; close(): Promise<void> }> {
+  const client = new Client({ connectionString: url });
+  let hasEnded = false;
+  client.on("error", () => {});
+  client.once("end", () => (hasEnded = true));
+  await client.connect();
+  return { hasCrashed: () => hasEnded, close: () => client.end() };
+}
+
 /** Looks until there is a server to stop: its keeper may just be starting it. */
 async function stopNow(mark: string): Promise<void> {
   for (;;) {

@@ -63,11 +63,13 @@ const resumeMsMax = 10_000;
 /** How long a refusal may take, in milliseconds: a second, and what a busy machine adds. */
 const refusalMsMax = 3_000;
 
-/** Whether nothing was lost, doubled or left over, and everybody was told in time. */
+/** Whether there was an outage, in which nothing was lost, doubled or left over, and everybody was told in time. */
 export function isRight(result: FailoverResult): boolean {
   const { lost, doubled, drift, stuck } = result.findings;
   return (
     lost + doubled + drift + stuck === 0 &&
+    result.refused > 0 &&
+    Object.keys(result.others).length === 0 &&
     Object.keys(result.failedTasks).length === 0 &&
     result.auditFailure === undefined &&
     result.resumeMs <= resumeMsMax &&

@@ -1,0 +1,27 @@
+/** A run of chaos proves what it was asked to prove, or fails. */
+import { expect, test } from "vitest";
+import { planRounds } from "./planned.ts";
+
+const usual = {
+  modes: ["ledger", "gateway"],
+  rounds: 2,
+  seed: 1,
+  only: "",
+  isFast: false,
+} as const;
+
+test("chaos refuses a name that no fault has, and lists the names", () => {
+  const plan = (): unknown => planRounds({ ...usual, only: "nosuchfault" });
+  expect(plan).toThrow(/"nosuchfault" in its name; they are: .*settle\.queued.*frozen database/);
+});
+
+test("chaos reports each fault that this machine cannot make, in each mode that was asked for", () => {
+  const obstacleOf = ({ kind }: { readonly kind: string }): string | undefined =>
+    kind === "disk" ? "it needs root" : undefined;
+  const { rounds, missing } = planRounds({ ...usual, only: "full journal disk", obstacleOf });
+  expect(missing).toEqual([
+    "ledger: full journal disk: not run, it needs root",
+    "gateway: full journal disk: not run, it needs root",
+  ]);
+  expect(rounds.map(({ fault }) => fault.kind)).toEqual(["no-disk", "no-disk"]);
+});
