@@ -65,6 +65,11 @@ export class Child {
     return false;
   }
 
+  /** Its number. */
+  get pid(): number {
+    return this.#child.pid ?? Number.NaN;
+  }
+
   get isRunning(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }

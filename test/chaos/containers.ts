@@ -1,13 +1,18 @@
 /**
  * Two containers on one data folder: gateways with process ids and shared memory of their own. One is killed while both
- * book money. Nothing that was acknowledged may be lost (R-MON-14).
+ * book money, and while a call of it is under way. Nothing that was acknowledged may be lost (R-MON-14), and the hold of the
+ * call ends within a minute (R-MON-7).
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { beginStream } from "../ha/load.ts";
+import { answer } from "../support/upstream/behaviour.ts";
+import { startUpstream } from "../support/upstream/upstream.ts";
+import { deadHoldsLimitMs } from "./dead-holds.ts";
 
 /** What a container is here; what it started ends with it. */
 const container = ["unshare", "--pid", "--ipc", "--fork", "--mount-proc", "--kill-child"];
@@ -27,6 +32,8 @@ export interface ContainersResult {
   readonly acknowledged: number;
   /** From the kill to the first booking through the other container, in milliseconds. */
   readonly takeoverMs: number;
+  /** From the kill until the hold of the dead container's call had ended, in milliseconds. */
+  readonly deadHoldsMs: number;
   /** What is wrong, in words. Empty: nothing. */
   readonly problems: readonly string[];
 }
@@ -40,6 +47,10 @@ export function hasContainers(): boolean {
 export async function runContainers(bookings: number): Promise<ContainersResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-containers-"));
   const gateways: Gateway[] = [];
+  const vendor = await startUpstream();
+  // No content: nothing is charged for such a call.
+  vendor.always(answer({ cutAfter: 0, ending: "hang" }));
+  writeFileSync(join(folder, "uas.yaml"), yamlOf(vendor));
   try {
     const first = await Gateway.start(folder);
     gateways.push(first);
@@ -48,7 +59,39 @@ export async function runContainers(bookings: number): Promise<ContainersResult>
     return await book(first, second, bookings);
   } finally {
     for (const gateway of gateways) await gateway.kill();
+    await vendor.close();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function yamlOf({
+  baseUrl,
+  secret,
+}: {
+  readonly baseUrl: string;
+  readonly secret: string;
+}): string {
+  return `version: 1
+vendors:
+  sim: { kind: openai-compatible, base_url: "${baseUrl}", api_key: "${secret}" }
+models:
+  m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }
+`;
+}
+
+/** Resolves once the account holds money, or holds none, to whether that came before `endMs`. */
+async function untilHeld(
+  gateway: Gateway,
+  accountId: string,
+  { isHeld, endMs }: { readonly isHeld: boolean; readonly endMs: number },
+): Promise<boolean> {
+  for (; ; await sleep(50)) {
+    const { balance } = (await gateway
+      .call("uas.billing.v1.BillingService/GetBalance", { accountId })
+      .catch(() => ({}))) as { readonly balance?: { readonly held?: { amountNanos?: string } } };
+    if (balance !== undefined && ((balance.held?.amountNanos ?? "0") !== "0") === isHeld)
+      return true;
+    if (performance.now() > endMs) return false;
   }
 }
 
@@ -68,14 +111,26 @@ async function book(first: Gateway, second: Gateway, bookings: number): Promise<
   };
   for (let count = 0; count < bookings; count++) await topUp(count % 2 === 0 ? first : second);
   const problems = acknowledged === bookings ? [] : ["a top-up failed before the kill"];
+  const made = await second.call("uas.key.v1.KeyService/CreateKey", { accountId });
+  const call = beginStream(first.publicUrl, String(made["secret"]), "Hi");
+  const heldEndMs = performance.now() + startMs;
+  if (!(await untilHeld(second, accountId, { isHeld: true, endMs: heldEndMs }))) {
+    problems.push("the call before the kill held no money");
+  }
   const killedMs = performance.now();
   await first.kill();
+  await call;
   while (!(await topUp(second))) {
     if (performance.now() - killedMs > startMs) throw new Error("nobody took the folder over");
     await sleep(100);
   }
   const takeoverMs = performance.now() - killedMs;
   for (let count = 1; count < bookings; count++) await topUp(second);
+  const endMs = killedMs + deadHoldsLimitMs;
+  if (!(await untilHeld(second, accountId, { isHeld: false, endMs }))) {
+    problems.push(`the hold of the dead call is open after ${deadHoldsLimitMs} ms`);
+  }
+  const deadHoldsMs = performance.now() - killedMs;
   const balance = await second.call("uas.billing.v1.BillingService/GetBalance", { accountId });
   const found = JSON.stringify(balance);
   const expected = String(topUpNanos * BigInt(acknowledged));
@@ -84,16 +139,21 @@ async function book(first: Gateway, second: Gateway, bookings: number): Promise<
   const audit = await second.call("uas.billing.v1.BillingService/AuditLedger", {});
   const { findings = [] } = audit as { readonly findings?: readonly unknown[] };
   for (const finding of findings) problems.push(JSON.stringify(finding));
-  return { acknowledged, takeoverMs, problems };
+  return { acknowledged, takeoverMs, deadHoldsMs, problems };
 }
+
+/** The line of the log that tells where a gateway listens. */
+const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
 /** A gateway in a container. */
 class Gateway {
   readonly #child: ChildProcess;
+  readonly publicUrl: string;
   readonly #internalUrl: string;
 
-  private constructor(child: ChildProcess, internalUrl: string) {
+  private constructor(child: ChildProcess, publicUrl: string, internalUrl: string) {
     this.#child = child;
+    this.publicUrl = publicUrl;
     this.#internalUrl = internalUrl;
   }
 
@@ -117,8 +177,8 @@ class Gateway {
       stream.on("data", (piece: Buffer) => (out += piece.toString()));
     }
     for (const end = performance.now() + startMs; performance.now() < end; await sleep(20)) {
-      const [, url] = /"internalUrl":"([^"]+)"/.exec(out) ?? [];
-      if (url !== undefined) return new Gateway(child, url);
+      const [, url = "", internalUrl = ""] = listening.exec(out) ?? [];
+      if (url !== "") return new Gateway(child, url, internalUrl);
       if (child.exitCode !== null) break;
     }
     child.kill("SIGKILL");

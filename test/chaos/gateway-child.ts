@@ -11,7 +11,7 @@ import { crashAt, endWithParent, readPlan, readyWord, stepClockAtSignal } from "
 const plan = readPlan();
 endWithParent();
 stepClockAtSignal(plan);
-const { dataDir, url, vendor, timings } = plan;
+const { dataDir, url, vendor, timings, isFull } = plan;
 const model =
   vendor?.kind === "fal"
     ? `{ type: IMAGE, routes: [{ vendor: sim, model: fal-ai/flux/schnell }], price: { image: "0.0001" } }`
@@ -38,7 +38,7 @@ const app = await buildApp({
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   timings,
   // What a dead process was working on goes on soon; production waits ten times as long.
-  taskTimings: { ...often, leaseMs: 2_500, heartbeatMs: 500 },
+  taskTimings: isFull ? {} : { ...often, leaseMs: 2_500, heartbeatMs: 500 },
   ...(failpoint && { failpoint }),
 });
 const { publicUrl } = await app.listen();

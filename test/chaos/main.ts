@@ -22,6 +22,7 @@ import { type Mode, type Ran, runRounds } from "./runs.ts";
 import { type FragileServer, startFragile } from "./server.ts";
 import { isGood, problemsOf, sumUp, tableOf } from "./table.ts";
 import { runTestRounds, taskTests, workerTests } from "./tasks.ts";
+import { runWorkers } from "./workers.ts";
 
 interface Options {
   readonly rounds: number;
@@ -43,7 +44,8 @@ const usage = `usage: npm run chaos -- [options]
   --mode MODE    ledger, gateway, load, submits, tasks, workers, containers or failover (default: all)
   --rounds N     rounds of each fault (default 10; of the points of mode gateway a fifth)
   --only TEXT    only faults whose name contains the text
-  --fast         without the first round of each fault, which has the timings of production
+  --fast         a tenth of the timings of production throughout. Else the first round of each fault, and modes load
+                 and submits, have those of production
   --allow-missing
                  a fault that this machine cannot make is no failure
   --lanes N      rounds at a time (default 8)
@@ -104,12 +106,38 @@ async function main(): Promise<void> {
   const run = {
     load: () => killUntil(options.charges, "acknowledged charges", fullLoad, options),
     submits: () => killUntil(options.submits, "accepted tasks", submitting, options),
-    tasks: () => repeat("tasks and webhooks", taskTests, rounds),
-    workers: () => repeat("workers", workerTests, rounds),
+    tasks: async () => {
+      await repeat("tasks and webhooks", taskTests, rounds);
+      // The tests end holds by themselves. Here gateways with tasks die, and others end their holds.
+      await killUntil(tasksOfMode, "accepted tasks", submitting, options);
+    },
+    workers: async () => {
+      await repeat("workers", workerTests, rounds);
+      await killWorkers(rounds);
+    },
     containers: () => killContainers(options),
     failover: () => failOver(options),
   };
   for (const other of options.others) await run[other]();
+}
+
+/** How many tasks mode tasks has accepted at least: a round. */
+const tasksOfMode = 1;
+
+async function killWorkers(rounds: number): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    const { deadHoldsMs, findings } = await runWorkers();
+    const isSound = findings.stuck + findings.drift === 0;
+    print(
+      `worker killed: its holds ended after ${inSeconds(deadHoldsMs)}: ${isSound ? "nothing is lost" : "WRONG"}`,
+    );
+    for (const detail of findings.details) print(detail);
+    if (!isSound) process.exitCode = 1;
+  }
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
 }
 
 async function repeat(name: string, files: readonly string[], rounds: number): Promise<void> {
@@ -124,7 +152,12 @@ const failoverTimes = { loadMs: 3_000, outageMs: 4_000 };
 async function failOver({ rounds }: Options): Promise<void> {
   for (const failure of ["killed", "frozen"] as const) {
     for (let round = 0; round < rounds; round++) {
-      const result = await runFailover({ failure, ...failoverTimes });
+      // In every second round a gateway dies with the primary.
+      const result = await runFailover({
+        failure,
+        killsGateway: round % 2 === 0,
+        ...failoverTimes,
+      });
       const { acknowledged, refused, resumeMs } = result;
       const seconds = (resumeMs / 1_000).toFixed(1);
       const verdict = isRight(result) ? "nothing is lost" : `WRONG ${JSON.stringify(result)}`;
@@ -155,11 +188,10 @@ async function killContainers(options: Options): Promise<void> {
     return;
   }
   for (let round = 0; round < rounds; round++) {
-    const { acknowledged, takeoverMs, problems } = await runContainers(bookings);
-    const seconds = (takeoverMs / 1_000).toFixed(1);
+    const { acknowledged, takeoverMs, deadHoldsMs, problems } = await runContainers(bookings);
     const isSound = problems.length === 0;
     print(
-      `containers: ${acknowledged} top-ups, taken over after ${seconds} s: ${isSound ? "nothing is lost" : "WRONG"}`,
+      `containers: ${acknowledged} top-ups, taken over after ${inSeconds(takeoverMs)}, hold ended after ${inSeconds(deadHoldsMs)}: ${isSound ? "nothing is lost" : "WRONG"}`,
     );
     for (const problem of problems) print(problem);
     if (!isSound) process.exitCode = 1;
@@ -210,7 +242,6 @@ async function killMoney(options: Options): Promise<void> {
 const fullLoad = {
   mode: "ledger",
   fault: { name: "kill -9 under full load", kind: "random" },
-  isFull: false,
   pace: { callers: 256, lives: 5, lifeMs: [2_000, 12_000] },
 } as const;
 
@@ -218,7 +249,6 @@ const fullLoad = {
 const submitting = {
   mode: "submits",
   fault: { name: "kill -9 of gateways that run tasks", kind: "random" },
-  isFull: false,
   pace: { callers: 48, lives: 8, lifeMs: [500, 2_000] },
 } as const;
 
@@ -227,7 +257,7 @@ async function killUntil(
   count: number,
   what: string,
   load: typeof fullLoad | typeof submitting,
-  { seed }: Options,
+  { seed, isFast }: Options,
 ): Promise<void> {
   const random = createRandom(seed);
   await inFolder(async (folder, interrupted) => {
@@ -236,7 +266,7 @@ async function killUntil(
     const ran: Ran[] = [];
     try {
       do {
-        const rounds = [{ ...load, seed: Math.floor(random() * 2 ** 31) }];
+        const rounds = [{ ...load, isFull: !isFast, seed: Math.floor(random() * 2 ** 31) }];
         const runs = runRounds({ rounds, servers, folder, lanes: 1 });
         ran.push(...(await Promise.race([runs, interrupted])));
       } while (isGood(sumUp(ran)) && sumUp(ran).settled < count);

@@ -21,6 +21,8 @@ export interface Plan {
   /** How many calls it has at once. 0: it only cleans up after others. */
   readonly workers: number;
   readonly timings: Partial<LedgerTimings>;
+  /** Whether tasks too have the timings of production. */
+  readonly isFull: boolean;
   readonly crash?: Crash;
   /** How far its clock steps at SIGUSR2, in milliseconds; it then prints {@link steppedWord}. Absent: not at all. */
   readonly clockStepMs?: number;

@@ -25,3 +25,12 @@ test("chaos reports each fault that this machine cannot make, in each mode that 
   ]);
   expect(rounds.map(({ fault }) => fault.kind)).toEqual(["no-disk", "no-disk"]);
 });
+
+test("in the long form of chaos the first round of each fault has the timings of production, in every mode", () => {
+  const isFull = ({ mode, fault }: { mode: string; fault: { name: string } }): string =>
+    `${mode} ${fault.name}`;
+  const { rounds } = planRounds(usual);
+  const full = rounds.filter((round) => round.isFull).map(isFull);
+  expect(full).toEqual([...new Set(rounds.map(isFull))]);
+  expect(planRounds({ ...usual, isFast: true }).rounds.some((round) => round.isFull)).toBe(false);
+});

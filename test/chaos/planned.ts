@@ -25,7 +25,7 @@ interface RoundPlan {
 }
 
 /**
- * Plans all rounds of a run. Of ledgers the first of each fault has the timings of production, the others a tenth.
+ * Plans all rounds of a run. In each mode the first of each fault has the timings of production, the others a tenth.
  *
  * @throws where no fault is asked for: nothing would be proven
  */
@@ -67,6 +67,6 @@ function roundsOf(
     fault,
     // Even and odd in turns: with another process beside, and without.
     seed: 2 * Math.floor(random() * 2 ** 30) + (index % 2),
-    isFull: index === 0 && mode === "ledger" && !isFast,
+    isFull: index === 0 && !isFast,
   }));
 }

@@ -4,6 +4,7 @@ import type { LedgerTimings } from "../../src/billing/ledger/ledger.ts";
 import type { ClockedServer } from "./clocks.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
+import { DeadHolds } from "./dead-holds.ts";
 import { type Fault, mayFailCalls } from "./fault.ts";
 import { createRandom, type Plan, steppedWord } from "./plan.ts";
 import { type ChaosServer, type FragileServer, watchCrash } from "./server.ts";
@@ -43,21 +44,23 @@ export interface RoundResult extends Checked {
   readonly findings: Findings;
   /** Whether the fault came where it was planned. */
   readonly isHit: boolean;
-  /** How long it took from then until nothing was open and nothing was kept, in milliseconds. */
+  /** How long it took from the death of a process until its holds had ended, at most, and from the fault until nothing was
+   * open and nothing was kept, in milliseconds. */
   readonly cleanMs: number;
 }
 
-/** The timings of production divided by 10; all holds may wait long, for this is not about them. */
+/** The timings of production divided by 10; but holds may wait long, for machines can be busy. */
 const shortTimings: Partial<LedgerTimings> = {
   heartbeatMs: 500,
   silentMs: 2_000,
   holdTtlMs: 90_000,
   renewMs: 6_000,
   recoveryMs: 500,
+  holdWaitMs: 5_000,
 };
 
-/** How long the holds of a dead process may be left open, in milliseconds (R-MON-7). Also with a tenth of the timings: it
- * takes a tenth of that, and more on a machine where processes wait for a processor. The table says how long. */
+/** How long holds and journals may be left after the fault, in milliseconds. Those of dead processes: {@link DeadHolds}. Also
+ * with a tenth of the timings: it takes a tenth of that, and more on a machine where processes wait for a processor. */
 const cleanLimitMs = 60_000;
 
 /** How long a process may work before it must have come by its point, in milliseconds. */
@@ -87,12 +90,16 @@ class Round {
   readonly #options: RoundOptions;
   readonly #random: () => number;
   readonly #children: Child[] = [];
+  readonly #dead: DeadHolds;
 
   constructor(site: Site, work: Work, options: RoundOptions) {
     this.#site = site;
     this.#work = work;
     this.#options = options;
     this.#random = createRandom(options.seed);
+    const ask = (text: string, values: readonly string[]) =>
+      site.pool.query<object>(text, [...values]);
+    this.#dead = new DeadHolds(ask, { isAlone: !this.#isBeside() });
   }
 
   async run(): Promise<RoundResult> {
@@ -110,7 +117,7 @@ class Round {
       const open = await this.#site.openHolds();
       note(findings, "stuck", `${open} holds, journal: ${this.#site.journal().join(" ")}`);
     }
-    const cleanMs = performance.now() - startMs;
+    const cleanMs = Math.max(performance.now() - startMs, await this.#dead.check(findings));
     await this.#stop(cleaner);
     const checked = await this.#work.check(findings, mayFailCalls(this.#options.fault));
     return { ...checked, findings, isHit, cleanMs };
@@ -118,20 +125,21 @@ class Round {
 
   async close(): Promise<void> {
     for (const child of this.#children) await child.kill();
+    this.#dead.close();
     await this.#work.close();
     const { fault, server } = this.#options;
     if (fault.kind === "database-clock") (server as ClockedServer).setClock(0);
     await this.#site.close();
   }
 
-  /** In every second round another process works beside the one that is hit. A frozen one needs it; where
-   * what a dead one has left is to be found by the one that is hit, nobody else may find it before. */
+  /** In every second round another process works beside the one that is hit, and in each with the timings of production. A
+   * frozen one needs it; where what a dead one has left is to be found by the one that is hit, nobody else may find it
+   * before. */
   #isBeside(): boolean {
-    const { fault, seed } = this.#options;
+    const { fault, seed, isFull } = this.#options;
     if (fault.kind === "frozen") return true;
-    return (
-      seed % 2 === 0 && !fault.name.startsWith("recovery.") && fault.name !== "journal.replayed"
-    );
+    if (fault.name.startsWith("recovery.") || fault.name === "journal.replayed") return false;
+    return isFull || seed % 2 === 0;
   }
 
   /** Lets the fault happen. Returns whether it did where it was planned. */
@@ -329,11 +337,14 @@ class Round {
       ...(isFull ? {} : shortTimings),
       // Others must not seem silent too on a machine that is busy for a second.
       ...(fault.kind === "frozen" && !isFull ? { silentMs: 4_000 } : {}),
-      holdWaitMs: 5_000,
     };
     const seed = this.#from(0, 2 ** 31);
-    const child = await this.#work.start({ workers, seed, timings, ...more });
+    const child = await this.#work.start({ workers, seed, timings, isFull, ...more });
     this.#children.push(child);
+    this.#dead.onStarted();
+    void child.ended.then((isInOrder) => {
+      if (!isInOrder) this.#dead.add(child.pid);
+    });
     return child;
   }
 

@@ -7,7 +7,10 @@ import type { Plan } from "./plan.ts";
 import type { Site } from "./site.ts";
 
 /** What a process is told beside where it works. */
-export type Orders = Pick<Plan, "workers" | "seed" | "timings" | "crash" | "clockStepMs">;
+export type Orders = Pick<
+  Plan,
+  "workers" | "seed" | "timings" | "isFull" | "crash" | "clockStepMs"
+>;
 
 /** The work of a round. */
 export interface Work {

@@ -35,6 +35,7 @@ const right: FailoverResult = {
   journalFiles: 2,
   findings: { lost: 0, doubled: 0, drift: 0, stuck: 0, details: [] },
   auditFailure: undefined,
+  deadHoldsMs: 30_000,
 };
 
 test("a failover counts as right only if calls were refused in the outage, and got no other answer than success or 503", () => {

@@ -5,15 +5,18 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Pool } from "pg";
+import { Client, Pool } from "pg";
 import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
+import { DeadHolds } from "../chaos/dead-holds.ts";
 import { checkCalls, inputTokens } from "../chaos/gateway-work.ts";
 import { Process } from "../lifecycle/process.ts";
 import { type PostgresPrograms, type Replicated, startReplicated } from "../support/replicated.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
 import {
+  type Address,
+  beginStream,
   createCustomer,
   type Customer,
   type Kind,
@@ -36,6 +39,9 @@ export interface FailoverOptions {
   readonly programs?: PostgresPrograms;
   /** Whether the servers may lose data with the machine's power: quicker. Default false. */
   readonly isFast?: boolean;
+  /** Whether the second gateway is killed with -9 just before the primary fails. It is started again after the promotion.
+   * Default false. */
+  readonly killsGateway?: boolean;
 }
 
 /** What came of it. */
@@ -55,6 +61,8 @@ export interface FailoverResult {
   readonly findings: Findings;
   /** What `uas ledger audit` said where it failed. */
   readonly auditFailure: string | undefined;
+  /** From the death of the gateway that was killed until its holds had ended, in milliseconds; `undefined`: none was. */
+  readonly deadHoldsMs: number | undefined;
 }
 
 /** How long service may take to resume after a promotion, in milliseconds. */
@@ -80,6 +88,11 @@ export function isRight(result: FailoverResult): boolean {
 /** How long a start may take, in milliseconds: machines can be busy. */
 const startLimitMs = 180_000;
 
+const noAddress: Address = { url: "", internalUrl: "" };
+
+/** The message of a stream that the vendor never ends. */
+const endlessText = "Endless";
+
 /** The line of the log that tells where a gateway listens. */
 const listening = /"publicUrl":"([^"]+)","internalUrl":"([^"]+)"/;
 
@@ -101,7 +114,11 @@ const bin = join(import.meta.dirname, "../../bin/uas.js");
 export async function runFailover(options: FailoverOptions): Promise<FailoverResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-ha-"));
   const vendor = await startUpstream();
-  vendor.always(answer({ usage, gapMs: 10, delayMs: 10 }));
+  const usual = answer({ usage, gapMs: 10, delayMs: 10 });
+  const endless = answer({ usage, cutAfter: 2, ending: "hang" });
+  vendor.always((exchange) =>
+    (exchange.request.body.includes(endlessText) ? endless : usual)(exchange),
+  );
   const processes: Process[] = [];
   let replicated: Replicated | undefined;
   try {
@@ -136,12 +153,15 @@ class Failover {
     const { primary, standby } = this.#parts.replicated;
     // One after the other: the first migrates.
     const addresses = [await this.#start(0), await this.#start(1)];
-    const [first = { url: "", internalUrl: "" }] = addresses;
+    const [first = noAddress, second = noAddress] = addresses;
     const customer = await createCustomer(first);
     const load = new Load(addresses, customer);
     await load.acknowledged(3, 0, resumeLimitMs);
     await sleep(this.#options.loadMs);
 
+    const dead = new DeadHolds((text, values) => this.#ask(text, values));
+    const killsGateway = this.#options.killsGateway === true;
+    if (killsGateway) await this.#killGateway({ load, dead, address: second, key: customer.key });
     if (this.#options.failure === "killed") await primary.kill();
     else primary.freeze();
     await sleep(this.#options.outageMs);
@@ -151,12 +171,14 @@ class Failover {
     const resumeMs = (await load.acknowledged(1, promotedMs, resumeLimitMs)) - promotedMs;
     const findings = noFindings();
     if (this.#options.failure === "frozen") await this.#thaw(findings);
+    if (killsGateway) await this.#start(1);
     await sleep(this.#options.loadMs);
     await load.stop();
 
+    const deadHoldsMs = killsGateway ? await dead.check(findings) : undefined;
     const failedTasks = await this.#check({ url: standby.url, load, customer, findings });
     const auditFailure = this.#audit();
-    for (const process of this.#parts.processes) {
+    for (const process of this.#parts.processes.filter(({ isRunning }) => isRunning)) {
       const { code } = await process.stop();
       if (code !== 0) note(findings, "stuck", `a gateway ended with exit code ${code}`);
     }
@@ -164,7 +186,9 @@ class Failover {
     const waits = Object.entries(Object.groupBy(refused, ({ kind }) => kind)).map(
       ([kind, group]) => [kind, Math.max(...group.map(({ startMs, endMs }) => endMs - startMs))],
     );
-    const others = load.attempts.filter(({ status }) => status !== 200 && status !== 503);
+    const others = load.attempts.filter(
+      ({ status, isKilled }) => status !== 200 && status !== 503 && !isKilled,
+    );
     return {
       acknowledged: load.attempts.filter(({ isAcknowledged }) => isAcknowledged).length,
       refused: refused.length,
@@ -175,14 +199,52 @@ class Failover {
       journalFiles,
       findings,
       auditFailure,
+      deadHoldsMs,
     };
   }
 
-  /** A gateway with a data folder of its own, and the address of both servers. */
-  async #start(index: number): Promise<{ readonly url: string; readonly internalUrl: string }> {
+  /** Kills the second gateway while a stream of it has an open hold. */
+  async #killGateway({
+    load,
+    dead,
+    address,
+    key,
+  }: {
+    load: Load;
+    dead: DeadHolds;
+    address: Address;
+    key: string;
+  }): Promise<void> {
+    const [, gateway] = this.#parts.processes;
+    if (gateway === undefined) throw new RangeError("there is one gateway only");
+    const endless = beginStream(address.url, key, endlessText);
+    // The standby has it too: it is asked while there is no primary.
+    await this.#parts.replicated.standby.until(
+      `select 1 from open_hold h join node n on n.id = h.node_id where n.name like '%:${gateway.pid}'`,
+    );
+    load.leave(1);
+    await gateway.kill();
+    dead.add(gateway.pid);
+    await endless;
+  }
+
+  /** Asks the server that is, or is to be, the primary. */
+  async #ask(text: string, values: readonly string[]): Promise<{ readonly rows: object[] }> {
+    const client = new Client({ connectionString: this.#parts.replicated.standby.url });
+    client.on("error", () => {});
+    try {
+      await client.connect();
+      return await client.query<object>(text, [...values]);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  /** A gateway with a data folder of its own. */
+  async #start(index: number): Promise<Address> {
     const { folder, processes } = this.#parts;
     const place = join(folder, `gateway-${index}`);
-    mkdirSync(place);
+    mkdirSync(place, { recursive: true });
     writeFileSync(join(place, "uas.yaml"), this.#yaml());
     const process = new Process({ folder: place, close() {} }, this.#env());
     processes.push(process);

@@ -10,6 +10,9 @@ const bin = join(import.meta.dirname, "../../bin/uas.js");
 /** How long anything may take on a busy machine, in milliseconds. */
 const patienceMs = 120_000;
 
+/** The token of the processes' operator, where a test gives them one. */
+export const operatorToken = "operator-canary-77aa";
+
 /** A working directory. Close it when its processes have ended. */
 export interface Place {
   readonly folder: string;

@@ -8,14 +8,11 @@ import { createTestDatabase } from "../support/database.ts";
 import { type RawReply, send } from "../support/raw-http.ts";
 import { type Behaviour, type Exchange } from "../support/upstream/exchange.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
-import { makePlace, Process } from "./process.ts";
+import { makePlace, operatorToken, Process } from "./process.ts";
 import { createServices } from "./services.ts";
 
 /** See {@link openServed}. */
 export type Served = Awaited<ReturnType<typeof openServed>>;
-
-/** The token of the processes' operator. */
-export const operatorToken = "operator-canary-77aa";
 
 /** A process and where it listens. */
 export type ServedProcess = Process & { readonly url: string; readonly internalUrl: string };

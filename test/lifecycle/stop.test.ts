@@ -8,8 +8,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { send } from "../support/raw-http.ts";
 import { failure } from "../support/upstream/behaviour.ts";
-import { makePlace, Process, until } from "./process.ts";
-import { gated, openServed, operatorToken, type Served, stream } from "./served.ts";
+import { makePlace, operatorToken, Process, until } from "./process.ts";
+import { gated, openServed, type Served, stream } from "./served.ts";
 
 let served: Served;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** Several workers under one supervisor, as their log and their metrics show them. */
 import { send } from "../support/raw-http.ts";
-import { type Process, until } from "./process.ts";
-import { operatorToken, type ServedProcess } from "./served.ts";
+import { operatorToken, type Process, until } from "./process.ts";
+import type { ServedProcess } from "./served.ts";
 
 /** A line of the log. */
 export type LogLine = Readonly<Record<string, unknown>>;
