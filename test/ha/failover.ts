@@ -14,6 +14,7 @@ import { Process } from "../lifecycle/process.ts";
 import { type PostgresPrograms, type Replicated, startReplicated } from "../support/replicated.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
+import { type Haproxy, startHaproxy } from "./haproxy.ts";
 import {
   type Address,
   beginStream,
@@ -39,6 +40,8 @@ export interface FailoverOptions {
   readonly programs?: PostgresPrograms;
   /** Whether the servers may lose data with the machine's power: quicker. Default false. */
   readonly isFast?: boolean;
+  /** HAProxy's program: gateways reach the database through it. Default: none, they know the addresses of both servers. */
+  readonly haproxy?: string;
   /** Whether the second gateway is killed with -9 just before the primary fails. It is started again after the promotion.
    * Default false. */
   readonly killsGateway?: boolean;
@@ -121,12 +124,16 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
   );
   const processes: Process[] = [];
   let replicated: Replicated | undefined;
+  let proxy: Haproxy | undefined;
   try {
-    const { programs, isFast = false } = options;
+    const { programs, isFast = false, haproxy } = options;
     replicated = await startReplicated(folder, { isFast, ...(programs && { programs }) });
-    return await new Failover(options, { folder, vendor, replicated, processes }).run();
+    const servers = [replicated.primary, replicated.standby];
+    if (haproxy !== undefined) proxy = await startHaproxy({ program: haproxy, folder, servers });
+    return await new Failover(options, { folder, vendor, replicated, proxy, processes }).run();
   } finally {
     for (const process of processes) await process.kill();
+    await proxy?.close();
     await replicated?.close();
     await vendor.close();
     rmSync(folder, { recursive: true, force: true });
@@ -137,6 +144,8 @@ interface Parts {
   readonly folder: string;
   readonly vendor: Upstream;
   readonly replicated: Replicated;
+  /** `undefined`: gateways know both servers. */
+  readonly proxy: Haproxy | undefined;
   readonly processes: Process[];
 }
 
@@ -167,6 +176,7 @@ class Failover {
     await sleep(this.#options.outageMs);
     const journalFiles = this.#journalFiles();
     await standby.promote();
+    this.#parts.proxy?.lead(standby);
     const promotedMs = performance.now();
     const resumeMs = (await load.acknowledged(1, promotedMs, resumeLimitMs)) - promotedMs;
     const findings = noFindings();
@@ -257,9 +267,9 @@ class Failover {
   }
 
   #env(): Record<string, string> {
-    const { vendor, replicated } = this.#parts;
+    const { vendor, replicated, proxy } = this.#parts;
     return {
-      DATABASE_URL: replicated.url,
+      DATABASE_URL: proxy?.url ?? replicated.url,
       VENDOR_KEY: vendor.secret,
       UAS_OPERATOR_TOKEN: operatorToken,
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
