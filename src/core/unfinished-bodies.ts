@@ -265,6 +265,7 @@ function accountOf(caller: Caller | undefined): Owner {
       return { id: "operator", name: "the operator", bytesMax };
     case "anonymous":
       return { id: "anonymous", name: "callers without a key or session", bytesMax: anonymous };
+    case undefined:
     default:
       return { id: "vendors", name: "vendors", bytesMax };
   }

@@ -112,10 +112,7 @@ export async function readBody(
   response: ServerResponse,
   { bodies, caller }: ReadBodyOptions,
 ): Promise<Buffer> {
-  const length = request.headers["content-length"];
-  const announced = length === undefined ? undefined : Number(length);
-  if (announced !== undefined && announced > bodyBytesMax) throw bodyTooLarge();
-  checkBodySize(announced ?? 0, caller);
+  const announced = announcedBytes(request, caller);
   if (isWaiting(request)) {
     response.writeContinue();
     delete request.headers.expect;
@@ -170,6 +167,19 @@ export async function readBody(
     request.on("error", onCut);
     request.on("close", onCut);
   });
+}
+
+/** The length that a body is said to have; `undefined`: none is said. @throws GatewayError REQUEST_TOO_LARGE */
+function announcedBytes(
+  { headers }: IncomingMessage,
+  caller: Caller | undefined,
+): number | undefined {
+  const length = headers["content-length"];
+  if (length === undefined) return undefined;
+  const announced = Number(length);
+  if (announced > bodyBytesMax) throw bodyTooLarge();
+  checkBodySize(announced, caller);
+  return announced;
 }
 
 /** A form that is read while it arrives. */

@@ -75,18 +75,7 @@ export async function openInternalListener(
   const handler = createHandler(options);
   const { bodies, headMs = usualHeadMs } = options;
   const http1 = createHttp1(handler, headMs);
-  const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
-  const sessions = new Set<ServerHttp2Session>();
-  http2.on("session", (session) => {
-    sessions.add(session);
-    // Once it has sent a request, a client may be silent: its next one needs no new connection.
-    const tooSlow = setTimeout(() => session.destroy(), headMs);
-    session.once("stream", () => clearTimeout(tooSlow));
-    session.on("close", () => {
-      clearTimeout(tooSlow);
-      sessions.delete(session);
-    });
-  });
+  const { http2, sessions } = createHttp2(handler, headMs);
   const onHttp2 = new WeakSet<Socket>();
   // Running HTTP/1.1 requests per connection: idle connections can be closed at once.
   const sockets = new Map<Socket, number>();
@@ -141,6 +130,23 @@ export async function openInternalListener(
       for (const socket of sockets.keys()) socket.destroy();
     },
   };
+}
+
+/** Also its open connections. */
+function createHttp2(handler: ReturnType<typeof createHandler>, headMs: number) {
+  const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on("session", (session) => {
+    sessions.add(session);
+    // Once it has sent a request, a client may be silent: its next one needs no new connection.
+    const tooSlow = setTimeout(() => session.destroy(), headMs);
+    session.once("stream", () => clearTimeout(tooSlow));
+    session.on("close", () => {
+      clearTimeout(tooSlow);
+      sessions.delete(session);
+    });
+  });
+  return { http2, sessions };
 }
 
 function createHttp1(handler: RequestListener, headMs: number): HttpServer {

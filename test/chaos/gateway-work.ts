@@ -133,7 +133,8 @@ async function runClient(child: Child, { address, key, seen, onServed }: Client)
       });
       call.isWhole = status === 200 && !isCut && isWholeStream(body);
       const isRefused = status >= 500 || (status === 200 && !call.isWhole);
-      if (isRefused && !isCut) call.failure = `${status} ${body.subarray(-failureBytes)}`;
+      if (isRefused && !isCut)
+        call.failure = `${status} ${body.subarray(-failureBytes).toString()}`;
       onServed();
       if (status !== 200) await sleep(pauseMs);
     } catch {

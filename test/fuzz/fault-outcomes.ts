@@ -157,6 +157,7 @@ export function problemOf(each: Case, about: About): string | undefined {
     case "either":
       return eitherProblem(each, checked);
     case "any":
+    default:
       return reply.status === 500 && !each.flow.isJob ? "an internal error" : undefined;
   }
 }

@@ -96,7 +96,7 @@ export async function findEntries(world: World, ids: Ids): Promise<Entries> {
           ["sec-websocket-version", "13"],
           ["sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="],
         ],
-        json: structuredClone({ type: "response.create", model, generate, ...body }) as Json,
+        json: structuredClone({ type: "response.create", model, generate, ...body }),
       });
     }),
     completions: keyed((chance) =>

@@ -187,7 +187,9 @@ class HeldJobs {
 
   /** Notes the job that an answer tells of, where its request wants it held. */
   note({ body }: AskedVendor, answer: VendorAnswer | undefined): VendorAnswer | undefined {
-    const [, id] = /"(?:id|task_id|request_id)": *"([\w-]{20,})"/.exec(String(answer?.body)) ?? [];
+    const told = answer?.body;
+    const text = typeof told === "string" || Buffer.isBuffer(told) ? told.toString() : "";
+    const [, id] = /"(?:id|task_id|request_id)": *"([\w-]{20,})"/.exec(text) ?? [];
     if (id !== undefined && body.includes(heldText)) this.#ids.add(id);
     return answer;
   }

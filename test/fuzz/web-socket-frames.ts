@@ -55,6 +55,7 @@ export function messageFrames({ body, framing }: Shot): Buffer {
       return bad[body.length % bad.length] as Buffer;
     }
     case "none":
+    default:
       return frame(opcodes.binary, body);
   }
 }

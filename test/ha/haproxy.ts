@@ -81,8 +81,8 @@ function configuration(
   checks: readonly Server[],
 ): string {
   const lines = servers.map((server, index) => {
-    const { port: checkPort } = checks[index]?.address() as AddressInfo;
-    return `  server postgres${index} 127.0.0.1:${server.port} check port ${checkPort}`;
+    const check = checks[index]?.address() as AddressInfo | undefined;
+    return `  server postgres${index} 127.0.0.1:${server.port} check port ${check?.port}`;
   });
   return `defaults
   mode tcp

@@ -56,7 +56,7 @@ export async function callAsOperator(
   request: object,
 ): Promise<Record<string, unknown>> {
   const { status, body } = await post(`${internalUrl}/${method}`, operatorToken, request);
-  if (status !== 200) throw new Error(`${method}: ${status} ${body}`);
+  if (status !== 200) throw new Error(`${method}: ${status} ${body.toString()}`);
   return JSON.parse(body.toString()) as Record<string, unknown>;
 }
 
