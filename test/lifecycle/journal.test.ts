@@ -147,3 +147,62 @@ describe("R-MON-2: streams that end while the database is away", () => {
     expect((await gateway.stop()).code).toBe(0);
   });
 });
+
+describe("R-TSK-7: a text task and a background response whose vendor answers while the database is away", () => {
+  const answers = (): string[] => {
+    const answersFolder = join(folder, "journal/answers");
+    const names = fs.existsSync(answersFolder) ? fs.readdirSync(answersFolder) : [];
+    return names
+      .filter((name) => name.endsWith(".journal"))
+      .flatMap((name) => fs.readFileSync(join(answersFolder, name), "utf8").split("\n"))
+      .filter((line) => line !== "");
+  };
+
+  it("are completed with these answers by the next start where the process is killed before, and charged once", async () => {
+    let gateway = await start();
+    const { key, accountId } = await served.customer();
+    const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
+      const reply = await send(`${gateway.url}${path}`, {
+        method: body === undefined ? "GET" : "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return JSON.parse(reply.body.toString()) as Record<string, unknown>;
+    };
+    const gates = [gated(), gated()];
+    served.upstream.script(...gates.map(({ behaviour }) => behaviour));
+    const asked = served.upstream.requests.length;
+    const task = await ask("/api/ai/tasks", { modelKey: "m", textParams: { prompt: "secret" } });
+    const response = await ask("/v1/responses", { model: "m", input: "secret", background: true });
+    await Promise.all(gates.map(({ begun }) => begun));
+    proxy.refuse(true);
+    proxy.cut();
+    for (const gate of gates) gate.finish();
+    await expect.poll(answers).toHaveLength(2);
+    expect(answers().join()).not.toMatch(/finished|secret/);
+    await gateway.kill();
+    proxy.refuse(false);
+    gateway = await start();
+    const [taskPath, responsePath] = [
+      `/api/ai/tasks/${String(task["taskId"])}`,
+      `/v1/responses/${String(response["id"])}`,
+    ];
+    await expect
+      .poll(() => ask(taskPath), { timeout: 30_000 })
+      .toMatchObject({
+        status: "completed",
+        resultContent: "begun and finished",
+      });
+    await expect
+      .poll(() => ask(responsePath), { timeout: 30_000 })
+      .toMatchObject({
+        status: "completed",
+        output: [{ content: [{ text: "begun and finished" }] }],
+      });
+    expect(served.upstream.requests.length - asked).toBe(2);
+    expect(await served.available(accountId)).toBe(1_000_000_000n - 2n * costNanos);
+    await expect.poll(answers).toEqual([]);
+    expect(await served.audit()).toEqual([]);
+    expect((await gateway.stop()).code).toBe(0);
+  });
+});
