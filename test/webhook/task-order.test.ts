@@ -53,7 +53,7 @@ describe("R-HOOK-3: the order of a task's events", () => {
 
   it("the order of a task's events sends progress at most once a second, and does not postpone it forever", async () => {
     const fake = webhooks.fake(() => 204);
-    const { ended } = await webhooks.dispatch({ client: fake.client });
+    const { ended, finished } = await webhooks.dispatch({ client: fake.client });
     const task = { url, taskId: newId(), accountId: newId() };
     await webhooks.enqueue({ ...task, status: "progress", progress: 1 });
     await ended(1);
@@ -66,8 +66,11 @@ describe("R-HOOK-3: the order of a task's events", () => {
     // Each newer one is due when the first would have been, a second after what was sent: not later.
     for (const due of dues) expect(due).toBeLessThanOrEqual(1);
     await webhooks.age(last);
-    await ended(2);
-    expect((await webhooks.stored(last)).state).toBe(DELIVERED);
+    // On a busy machine, one of the others may be sent before.
+    for (let count = finished.length; ; count = finished.length) {
+      if ((await webhooks.stored(last)).state === DELIVERED) break;
+      await ended(count + 1);
+    }
   });
 
   it("progress reaches a receiver a second after the end of the last one, however long that took", async () => {
