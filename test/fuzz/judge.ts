@@ -11,9 +11,12 @@ export interface Secrets {
 /** Statuses of RPCs that only a defect causes: unknown and internal. */
 const brokenCodes = /"code":"(?:internal|unknown|data_loss)"/;
 
+/** A 503 that blames a vendor. Those of a run are never busy, and take the gateway's key unless a request has changed it. */
+const blamesVendor = /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
+
 /**
- * What is wrong with a reply; `undefined`: nothing. A 503 is documented where it says when to come again: the vendors
- * of a run answer always, so every other 5xx is the gateway's.
+ * What is wrong with a reply; `undefined`: nothing. A 503 is documented where the gateway is busy and says when to come
+ * again: the vendors of a run answer always, so every other 5xx is the gateway's.
  */
 export function judge(shot: Shot, outcome: Outcome, { canaries }: Secrets): string | undefined {
   const { status, headers, body, end, extra } = outcome;
@@ -26,6 +29,8 @@ export function judge(shot: Shot, outcome: Outcome, { canaries }: Secrets): stri
   if (status >= 500 && !(status === 503 && headers["retry-after"] !== undefined)) {
     return `status ${status}: ${excerpt(body)}`;
   }
+  if (status === 503 && blamesVendor.test(body.toString("latin1")))
+    return `a vendor is blamed: ${excerpt(body)}`;
   const grpcStatus = headers["grpc-status"];
   if (grpcStatus === "2" || grpcStatus === "13" || grpcStatus === "15") {
     return `grpc-status ${grpcStatus}: ${headers["grpc-message"]}`;

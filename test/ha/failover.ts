@@ -1,10 +1,11 @@
 /** Two gateways on a replicated database whose primary dies or freezes under load; then the books are compared with what
  * customers were told. */
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { Client, Pool } from "pg";
 import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
@@ -187,7 +188,7 @@ class Failover {
 
     const deadHoldsMs = killsGateway ? await dead.check(findings) : undefined;
     const failedTasks = await this.#check({ url: standby.url, load, customer, findings });
-    const auditFailure = this.#audit();
+    const auditFailure = await this.#audit();
     for (const process of this.#parts.processes.filter(({ isRunning }) => isRunning)) {
       const { code } = await process.stop();
       if (code !== 0) note(findings, "stuck", `a gateway ended with exit code ${code}`);
@@ -348,15 +349,15 @@ models:
     }
   }
 
-  #audit(): string | undefined {
+  /** Does not block: the proxy asks this process who leads. */
+  async #audit(): Promise<string | undefined> {
     const cwd = join(this.#parts.folder, "gateway-0");
     const env = { PATH: process.env["PATH"], ...this.#env() };
-    const ran = spawnSync(process.execPath, [bin, "ledger", "audit"], {
-      cwd,
-      env,
-      encoding: "utf8",
-    });
-    return ran.status === 0 ? undefined : ran.stdout + ran.stderr;
+    const audit = promisify(execFile)(process.execPath, [bin, "ledger", "audit"], { cwd, env });
+    return audit.then(
+      () => undefined,
+      ({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }) => stdout + stderr,
+    );
   }
 }
 
