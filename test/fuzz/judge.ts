@@ -12,7 +12,8 @@ export interface Secrets {
 const brokenCodes = /"code":"(?:internal|unknown|data_loss)"/;
 
 /** A 503 that blames a vendor. Those of a run are never busy, and take the gateway's key unless a request has changed it. */
-const blamesVendor = /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
+const blamesVendor =
+  /upstream_overloaded|temporarily out of service|vendors of the model are failing/;
 
 /**
  * What is wrong with a reply; `undefined`: nothing. A 503 is documented where the gateway is busy and says when to come

@@ -82,7 +82,9 @@ export async function startVendors(): Promise<Vendors> {
     if (url.endsWith("/v1/completions")) return answerCompletion(asked);
     const [, body, type] = mediaReplies.find(([path]) => path.test(url)) ?? [];
     if (body === undefined) return { status: 404, body: '{"error":{"message":"no such path"}}' };
-    return { body, ...(type !== undefined && { headers: { "content-type": type } }) };
+    // With its length: the last bytes of a chunked reply are its framing, and no content.
+    const length = { "content-length": String(Buffer.byteLength(body)) };
+    return { body, headers: { ...length, ...(type !== undefined && { "content-type": type }) } };
   });
   const native = {
     gemini: await startGemini(),
