@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openPool } from "../../src/db/open-pool.ts";
 import type { SubmitFailpoint } from "../../src/task/submit.ts";
 import { compiledEnv } from "../support/child.ts";
 import { openSubmit } from "./submit-setup.ts";
@@ -12,7 +13,9 @@ let tasks: Tasks;
 let gateway: ReturnType<typeof openSubmit>;
 beforeAll(async () => {
   tasks = await openTasks();
-  gateway = openSubmit(tasks.url);
+  // With the limits of jobs: on a busy machine, submits of one account may wait for each other for over a second.
+  const pool = openPool(tasks.url, { max: 8, for: "jobs", isPipelined: true });
+  gateway = openSubmit(tasks.url, { pool });
 });
 afterAll(async () => {
   await gateway.close();
