@@ -37,6 +37,10 @@ export const requestMs = 5 * minute;
 export const headerBytesMax = 16 * kib;
 /** Maximum nesting of a JSON body; the outermost value is level 1. */
 export const jsonDepthMax = 64;
+/** Maximum number of objects, lists, names and texts in a JSON body: reading one takes about a microsecond, and the event
+ * loop waits for it. A conversation of a million tokens has fewer. And of other values: they take a tenth of that, and a
+ * request for embeddings can have a million tokens. */
+export const [jsonPartsMax, jsonNumbersMax] = [300_000, 2_000_000];
 /** Maximum length of a request id, in characters. */
 export const requestIdCharsMax = 256;
 /** Maximum reply that is not streamed. It is read whole before its head is sent, so a cut reply can become an error. */

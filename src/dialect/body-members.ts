@@ -1,5 +1,5 @@
 /** Reads and edits single members of a request body by their position in its bytes. */
-import { jsonDepthMax } from "../config/limits.ts";
+import { jsonDepthMax, jsonNumbersMax, jsonPartsMax } from "../config/limits.ts";
 import { nearest } from "../core/suggest.ts";
 import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
@@ -8,7 +8,7 @@ import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
 import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
 import { type Edit, Splicer } from "./json/splice.ts";
-import { JsonScanError } from "./json/scan.ts";
+import { JsonLimitError, JsonScanError } from "./json/scan.ts";
 import { textWeight } from "./json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
@@ -29,16 +29,20 @@ const quote = 0x22;
 /** The first byte of `null`. */
 const nullStart = 0x6e;
 
-/** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object */
+const requestLimits = {
+  depthMax: jsonDepthMax,
+  partsMax: jsonPartsMax,
+  numbersMax: jsonNumbersMax,
+};
+
+/** The outline of a body. @throws GatewayError INVALID_REQUEST where it is no JSON object, or exceeds a limit */
 export function readOutline(bytes: Buffer): Outline {
   try {
-    return scanObject(bytes, jsonDepthMax);
+    return scanObject(bytes, requestLimits);
   } catch (error) {
     if (!(error instanceof JsonScanError)) throw error;
-    throw invalid(
-      undefined,
-      `The body is not valid JSON: ${error.message} at byte ${error.offset}`,
-    );
+    const fault = error instanceof JsonLimitError ? "too complex" : "not valid JSON";
+    throw invalid(undefined, `The body is ${fault}: ${error.message} at byte ${error.offset}`);
   }
 }
 

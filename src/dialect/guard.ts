@@ -121,6 +121,7 @@ function hasMedia({ media }: Outline, kinds: ReadonlySet<FoundMedia["kind"]>): b
 function audioPath(value: unknown, path: string): string | undefined {
   if (Array.isArray(value)) {
     for (const [at, each] of value.entries()) {
+      if (typeof each !== "object") continue;
       const found = audioPath(each, `${path}[${at}]`);
       if (found !== undefined) return found;
     }
@@ -262,7 +263,10 @@ const holders = ["content", "output", "source", "file"] as const;
 /** Refuses file ids anywhere in the messages or items of a request. */
 export function checkFiles(value: unknown, path: string, type = ""): void {
   if (Array.isArray(value)) {
-    for (const [at, each] of value.entries()) checkFiles(each, `${path}[${at}]`);
+    for (const [at, each] of value.entries()) {
+      // Not for each number of a long list: the path takes longer than the check.
+      if (typeof each === "object") checkFiles(each, `${path}[${at}]`);
+    }
     return;
   }
   if (!isRecord(value)) return;

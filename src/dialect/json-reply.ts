@@ -44,7 +44,7 @@ export function relayJsonReply(body: Buffer, publicModel: string | undefined): J
 
 function membersOf(body: Buffer): readonly Member[] {
   try {
-    return scanObject(body, jsonDepthMax).members;
+    return scanObject(body, { depthMax: jsonDepthMax }).members;
   } catch (error) {
     if (!(error instanceof JsonScanError)) throw error;
     throw new UnreadableReplyError(`${error.message} at byte ${error.offset}`);

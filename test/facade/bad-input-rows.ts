@@ -1,5 +1,5 @@
 /** The table of bad requests: what each must get, in the style of chat completions. */
-import { bodyBytesMax } from "../../src/config/limits.ts";
+import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/config/limits.ts";
 import { ask } from "./harness.ts";
 
 /** One bad request: what differs from a good one, and what must come back. */
@@ -97,6 +97,11 @@ export function nested(levels: number): string {
   return good.replace(/\}$/, `,"x":${"[".repeat(inner)}${"]".repeat(inner)}}`);
 }
 
+/** A body with a list of so many values. */
+export function dense(value: string, count: number): string {
+  return good.replace(/\}$/, `,"x":[${Array(count).fill(value).join(",")}]}`);
+}
+
 const bodies: readonly Row[] = [
   { name: "empty", status: 400, body: "" },
   { name: "spaces only", status: 400, body: "  \n" },
@@ -109,6 +114,8 @@ const bodies: readonly Row[] = [
   { name: "a byte order mark", status: 400, body: `\ufeff${good}` },
   { name: "65 levels", status: 400, body: nested(65), says: /64/ },
   { name: "100,000 levels", status: 400, body: nested(100_000), says: /64/ },
+  { name: "300,001 objects", status: 400, body: dense("{}", jsonPartsMax), says: /300000 objects/ },
+  { name: "2,000,001 numbers", status: 400, body: dense("1", jsonNumbersMax + 1), says: /numbers/ },
   { name: "a NUL byte in a text", status: 400, body: good.replace("hello", "he\u0000llo") },
   { name: "a NUL byte behind the body", status: 400, body: `${good}\u0000` },
   {

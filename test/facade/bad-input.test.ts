@@ -1,6 +1,7 @@
 /** Bad input never gets a 5xx, never hangs, never costs money (R-ERR-7), on every text route. */
 import { describe, expect, it } from "vitest";
-import { badRequests, changed, good, nested, unknownKey } from "./bad-input-rows.ts";
+import { jsonNumbersMax } from "../../src/config/limits.ts";
+import { badRequests, changed, dense, good, nested, unknownKey } from "./bad-input-rows.ts";
 import { errorOf, expectFree, publicModel, useGateway } from "./harness.ts";
 
 const fixture = useGateway(() => ({ models: { [publicModel]: {}, closed: {} } }));
@@ -53,6 +54,8 @@ describe.each(routes)("%s", (path) => {
     const wrong = { "x-api-key": unknownKey };
     const odd: ReadonlyArray<[string, Readonly<Record<string, string>>, string]> = [
       [path, {}, nested(64)],
+      [path, {}, dense("{}", 200_000)],
+      [path, {}, dense("1", jsonNumbersMax)],
       [path, {}, ` \r\n\t${good} `],
       [path, { "content-type": "application/json; charset=utf-8" }, good],
       [path, { "content-type": "APPLICATION/JSON" }, good],

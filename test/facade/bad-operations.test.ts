@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { bodyBytesMax } from "../../src/config/limits.ts";
+import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/config/limits.ts";
 import { priceDefault, type TestModel } from "../support/gateway.ts";
 import type { RawRequest } from "../support/raw-http.ts";
 import { bearer } from "../rpc/harness.ts";
@@ -78,6 +78,10 @@ function deep(levels: number): unknown {
   return levels === 0 ? [] : [deep(levels - 1)];
 }
 
+function listOf<Value>(count: number, value: Value): Value[] {
+  return Array.from({ length: count }, () => value);
+}
+
 describe.each(routes)("%s", (path, good, required) => {
   const sent = JSON.stringify(good);
 
@@ -99,6 +103,16 @@ describe.each(routes)("%s", (path, good, required) => {
     ],
     ["a model that occurs twice", 400, { body: `{"model":"text",${sent.slice(1)}` }],
     ["too many levels", 400, { body: JSON.stringify({ ...good, more: deep(70) }) }],
+    [
+      "too many objects",
+      400,
+      { body: JSON.stringify({ ...good, more: listOf(jsonPartsMax, {}) }) },
+    ],
+    [
+      "too many numbers",
+      400,
+      { body: JSON.stringify({ ...good, more: listOf(jsonNumbersMax + 1, 1) }) },
+    ],
     ["a compressed body", 415, { body: gzipSync(sent), headers: { "content-encoding": "gzip" } }],
     ["plain text", 415, { body: sent, headers: { "content-type": "text/plain" } }],
     ["too much", 413, { body: JSON.stringify({ ...good, more: "x".repeat(bodyBytesMax) }) }],

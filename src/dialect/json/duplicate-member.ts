@@ -15,13 +15,13 @@ interface DuplicateMember {
 
 /** An open object or array. */
 interface Level {
-  readonly path: string;
-  /** In an object: the names so far. */
-  readonly names?: Set<string>;
+  readonly isObject: boolean;
+  /** In an object: the names so far. Absent: none. */
+  names?: Set<string>;
   /** In an object: whether a name comes next. */
   isName: boolean;
-  /** Path of the next value. */
-  at: string;
+  /** In an object: the last name. */
+  name: string;
   /** In an array: number of values so far. */
   index: number;
 }
@@ -37,19 +37,24 @@ const closeBracket = 0x5d;
 export function findDuplicateMember(bytes: Uint8Array): DuplicateMember | undefined {
   const text = jsonText(bytes, []);
   const open: Level[] = [];
+  let level: Level | undefined;
   for (let at = 0; at < bytes.length; at++) {
-    const level = open.at(-1);
-    const path = level?.at ?? "";
     const byte = bytes[at];
-    if (byte === openBrace) open.push({ path, names: new Set(), isName: true, at: path, index: 0 });
-    else if (byte === openBracket) open.push({ path, isName: false, at: `${path}[0]`, index: 0 });
-    else if (byte === closeBrace || byte === closeBracket) open.pop();
-    else if (byte === comma && level !== undefined) goOn(level);
-    else if (byte === quote) {
+    if (byte === openBrace || byte === openBracket) {
+      const isObject = byte === openBrace;
+      level = { isObject, isName: isObject, name: "", index: 0 };
+      open.push(level);
+    } else if (byte === closeBrace || byte === closeBracket) {
+      open.pop();
+      level = open.at(-1);
+    } else if (byte === comma && level !== undefined) {
+      level.isName = level.isObject;
+      level.index++;
+    } else if (byte === quote) {
       const end = stringEnd(text, at + 1);
       if (level?.isName === true) {
-        const name = JSON.parse(asBuffer(bytes).toString("utf8", at, end)) as string;
-        if (isTwice(level, name)) return { name, path: level.at };
+        const name = nameAt(bytes, at, end);
+        if (isTwice(level, name)) return { name, path: pathOf(open) };
       }
       at = end - 1;
     }
@@ -57,17 +62,27 @@ export function findDuplicateMember(bytes: Uint8Array): DuplicateMember | undefi
   return undefined;
 }
 
-function goOn(level: Level): void {
-  if (level.names !== undefined) level.isName = true;
-  else level.at = `${level.path}[${++level.index}]`;
+/** The name that is written from `start` to `end` (exclusive), quotes included. */
+function nameAt(bytes: Uint8Array, start: number, end: number): string {
+  const name = asBuffer(bytes).toString("utf8", start + 1, end - 1);
+  return name.includes("\\") ? (JSON.parse(`"${name}"`) as string) : name;
 }
 
 function isTwice(level: Level, name: string): boolean {
   level.isName = false;
-  level.at = level.path === "" ? name : `${level.path}.${name}`;
-  const isThere = level.names?.has(name) === true;
-  level.names?.add(name);
-  return isThere;
+  level.name = name;
+  const names = (level.names ??= new Set());
+  const before = names.size;
+  return names.add(name).size === before;
+}
+
+/** The path of the last value that was begun. */
+function pathOf(open: readonly Level[]): string {
+  let path = "";
+  for (const { isObject, name, index } of open) {
+    path += isObject ? `${path === "" ? "" : "."}${name}` : `[${index}]`;
+  }
+  return path;
 }
 
 /**

@@ -67,7 +67,7 @@ function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
   let outline: Outline | undefined;
   return {
     body,
-    outline: () => (outline ??= scanObject(body, Number.POSITIVE_INFINITY, knownIn(all))),
+    outline: () => (outline ??= scanObject(body, {}, knownIn(all))),
   };
 }
 

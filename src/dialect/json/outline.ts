@@ -22,6 +22,7 @@ import { isLookalike, KeySet, placeOfBytes } from "./duplicate-member.ts";
 import {
   failure,
   jsonText,
+  JsonLimitError,
   JsonScanError,
   stringEnd,
   weightUpTo,
@@ -77,16 +78,26 @@ const openBracket = 0x5b;
 /** A closing character's code is two above that of the opening one. */
 const closerStep = 2;
 
+/** What a text may contain. */
+export interface JsonLimits {
+  /** Greatest depth; the object itself is level 1. Default: any. */
+  readonly depthMax?: number;
+  /** Most objects, lists, names and texts together. Default: any number. */
+  readonly partsMax?: number;
+  /** Most numbers, `true`, `false` and `null` together. Default: any number. */
+  readonly numbersMax?: number;
+}
+
 /**
  * Reads the outline of `bytes`, which must be one JSON object (RFC 8259) in UTF-8.
  *
- * @param depthMax greatest depth; the object itself is level 1
+ * @param limits Default: none
  * @param known texts that were validated before, in order. Default: none
- * @throws JsonScanError
+ * @throws JsonScanError; JsonLimitError where a limit is exceeded
  */
 export function scanObject(
   bytes: Uint8Array,
-  depthMax: number,
+  limits: JsonLimits = {},
   known: readonly KnownText[] = [],
 ): Outline {
   if (!isUtf8(bytes)) throw new JsonScanError("the body is not valid UTF-8", utf8Fault(bytes));
@@ -97,7 +108,10 @@ export function scanObject(
     media: new MediaScan(text),
     longTexts: [],
     levels: [newLevel(closeBrace, Place.OPEN)],
-    depthMax,
+    limits,
+    depthMax: limits.depthMax ?? Number.POSITIVE_INFINITY,
+    partsLeft: limits.partsMax ?? Number.POSITIVE_INFINITY,
+    numbersLeft: limits.numbersMax ?? Number.POSITIVE_INFINITY,
     member: noRole,
   };
   let at = spaceEnd(bytes, 0);
@@ -181,6 +195,11 @@ interface Scan {
   /** Open values, outermost first; after them closed ones for reuse. */
   readonly levels: Level[];
   readonly depthMax: number;
+  readonly limits: JsonLimits;
+  /** How many more objects, lists, names and texts there may be. */
+  partsLeft: number;
+  /** How many more other values there may be. */
+  numbersLeft: number;
   /** The role of the last name read below the top level. */
   member: NamedRole;
 }
@@ -189,6 +208,7 @@ function readMember(scan: Scan, keyStart: number): Member {
   const { bytes } = scan.text;
   if (bytes[keyStart] !== quote) throw noString(bytes, keyStart);
   const keyEnd = stringEnd(scan.text, keyStart + 1);
+  if (--scan.partsLeft < 0) throw tooMany(scan, keyStart);
   const place = placeOfBytes(bytes, keyStart + 1, keyEnd - 1);
   let named = topNames.find(place, bytes, keyStart + 1, keyEnd - 1);
   let key = named.name;
@@ -213,10 +233,12 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
     const byte = bytes[at];
     if (byte === quote) {
       const first = at;
+      if (--scan.partsLeft < 0) throw tooMany(scan, at);
       at = isMediaRelated(member) ? media.string(level, member, at + 1) : stringEnd(text, at + 1);
       if (at - first >= longTextBytes) scan.longTexts.push({ start: first, end: at });
     } else if (byte === openBrace || byte === openBracket) {
       if (depth + 2 > scan.depthMax) throw tooDeep(scan, at);
+      if (--scan.partsLeft < 0) throw tooMany(scan, at);
       const closer = byte + closerStep;
       at = spaceEnd(bytes, at + 1);
       if (bytes[at] === closer) at++;
@@ -229,7 +251,10 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
         member = closer === closeBrace ? scan.member : noRole;
         continue;
       }
-    } else at = scalarEnd(bytes, at, byte);
+    } else {
+      if (--scan.numbersLeft < 0) throw tooManyNumbers(scan, at);
+      at = scalarEnd(bytes, at, byte);
+    }
     // The value has ended, and with it all values that it was the last element of.
     while (depth > 0) {
       at = spaceEnd(bytes, at);
@@ -256,6 +281,7 @@ function nestedKeyEnd(scan: Scan, level: Level, at: number): number {
   const { bytes } = text;
   if (bytes[at] !== quote) throw noString(bytes, at);
   const end = stringEnd(text, at + 1);
+  if (--scan.partsLeft < 0) throw tooMany(scan, at);
   const isKnown = level.place !== Place.TEXT;
   if (text.numberedAt > at) {
     nested.addUnknown();
@@ -283,8 +309,21 @@ function noComma(bytes: Uint8Array, at: number): JsonScanError {
   return failure(bytes, at, "expected a comma or the end of the list");
 }
 
-function tooDeep({ text, depthMax }: Scan, at: number): JsonScanError {
-  return failure(text.bytes, at, `the body nests deeper than ${depthMax} levels`);
+function tooDeep({ depthMax }: Scan, at: number): JsonScanError {
+  return new JsonLimitError(`it nests deeper than ${depthMax} levels`, at);
+}
+
+function tooMany({ limits }: Scan, at: number): JsonScanError {
+  return beyond(`${limits.partsMax} objects, lists, names and texts`, at);
+}
+
+function tooManyNumbers({ limits }: Scan, at: number): JsonScanError {
+  return beyond(`${limits.numbersMax} numbers and other plain values`, at);
+}
+
+function beyond(most: string, at: number): JsonScanError {
+  const what = `it has more than ${most}; send fewer in one request. The first too many is`;
+  return new JsonLimitError(what, at);
 }
 
 function utf8(bytes: Uint8Array, start: number, end: number): string {

@@ -245,6 +245,9 @@ export class JsonScanError extends Error {
   }
 }
 
+/** Valid JSON that exceeds a limit. */
+export class JsonLimitError extends JsonScanError {}
+
 /** A text being scanned. */
 export interface JsonText {
   readonly bytes: Uint8Array;

@@ -105,7 +105,7 @@ function withModel(body: Buffer, model: string): Buffer {
 
 function membersOf(body: Buffer): readonly Member[] {
   try {
-    return scanObject(body, replyDepthMax).members;
+    return scanObject(body, { depthMax: replyDepthMax }).members;
   } catch (error) {
     if (error instanceof JsonScanError) throw unusableReply("a body that is no JSON object");
     throw error;

@@ -314,7 +314,7 @@ export function cautiousTokens(size: RequestSize): number {
 /** Scans a body of any depth. A body that is not a JSON object counts as text. */
 export function scanSize(body: Buffer): BodySize {
   try {
-    return scanObject(body, Number.POSITIVE_INFINITY);
+    return scanObject(body);
   } catch (error) {
     if (!(error instanceof JsonScanError)) throw error;
     return { weight: textWeight(body), media: [] };

@@ -8,7 +8,7 @@ import { boundOf, measureRequest } from "../../../src/inference/tokens/request-t
 const base64 = "iVBORw0KGgo/+".repeat(20);
 
 function findMedia(body: Buffer): readonly FoundMedia[] {
-  return scanObject(body, Number.POSITIVE_INFINITY).media;
+  return scanObject(body).media;
 }
 
 function find(body: unknown): { kind: string; bytes: number | undefined; text: string }[] {

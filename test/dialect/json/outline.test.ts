@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { scanObject } from "../../../src/dialect/json/outline.ts";
-import { JsonScanError } from "../../../src/dialect/json/scan.ts";
+import { JsonLimitError, JsonScanError } from "../../../src/dialect/json/scan.ts";
 import { textWeight } from "../../../src/dialect/json/text-weight.ts";
 
 const depthMax = 64;
@@ -10,7 +10,7 @@ const depthMax = 64;
 function scanned(text: string): Array<[string, unknown]> | "refused" {
   const bytes = Buffer.from(text);
   try {
-    return scanObject(bytes, depthMax).members.map((member) => [
+    return scanObject(bytes, { depthMax }).members.map((member) => [
       member.key,
       JSON.parse(bytes.toString("utf8", member.valueStart, member.valueEnd)),
     ]);
@@ -28,6 +28,14 @@ function parsed(text: string): Array<[string, unknown]> | "refused" {
   } catch {
     return "refused";
   }
+}
+
+/** The number of objects, lists, names and texts in a value. */
+function partsOf(value: unknown): number {
+  if (typeof value === "string") return 1;
+  if (typeof value !== "object" || value === null) return 0;
+  const names = Array.isArray(value) ? 0 : Object.keys(value).length;
+  return Object.values(value).reduce((sum: number, each) => sum + partsOf(each), 1 + names);
 }
 
 const byKey = (a: [string, unknown], b: [string, unknown]): number => (a[0] < b[0] ? -1 : 1);
@@ -132,9 +140,13 @@ describe("R-ERR-7: long strings, which are skipped four bytes at a time", () => 
         memory.write(text, offset);
         const bytes = memory.subarray(offset, offset + Buffer.byteLength(text));
         const result = parsed(text);
-        if (result === "refused") expect(() => scanObject(bytes, depthMax)).toThrow(JsonScanError);
+        if (result === "refused")
+          expect(() => scanObject(bytes, { depthMax })).toThrow(JsonScanError);
         else
-          expect(scanObject(bytes, depthMax).members.map((each) => each.key)).toEqual(["a", "b"]);
+          expect(scanObject(bytes, { depthMax }).members.map((each) => each.key)).toEqual([
+            "a",
+            "b",
+          ]);
       }),
       { numRuns: 2000 },
     );
@@ -153,7 +165,7 @@ describe("R-MON-3: the weight of a body's text", () => {
         const memory = Buffer.alloc(Buffer.byteLength(text) + offset + 8, "é");
         memory.write(text, offset);
         const bytes = memory.subarray(offset, offset + Buffer.byteLength(text));
-        const { weight, media } = scanObject(bytes, depthMax);
+        const { weight, media } = scanObject(bytes, { depthMax });
         expect(weight).toBe(textWeight(bytes));
         for (const each of media) expect(each.weight).toBe(textWeight(bytes, each.start, each.end));
       }),
@@ -167,7 +179,30 @@ describe("R-ERR-7: limits", () => {
 
   it("accepts 64 levels and refuses 65", () => {
     expect(scanned(nested(64))).not.toBe("refused");
-    expect(() => scanObject(Buffer.from(nested(65)), depthMax)).toThrow(/deeper than 64/);
+    expect(() => scanObject(Buffer.from(nested(65)), { depthMax })).toThrow(/deeper than 64/);
+  });
+
+  it("accepts as many objects, lists, names and texts as allowed, and refuses one more", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const partsMax = partsOf({ value }) - 1;
+        const bytes = Buffer.from(JSON.stringify({ value }));
+        expect(scanObject(bytes, { partsMax }).members).toHaveLength(1);
+        expect(() => scanObject(bytes, { partsMax: partsMax - 1 })).toThrow(JsonLimitError);
+      }),
+    );
+  });
+
+  it("counts numbers and words apart, and names the place of the first too many", () => {
+    const text = '{"a":[1,true,false,null],"b":2}';
+    const bytes = Buffer.from(text);
+    expect(scanObject(bytes, { numbersMax: 5 }).members).toHaveLength(2);
+    for (const [at, word] of ["1", "true", "false", "null", "2"].entries()) {
+      const offset = text.indexOf(word);
+      expect(() => scanObject(bytes, { numbersMax: at })).toThrow(
+        expect.objectContaining({ offset }),
+      );
+    }
   });
 
   it("refuses a million levels without overflowing the stack", () => {
@@ -175,7 +210,7 @@ describe("R-ERR-7: limits", () => {
   });
 
   it("refuses bad UTF-8, a byte order mark, raw NUL, and values that are no object", () => {
-    expect(() => scanObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 64)).toThrow(/UTF-8/);
+    expect(() => scanObject(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]))).toThrow(/UTF-8/);
     for (const text of ["\ufeff{}", '{"a":"\u0000"}', "[]", "1", "null", '"a"', "", "{} {}"]) {
       expect(scanned(text), JSON.stringify(text)).toBe("refused");
     }
