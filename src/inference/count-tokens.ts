@@ -24,9 +24,8 @@ import type { RunningCalls } from "./running-calls.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
 import { familyOf } from "./tokens/family.ts";
 import { countQuestion } from "./tokens/request-tokens.ts";
-import { tryRoutes } from "./routing/try-routes.ts";
-import type { OpenReply } from "./routing/attempt.ts";
 import type { Upstream } from "./routing/upstream.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 
 /** Counts the tokens of a request. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND or ACCESS_DENIED */
 export type CountTokens = (
@@ -86,7 +85,7 @@ interface CountContext {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Asks the vendors; `undefined` where none counts in this dialect, or all failed. */
+/** Asks the vendors; `undefined` where none counts in this dialect, none may be asked now, or all failed. */
 async function countByVendor(
   upstream: Upstream,
   countContext: CountContext,
@@ -96,9 +95,8 @@ async function countByVendor(
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
   const signal = AbortSignal.any([toAbortSignal(context.signal), AbortSignal.timeout(countMs)]);
-  let open: OpenReply | undefined;
   try {
-    open = await tryRoutes(upstream, upstream.attempts(routes, { retry: model.retry }), {
+    return await upstream.free.ask(routes, {
       operation: "countTokens",
       signal,
       callFor: ({ route }) => ({
@@ -110,16 +108,13 @@ async function countByVendor(
         stream: false,
         signal,
       }),
-      begin: (answered) => answered,
+      read: readCount,
     });
-    return await readCount(open);
   } catch (error) {
     const isVendorFailure = error instanceof GatewayError || error instanceof HttpFailure;
     if (!isVendorFailure) throw error;
     if (context.signal.aborted) throw toGatewayError(error, context.signal);
     return undefined;
-  } finally {
-    open?.close();
   }
 }
 
@@ -135,9 +130,12 @@ function guardedBody(
 }
 
 /** Reads a vendor's answer; `undefined` where it has no count. */
-async function readCount({ reply, refusal }: OpenReply): Promise<CountTokensResponse | undefined> {
+async function readCount(
+  reply: VendorReply,
+  refusal: Buffer | undefined,
+): Promise<CountTokensResponse | undefined> {
   const { status } = reply;
-  const body = refusal?.body ?? (await reply.body.whole(answerBytesMax));
+  const body = refusal ?? (await reply.body.whole(answerBytesMax));
   const inputTokens = refusal === undefined ? countOf(body) : 0;
   if (inputTokens === undefined) return undefined;
   const head = { status, headers: replyHeaders(reply.headers, body.length) };

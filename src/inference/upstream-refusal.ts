@@ -1,6 +1,9 @@
 /** Converts vendors' refusals to the customer's errors, by status (R-ERR-3, R-ERR-4). */
+import { refusalBytesMax } from "../config/limits.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import type { FailureKind } from "../http/failure.ts";
+import type { VendorReply } from "../vendor/reply.ts";
+import type { Vendor } from "../vendor/vendor.ts";
 import type { AttemptFailure } from "./routing/breaker.ts";
 
 /** The handling of a refusal. */
@@ -205,4 +208,16 @@ function readNumber(text = ""): number | undefined {
 /** Seconds until an HTTP date. `Date.parse` reads `-5` as a month, so the text must begin with a day of the week. */
 function untilDate(text: string): number {
   return /^[A-Z][a-z]+, /.test(text) ? (Date.parse(text) - Date.now()) / 1000 : Number.NaN;
+}
+
+/** Reads the body of a refusal and classifies it. */
+export async function readRefused(
+  reply: VendorReply,
+  vendor: Vendor,
+): Promise<{ refusal: Refusal; body: Buffer }> {
+  const { status, headers } = reply;
+  const body = await reply.body.whole(refusalBytesMax);
+  const fault = vendor.faultOf?.(status, body);
+  const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
+  return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }

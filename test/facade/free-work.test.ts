@@ -38,13 +38,35 @@ const message = JSON.stringify({
   usage: { input_tokens: 5, output_tokens: 1 },
 });
 
+const onePerMinute = { rpm: 1, tpm: undefined, concurrency: undefined };
+const credential = { name: "main", apiKey: "sk-counting", priority: 0, weight: 1 };
+
+function anthropic(path: string) {
+  return { baseUrl: `${vendor().url}${path}`, apiKey: "sk-counting", kind: "anthropic" } as const;
+}
+
 const fixture = useGateway(() => ({
   settings: { maxConcurrentCalls: 2 },
   vendors: {
     wide: { baseUrl: vendor().url, apiKey: "sk-counting", kind: "anthropic" },
     narrow: { baseUrl: vendor().url, apiKey: "sk-counting", kind: "anthropic", maxInFlight: 2 },
+    limited: { ...anthropic("/limited"), credentials: [{ ...credential, limits: onePerMinute }] },
+    main: anthropic("/main"),
+    backup: anthropic("/backup"),
   },
   models: {
+    limited: { routes: [{ vendor: "limited", model: "claude-vendor" }] },
+    ...Object.fromEntries(
+      ["failing", "pausing"].map((model) => [
+        model,
+        {
+          routes: [
+            { vendor: "main", model },
+            { vendor: "backup", model },
+          ],
+        },
+      ]),
+    ),
     wide: { routes: [{ vendor: "wide", model: "claude-vendor" }] },
     narrow: { routes: [{ vendor: "narrow", model: "claude-vendor" }] },
   },
@@ -85,4 +107,44 @@ it("token counts leave half of a vendor's max_in_flight to paid calls, and are e
   expect((await call("narrow")).status).toBe(200);
   counts.resolve();
   expect(json(await held)["input_tokens"]).toBe(2095);
+});
+
+/** The paths that the vendors were asked for. */
+function paths(): string[] {
+  return vendor().requests.map(({ url }) => url);
+}
+
+it("token counts that fail say nothing about calls: the route takes the next one, and its breaker stays closed (R-LIM-2)", async () => {
+  vendor().answer = ({ url }) =>
+    url.endsWith("/count_tokens") ? { status: 500, body: "{}" } : { body: message };
+  for (let i = 0; i < 20; i++)
+    expect((await count(fixture.customer.key, "failing")).status).toBe(200);
+  expect(new Set(paths())).toEqual(
+    new Set(["/main/v1/messages/count_tokens", "/backup/v1/messages/count_tokens"]),
+  );
+  vendor().requests.length = 0;
+  expect((await call("failing")).status).toBe(200);
+  expect(paths()).toEqual(["/main/v1/messages"]);
+});
+
+it("a vendor that asks counts to slow down gets none for that time, and all calls (R-LIM-2)", async () => {
+  vendor().answer = ({ url }) =>
+    url.endsWith("/count_tokens")
+      ? { status: 429, headers: { "retry-after": "60" }, body: "{}" }
+      : { body: message };
+  for (let i = 0; i < 3; i++)
+    expect((await count(fixture.customer.key, "pausing")).status).toBe(200);
+  expect(paths()).toEqual(["/main/v1/messages/count_tokens", "/backup/v1/messages/count_tokens"]);
+  vendor().requests.length = 0;
+  expect((await call("pausing")).status).toBe(200);
+  expect(paths()).toEqual(["/main/v1/messages"]);
+});
+
+it("token counts take nothing of a credential's limits (R-LIM-2)", async () => {
+  counts.resolve();
+  for (let i = 0; i < 3; i++) {
+    expect(json(await count(fixture.customer.key, "limited"))["input_tokens"]).toBe(2095);
+  }
+  expect((await call("limited")).status).toBe(200);
+  expect((await call("limited")).status).not.toBe(200);
 });

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../config/config.ts";
-import { countInFlightShare, disconnectGraceMs, refusalBytesMax } from "../../config/limits.ts";
+import { disconnectGraceMs } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { UnreadableReplyError } from "../../dialect/json/value.ts";
@@ -17,6 +17,7 @@ import { Affinity } from "./affinity.ts";
 import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./attempt-plan.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import { routePriorities } from "./choice.ts";
+import { FreeRequests } from "./free-requests.ts";
 import { JobRouting } from "./job-routing.ts";
 import { average, type Targets } from "./targets.ts";
 import { UnfinishedEvents } from "./unfinished-events.ts";
@@ -29,9 +30,8 @@ import {
   limited,
   overloaded,
   paused,
-  readRefusal,
+  readRefused,
   retryAfterMs,
-  retryAfterSeconds,
   unserved,
   type Refusal,
 } from "../upstream-refusal.ts";
@@ -64,6 +64,8 @@ export interface Upstream {
   readonly affinity: Affinity;
   /** Which route and credential takes a job. */
   readonly jobs: JobRouting;
+  /** Requests that cost nothing. */
+  readonly free: FreeRequests;
 }
 
 type AttemptAmount = Pick<AttemptPlan, "amount">;
@@ -98,6 +100,7 @@ class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly affinity: Affinity;
   readonly jobs: JobRouting;
+  readonly free: FreeRequests;
   readonly unfinishedEvents = new UnfinishedEvents();
   readonly #options: UpstreamOptions;
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
@@ -107,6 +110,7 @@ class RoutedUpstream implements Upstream {
     this.targets = options.targets;
     this.affinity = new Affinity(options.targets.clock);
     this.jobs = new JobRouting(options);
+    this.free = new FreeRequests(options);
   }
 
   plan(
@@ -172,8 +176,7 @@ class RoutedUpstream implements Upstream {
       }
       ticket = verdict;
     }
-    const share = options.operation === "countTokens" ? countInFlightShare : 1;
-    if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY) * share) {
+    if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY)) {
       this.endLimit(ticket, 0);
       this.#count(owner.config.name, "overloaded");
       return { error: overloaded(), failure: "overloaded", isSent: false };
@@ -325,18 +328,6 @@ function send(
 function refusedAlready(error: unknown): never {
   if (error instanceof HttpFailure) error.isSent = false;
   throw error;
-}
-
-/** Reads the body of a refusal and classifies it. */
-async function readRefused(
-  reply: VendorReply,
-  vendor: Vendor,
-): Promise<{ refusal: Refusal; body: Buffer }> {
-  const { status, headers } = reply;
-  const body = await reply.body.whole(refusalBytesMax);
-  const fault = vendor.faultOf?.(status, body);
-  const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
-  return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
 
 /** How long a reply is read after its client disconnected, in milliseconds; Infinity: to its end. */
