@@ -89,9 +89,18 @@ export class RunningSteps {
     await this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
   }
 
-  /** The vendor's report of a task; `undefined`: it has no poll. @throws HttpFailure; VendorReplyError */
+  /**
+   * The vendor's report of a task; `undefined`: it has no poll.
+   *
+   * @throws HttpFailure; VendorReplyError; Error where this process does not know the vendor: another one may, while they get
+   *   another configuration one after the other
+   */
   async #poll({ task, signal }: Work): Promise<TaskUpdate | undefined> {
-    const { tasks } = this.#work.vendorOf(task) ?? {};
+    const vendor = this.#work.vendorOf(task);
+    if (vendor === undefined) {
+      throw new Error("the vendor is not configured here: restore it until its tasks have ended");
+    }
+    const { tasks } = vendor;
     if (tasks?.poll === undefined || task.vendor_task_id === null) return undefined;
     const asking = tasks.poll(task.vendor_task_id, signal, task.type);
     this.#work.failpoint("request.poll");

@@ -54,6 +54,20 @@ test("R-TSK-7: a submitted task is found at a vendor that can search, and not su
   expect([v.asked.length, v.jobs.size]).toEqual([1, 1]);
 });
 
+test("R-TSK-7: a process whose configuration lacks a task's vendor asks again soon, so that another one can take the task", async () => {
+  const id = await tasks.submit({ accountId: await tasks.account() });
+  let news: TaskUpdate = running;
+  const v = vendor({ poll: () => Promise.resolve(news) });
+  tasks.work(one({ v }));
+  await until(async () => ((await tasks.row(id)).poll_count > 0 ? true : undefined));
+  await tasks.stopAll();
+  tasks.work(one({ other: vendor() }));
+  await until(async () => ((await tasks.row(id)).failure_count > 0 ? true : undefined));
+  news = completed;
+  tasks.work(one({ v }));
+  expect(await tasks.ended([id])).toMatchObject([{ state: "completed" }]);
+});
+
 test("R-TSK-7: a task that is not found is resubmitted only after a while", async () => {
   const id = await tasks.submit({ accountId: await tasks.account() });
   let finds = 0;
