@@ -22,6 +22,7 @@ import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
+import type { Clock } from "./core/clock.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { formatUsd } from "./core/money.ts";
 import { createNativeRoom, type NativeRoom, type NativeRoomOptions } from "./native/module.ts";
@@ -42,6 +43,7 @@ import { createWebhookSending } from "./webhook/module.ts";
 import type { Pool } from "pg";
 import type { BillingJobs } from "./billing/jobs.ts";
 import type { Config, Settings, VendorConfig } from "./config/config.ts";
+import type { CorrectedClock } from "./db/corrected-clock.ts";
 import type { Database } from "./db/database.ts";
 import { AffinityShare } from "./inference/routing/affinity.ts";
 import { HealthStore } from "./inference/routing/health-store.ts";
@@ -100,6 +102,7 @@ export async function buildApp(options: BuildOptions): Promise<App> {
   };
   const observers = { onLowBalance, signInObserver: createSignInObserver(metrics) };
   const backend = await openBackend({ ...options, ...observers });
+  watchClock(metrics, backend.clock);
   try {
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
@@ -123,7 +126,7 @@ function createCounters(warn: (message: string, fields: object) => void) {
 
 async function assemble(built: Parts): Promise<App> {
   const { settings, config, log, metrics, backend, onLowBalance, pages, readMetrics } = built;
-  const { database, signIn, anchor } = backend;
+  const { database, clock, signIn, anchor } = backend;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const [calls, detached] = [createRunningCalls(built), new DetachedReplies()];
   const [onLoss, prices] = [createLossReport(built), createPriceBook({ pool: database.pool })];
@@ -133,15 +136,15 @@ async function assemble(built: Parts): Promise<App> {
   const onRefused = (reason: string): void => metrics.authFailures.inc({ reason });
   const authenticator = createAuthenticator({ pool, url, warn, onRefused });
   const [counters, limiter] = [createCounters(warn), openLimiter(url, ledger.nodeId)];
-  const opened = openVendors({ ...built, database, limiter });
+  const opened = openVendors({ ...built, database, clock, limiter });
   const { vendors, storing, clients, upstream, sharing } = opened;
   watchCalls({ metrics, calls, detached, ledger, jobs });
   const [taskPools, masterKey] = [{ pool: taskPool, jobPool }, backend.masterKey()];
   const state = createInferenceState({ ...taskPools, masterKey, vendors: storing, metrics, log });
-  const facts = { config, vendors, metrics, log, state, ...counters };
-  const parts = { ...facts, ledger, pricing: createPricing(prices), calls, detached };
+  const facts = { config, vendors, clock, metrics, log, state, ...counters };
+  const parts = { ...facts, ledger, pricing: createPricing(prices, clock), calls, detached };
   const results = openResults({ ...taskPools, settings, config, warn, measure: fileSeconds });
-  const work = { database, config, vendors, prices, metrics, upstream, state };
+  const work = { database, clock, config, vendors, prices, metrics, upstream, state };
   const { taskTimings = {} } = built;
   const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results, taskTimings };
   const { native, working, tasks } = createTaskRooms(common);
@@ -152,7 +155,7 @@ async function assemble(built: Parts): Promise<App> {
   const alerts = createAlertSending({ database, config, metrics, log });
   const warm = new WarmUp({ ...parts, models: config.models.values() }, settings.isWarmedUp);
   const edges = await createEdges({
-    ...{ settings, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
+    ...{ settings, clock, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
     corsOrigins: config.cors?.origins,
     authenticate: authenticator.authenticate,
@@ -321,6 +324,16 @@ function watchCalls({
   );
 }
 
+/** Registers the gauge of the machine's clock. */
+function watchClock(metrics: Metrics, clock: CorrectedClock): void {
+  metrics.gauge(
+    "uas_clock_offset_seconds",
+    "By how much this machine's clock is ahead of the database's; negative: behind it.",
+    () => clock.aheadMs / 1_000,
+    "max",
+  );
+}
+
 /** How long a readiness result is cached, in milliseconds. */
 const readyMs = 1_000;
 
@@ -362,6 +375,7 @@ interface OpenVendorsOptions {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly database: Pick<Database, "pool" | "url">;
+  readonly clock: Clock;
   /** Holds credentials to their limits. */
   readonly limiter: Limiter;
 }
@@ -383,9 +397,9 @@ interface Vendors {
 function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
   const opened = openUsed(config);
   const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
-  const { metrics, log, database, limiter } = options;
+  const { metrics, log, database, clock, limiter } = options;
   const targets = new Targets({ metrics, log, vendors: shared, shared: database });
-  const health = new HealthStore({ pool: database.pool, targets, log });
+  const health = new HealthStore({ pool: database.pool, clock, targets, log });
   const upstream = createUpstream({ targets, limiter, metrics, log });
   const { affinity } = upstream;
   // A process whose models have no choice needs no connection for it.

@@ -18,6 +18,7 @@ import { createUsers } from "./user/store.ts";
 import type { Caller } from "../core/caller.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { type Service, serve } from "../core/service.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
@@ -34,6 +35,7 @@ export interface SignInObserver extends CodeObserver {
 /** Options of {@link createSignIn}. */
 export interface SignInOptions {
   readonly database: Database;
+  readonly clock: Clock;
   readonly config: Config;
   readonly accounts: Accounts;
   /** Returns the master key; called on first use. */
@@ -58,7 +60,7 @@ export interface SignIn {
 
 /** Assembles sign-in. */
 export function createSignIn(options: SignInOptions): SignIn {
-  const { database, config, accounts, masterKey, log, observer } = options;
+  const { database, clock, config, accounts, masterKey, log, observer } = options;
   const { orm, pool, jobPool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
   const sms = createSms(config.sms, (message) => log.info(message));
@@ -71,7 +73,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     users,
     sessions,
     failures,
-    known: createKnownBrowsers(masterKey),
+    known: createKnownBrowsers(masterKey, clock),
     sealing,
     links: createLinks(orm),
     codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),

@@ -19,6 +19,7 @@ import type {
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { budgetFacts, type Budgets } from "../core/budgets.ts";
 import { type Caller, callerKey } from "../core/caller.ts";
+import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { money } from "../core/money.ts";
@@ -26,7 +27,7 @@ import { changedFacts, type Facts, recordAction } from "../core/operator-log.ts"
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { rateColumns, rateMember } from "../core/rate-limits.ts";
-import { isUuid, newId } from "../core/uuid.ts";
+import { isUuid } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
 import { transact } from "../db/transaction.ts";
 import { readPublicUrl } from "../http/public-url.ts";
@@ -37,6 +38,7 @@ import { noSuchAccount, parseAccountId } from "./room.ts";
 /** Options of {@link createAccountService}. */
 interface AccountServiceOptions {
   readonly orm: MikroORM;
+  readonly clock: Clock;
   /** The budgets of accounts; kept by billing. */
   readonly budgets: Budgets;
   /** Hosts that addresses of alerts may have although they are not public. Default: none. */
@@ -77,6 +79,7 @@ export function createAccountService(options: AccountServiceOptions): Accounts {
 
 function listAndCreate({
   orm,
+  clock,
   budgets,
 }: AccountServiceOptions): Pick<Rpcs, "listAccounts" | "createAccount"> {
   return {
@@ -94,7 +97,7 @@ function listAndCreate({
 
     async createAccount(request, { values }) {
       const name = request.name.trim();
-      const id = newId();
+      const id = clock.newId();
       const row = await transact(orm, async (em) => {
         const created = em.create(AccountEntity, { id, name });
         await em.flush();
@@ -142,7 +145,7 @@ function getAndChange(
     },
 
     async suspendAccount({ accountId, reason }, { values }) {
-      const changeOf = suspension(reason);
+      const changeOf = suspension(reason, options.clock);
       return change({ id: accountId, values, action: "account.suspend", changeOf, reason });
     },
 
@@ -273,12 +276,12 @@ function parseEmail(text: string): string {
 }
 
 /** The change of a suspension; repeated suspensions keep the first time. */
-function suspension(reason: string): (row: AccountRow) => ChangedAccount {
+function suspension(reason: string, clock: Clock): (row: AccountRow) => ChangedAccount {
   const suspendReason = reason.trim();
   return ({ suspendTime }) => ({
     state: AccountState.SUSPENDED,
     suspendReason,
-    suspendTime: suspendTime ?? new Date(),
+    suspendTime: suspendTime ?? new Date(clock.now()),
   });
 }
 

@@ -18,6 +18,7 @@ import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
 import type { Config, Settings } from "../config/config.ts";
+import { CorrectedClock, correctClock } from "../db/corrected-clock.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { startEmbedded } from "../db/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
@@ -53,11 +54,15 @@ export interface OpenOptions {
    * start or adopt one here.
    */
   readonly embeddedUrl?: string | undefined;
+  /** The clock of the process, which the database's corrects. For tests; default: a new one. */
+  readonly clock?: CorrectedClock;
 }
 
 /** The services over an open database, and a transport whose caller is the operator. */
 export interface Backend {
   readonly database: Database;
+  /** Corrected by the database's clock; a server goes on correcting it. */
+  readonly clock: CorrectedClock;
   /** Calls {@link services}, and reads tasks, within this process as the operator. */
   readonly transport: Transport;
   /** All services but inference and tasks, which need a running server. */
@@ -80,6 +85,7 @@ export async function openBackend({
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
   embeddedUrl,
+  clock = new CorrectedClock({ warn: (message, fields) => log.warn(fields, message) }),
 }: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
@@ -87,17 +93,19 @@ export async function openBackend({
   const embedded = given === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
+    await correctClock(database.pool, clock);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
     const anchor = await openAnchor(database, { settings, config, log });
     const options = {
-      ...{ database, config, masterKey, log, onLowBalance, signInObserver, isKeySure },
+      ...{ database, clock, config, masterKey, log, onLowBalance, signInObserver, isKeySure },
       anchor,
     };
     const { services, signIn, webhookSecrets, billing } = createRooms(options);
     return {
       database,
+      clock,
       services,
       masterKey,
       webhookSecrets,
@@ -107,7 +115,7 @@ export async function openBackend({
         [
           ...services,
           createTaskReading(database),
-          serve(OperatorService, createOperatorReading({ ...database, config, version })),
+          serve(OperatorService, createOperatorReading({ ...database, config, version, clock })),
         ],
         [requestId, createErrorMapping(log), asOperator],
       ),
@@ -139,6 +147,7 @@ interface Rooms extends Pick<Backend, "services" | "signIn" | "webhookSecrets"> 
 /** The rooms that need no running server. */
 function createRooms({
   database,
+  clock,
   config,
   masterKey,
   log,
@@ -149,11 +158,15 @@ function createRooms({
 }: RoomOptions): Rooms {
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
-  const accounts = createAccountService({ orm, budgets, allowHosts: config.webhooks.allowHosts });
+  const accounts = createAccountService({
+    ...{ orm, budgets, clock },
+    allowHosts: config.webhooks.allowHosts,
+  });
   const accountExists = accounts.exists;
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const signIn = createSignIn({
     database,
+    clock,
     config,
     accounts,
     masterKey,
@@ -167,11 +180,11 @@ function createRooms({
     { accountExists, requireStepUp },
   );
   const keys = createKeyRoom(
-    { database, isCopied: config.console.copyAgain, masterKey, isKeySure, log },
+    { database, clock, isCopied: config.console.copyAgain, masterKey, isKeySure, log },
     { accountExists, spentOf, budgets, requireStepUp },
   );
   const billing = createBillingRoom({
-    ...{ database, config, accountExists, onLowBalance },
+    ...{ database, clock, config, accountExists, onLowBalance },
     anchor,
   });
   const services = [
@@ -180,7 +193,7 @@ function createRooms({
     keys.service,
     ...billing.services,
     webhooks.service,
-    serve(RouteService, createRouteService({ pool, config })),
+    serve(RouteService, createRouteService({ pool, config, clock })),
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
 }

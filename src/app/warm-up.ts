@@ -20,6 +20,7 @@ import { MonitoredStreams } from "../inference/pipeline/hold-monitor.ts";
 import { RunningCalls } from "../inference/running-calls.ts";
 import { Targets } from "../inference/routing/targets.ts";
 import { createUpstream } from "../inference/routing/upstream.ts";
+import { systemClock } from "../core/clock.ts";
 import { createMetrics } from "../core/metrics.ts";
 import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
@@ -150,6 +151,7 @@ async function openGateway(
   const notServed = () => Promise.reject(new TypeError("the warm-up runs no tasks"));
   const handlers = createHandlers(
     {
+      clock: systemClock,
       ...{ pricing, state, counter, freeCounter, log, metrics, ledger: noBooks },
       catalogue: createCatalogue(models),
       upstream: createUpstream({ targets: new Targets({ vendors, metrics, log }), metrics, log }),

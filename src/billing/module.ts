@@ -6,6 +6,7 @@ import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { UsageService } from "../../gen/uas/billing/v1/usage_service_pb.ts";
 import type { Config, Settings } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
 import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
 import { ensurePartitions } from "../db/partition.ts";
@@ -25,6 +26,7 @@ import { createBillingService } from "./service.ts";
 /** What {@link createBillingRoom} is built on. */
 export interface BillingRoomOptions {
   readonly database: Database;
+  readonly clock: Clock;
   readonly config: Pick<Config, "models">;
   /** Whether there is such an account, also a suspended one. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
@@ -43,7 +45,7 @@ export interface BillingRoom {
 
 /** Makes the room's services. */
 export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
-  const { database, config, accountExists, onLowBalance, anchor } = options;
+  const { database, clock, config, accountExists, onLowBalance, anchor } = options;
   const { pool, jobPool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
   const { models } = config;
@@ -52,12 +54,12 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
       serve(
         BillingService,
         createBillingService({
-          ...{ pool, auditPool: jobPool, accountExists, models, onLowBalance, anchor },
+          ...{ pool, clock, auditPool: jobPool, accountExists, models, onLowBalance, anchor },
         }),
       ),
-      serve(RedeemService, createRedeemService({ orm, pool, accountExists, anchor })),
-      serve(UsageService, createUsageService({ pool })),
-      serve(CallService, createCallService({ pool, feed })),
+      serve(RedeemService, createRedeemService({ orm, pool, clock, accountExists, anchor }), clock),
+      serve(UsageService, createUsageService({ pool, clock })),
+      serve(CallService, createCallService({ pool, clock, feed })),
     ],
     close: () => feed.close(),
   };

@@ -31,6 +31,7 @@ import {
 import type { DatedPrice, ModelConfig, PriceConfig } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import { admitCaller, callerKey, isOperator, noSuchAccount } from "../core/caller.ts";
+import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { formatUsd, money } from "../core/money.ts";
@@ -56,6 +57,7 @@ import { parseAccount } from "./scope.ts";
 interface BillingServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Pool;
+  readonly clock: Clock;
   /** Whether there is such an account, also a suspended one. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The configured models, by key. Default: none. */
@@ -88,7 +90,7 @@ export function createBillingService(options: BillingServiceOptions): Rpcs {
     ...auditRpcs(new Auditor(options.auditPool ?? options.pool, anchor)),
     ...balanceRpcs(pool),
     ...listRpcs(pool),
-    ...createPriceRpcs({ pool, models }),
+    ...createPriceRpcs({ pool, clock: options.clock, models }),
   };
 }
 
@@ -99,6 +101,7 @@ interface MoneyOptions extends Omit<BillingServiceOptions, "pool" | "anchor"> {
 
 function moneyRpcs({
   pool,
+  clock,
   accountExists,
   onLowBalance,
   anchor,
@@ -109,7 +112,12 @@ function moneyRpcs({
     const subject = callId ?? accountId;
     const after = { amount: formatUsd(amountNanos), reference };
     const audit = actionValues(values, { action, accountId, subject, after, reason });
-    const { balance, replayed, txnId } = await book(pool, booking, onLowBalance, audit);
+    const { balance, replayed, txnId } = await book(
+      pool,
+      { ...booking, txnId: clock.newId() },
+      onLowBalance,
+      audit,
+    );
     if (!replayed) await anchor.keepBooking(txnId);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
@@ -293,6 +301,7 @@ function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
 
 interface PriceRpcOptions {
   readonly pool: Queryable;
+  readonly clock: Clock;
   /** The configured models, by key. */
   readonly models: ReadonlyMap<string, ModelConfig>;
 }
@@ -312,11 +321,12 @@ const storedPricesSql =
 /** Creates the price RPCs. */
 function createPriceRpcs({
   pool,
+  clock,
   models,
 }: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
   const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
     const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
-    const nowMs = Date.now();
+    const nowMs = clock.now();
     return keys.map((modelKey) => {
       const noted = rows.filter(({ model }) => model === modelKey);
       const model = models.get(modelKey);

@@ -27,9 +27,9 @@ import {
   type MoneyRules,
   StringFormat,
   type StringRules,
-  type TimeRules,
 } from "../../gen/uas/validate/v1/validate_pb.ts";
 import { callerKey, requireActive } from "./caller.ts";
+import { type Clock, systemClock } from "./clock.ts";
 import { currency, formatUsd } from "./money.ts";
 import { isUuid } from "./uuid.ts";
 import { invalid } from "./validation.ts";
@@ -44,12 +44,18 @@ export interface Service {
  * Pairs a service with its implementation; the types make sure that they fit. Requests are checked against the rules of
  * the contract before the implementation sees them, whichever edge they come from. Methods without rules, which calls
  * to models are, keep their implementation as it is: they pay nothing.
+ *
+ * @param clock tells what is in the future. Default: the process's own
  */
-export function serve<S extends DescService>(service: S, implementation: ServiceImpl<S>): Service {
+export function serve<S extends DescService>(
+  service: S,
+  implementation: ServiceImpl<S>,
+  clock: Pick<Clock, "now"> = systemClock,
+): Service {
   const methods = implementation as unknown as Readonly<Record<string, Method>>;
   const checked = service.methods.map((method) => [
     method.localName,
-    withCheck(method, methods[method.localName]),
+    withCheck(requestCheck(method, clock), methods[method.localName]),
   ]);
   return { service, implementation: Object.fromEntries(checked) as ServiceImpl<DescService> };
 }
@@ -57,8 +63,10 @@ export function serve<S extends DescService>(service: S, implementation: Service
 type Context = Pick<HandlerContext, "values">;
 type Method = (request: object, context: Context) => unknown;
 
-function withCheck(description: DescMethod, method: Method | undefined): Method | undefined {
-  const check = requestCheck(description);
+function withCheck(
+  check: CheckRequest | undefined,
+  method: Method | undefined,
+): Method | undefined {
   if (check === undefined || method === undefined) return method;
   return (request, context) => {
     // A suspended account is refused whatever its keys send (R-KEY-4).
@@ -84,12 +92,26 @@ type Fields = Readonly<Record<string, unknown>>;
 /** The name of a field in the spelling of the method's callers. */
 type NameOf = (field: DescField) => string;
 
-/** Makes the check for the requests of a method; `undefined`: the contract declares no rules for them. */
-export function requestCheck(method: DescMethod): CheckRequest | undefined {
+/** What the checks of a method share. */
+interface CheckContext {
+  readonly nameOf: NameOf;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/**
+ * Makes the check for the requests of a method; `undefined`: the contract declares no rules for them.
+ *
+ * @param clock tells what is in the future. Default: the process's own
+ */
+export function requestCheck(
+  method: DescMethod,
+  clock: Pick<Clock, "now"> = systemClock,
+): CheckRequest | undefined {
   if (!hasRules(method.input, new Set())) return undefined;
   let check: CheckMembers | undefined;
   return (request) => {
-    check ??= membersCheck(method.input, nameOfFields(method), new Set());
+    const context = { nameOf: nameOfFields(method), clock };
+    check ??= membersCheck(method.input, context, new Set());
     check?.(request as Fields);
   };
 }
@@ -117,17 +139,17 @@ function nameOfFields(method: DescMethod): NameOf {
 /** @param above the messages around this one: one that contains itself is not followed */
 function membersCheck(
   message: DescMessage,
-  nameOf: NameOf,
+  context: CheckContext,
   above: ReadonlySet<DescMessage>,
 ): CheckMembers | undefined {
   if (above.has(message)) return undefined;
   const around = new Set([...above, message]);
   const checks = [
     ...message.fields.flatMap((field) => [
-      ruleCheck(field, nameOf),
-      nestedCheck(field, nameOf, around),
+      ruleCheck(field, context),
+      nestedCheck(field, context, around),
     ]),
-    ...message.oneofs.map((oneof) => oneofCheck(oneof, nameOf)),
+    ...message.oneofs.map((oneof) => oneofCheck(oneof, context)),
   ].filter((check) => check !== undefined);
   if (checks.length === 0) return undefined;
   return (value, mask) => {
@@ -135,7 +157,7 @@ function membersCheck(
   };
 }
 
-function oneofCheck(oneof: DescOneof, nameOf: NameOf): CheckMembers | undefined {
+function oneofCheck(oneof: DescOneof, { nameOf }: CheckContext): CheckMembers | undefined {
   if (!getOption(oneof, exactlyOne)) return undefined;
   const names = oneof.fields.map(nameOf);
   const text = `Send one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
@@ -151,13 +173,14 @@ interface OneofValue {
   readonly value?: unknown;
 }
 
-function ruleCheck(field: DescField, nameOf: NameOf): CheckMembers | undefined {
+function ruleCheck(field: DescField, { nameOf, clock }: CheckContext): CheckMembers | undefined {
   if (!hasOption(field, fieldRules)) return undefined;
   const rules: FieldRules = getOption(field, fieldRules);
   const name = nameOf(field);
   return (message, mask) => {
     if (mask !== undefined && !mask.has(field.name)) return;
-    const problem = findProblem(valueOf(message, field), rules, field);
+    const value = valueOf(message, field);
+    const problem = findProblem(value, rules, field) ?? pastProblem(value, rules, clock);
     if (problem !== undefined) throw invalid(name, withHint(`${name} ${problem}`, rules.hint));
   };
 }
@@ -168,10 +191,10 @@ function withHint(message: string, hint: string): string {
 
 function nestedCheck(
   field: DescField,
-  nameOf: NameOf,
+  context: CheckContext,
   above: ReadonlySet<DescMessage>,
 ): CheckMembers | undefined {
-  const nested = field.message && membersCheck(field.message, nameOf, above);
+  const nested = field.message && membersCheck(field.message, context, above);
   if (nested === undefined) return undefined;
   const maskField = field.parent.fields.find(isMask);
   return (message, mask) => {
@@ -217,7 +240,7 @@ function findProblem(value: unknown, rules: FieldRules, field: DescField): strin
     case "money":
       return moneyProblem(value as Money, type.value);
     case "time":
-      return timeProblem(value as Timestamp, type.value);
+      return timeProblem(value as Timestamp);
     case "mask":
       return maskProblem(value as FieldMask, type.value);
     case undefined:
@@ -332,13 +355,23 @@ function usd(nanos: bigint): string {
 const secondsMin = -62_135_596_800n;
 const secondsMax = 253_402_300_799n;
 
-function timeProblem(time: Timestamp, { inFuture }: TimeRules): string | undefined {
-  const { seconds, nanos } = time;
+function timeProblem({ seconds, nanos }: Timestamp): string | undefined {
   if (seconds < secondsMin || seconds > secondsMax || nanos < 0 || nanos > 999_999_999) {
     return "must be a time between the years 1 and 9999";
   }
-  const isPast = Number(seconds) * 1_000 + nanos / 1_000_000 <= Date.now();
-  return inFuture && isPast ? "must be in the future" : undefined;
+  return undefined;
+}
+
+/** What is wrong with a valid time that is past. Apart from the other rules, because only this one needs a clock. */
+function pastProblem(
+  value: unknown,
+  { type }: FieldRules,
+  clock: CheckContext["clock"],
+): string | undefined {
+  if (value === undefined || type.case !== "time" || !type.value.inFuture) return undefined;
+  const { seconds, nanos } = value as Timestamp;
+  const isPast = Number(seconds) * 1_000 + nanos / 1_000_000 <= clock.now();
+  return isPast ? "must be in the future" : undefined;
 }
 
 function maskProblem({ paths }: FieldMask, { paths: allowed }: MaskRules): string | undefined {

@@ -16,6 +16,7 @@ import type { ModelConfig, PriceConfig } from "../config/config.ts";
 import { pageSizeMax, taskRunMs } from "../config/limits.ts";
 import { priceAt } from "../config/price.ts";
 import type { Caller } from "../core/caller.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { nextPageToken, readPage } from "../core/pagination.ts";
 import { type ModelFeature, modelFeatures } from "../dialect/model-features.ts";
@@ -118,19 +119,23 @@ function contextOf({ routes }: ModelConfig): number {
   return limits.includes(0) ? 0 : Math.max(...limits);
 }
 
-/**
- * Converts a model to the contract's message, with the price in force now.
- *
- * @param endpointsOf default: no paths are told
- */
+/** What is told of models beside their configuration. */
+export interface ModelFacts {
+  readonly offeredSince: OfferedSince;
+  /** Default: no paths are told. */
+  readonly endpointsOf?: EndpointsOf;
+  /** Tells which price is in force. */
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** Converts a model to the contract's message, with the price in force now. */
 export function modelMessage(
   model: ModelConfig,
-  offeredSince: OfferedSince,
-  endpointsOf: EndpointsOf = () => [],
+  { offeredSince, endpointsOf = () => [], clock }: ModelFacts,
 ): Model {
   const { key: modelKey, name, type, maxOutputTokens, prices } = model;
   const { deadlineMs = taskRunMs, cancelBilling = CancelBilling.NONE } = model;
-  const priceNow = priceAt(prices, Date.now());
+  const priceNow = priceAt(prices, clock.now());
   const price = priceMessage(priceNow);
   const limits = { maxOutputTokens, deadline: durationFromMs(deadlineMs), cancelBilling };
   const since = offeredSince(model);
@@ -152,8 +157,7 @@ export function modelMessage(
 export function modelPage(
   models: readonly ModelConfig[],
   request: ListModelsRequest,
-  offeredSince: OfferedSince,
-  endpointsOf?: EndpointsOf,
+  facts: ModelFacts,
 ): Omit<ListModelsResponse, "$typeName" | "$unknown"> {
   const { pageToken, afterKey, beforeKey } = request;
   if ([pageToken, afterKey, beforeKey].filter((each) => each !== "").length > 1) {
@@ -164,7 +168,7 @@ export function modelPage(
     );
   }
   const { limit, after = afterKey } = readPage(request, { defaultSize: pageSizeMax });
-  const message = (model: ModelConfig): Model => modelMessage(model, offeredSince, endpointsOf);
+  const message = (model: ModelConfig): Model => modelMessage(model, facts);
   if (beforeKey !== "") {
     const before = models.filter(({ key }) => key < beforeKey);
     const shown = before.slice(-limit).map(message);

@@ -17,7 +17,6 @@ import {
   type ModerateRequest,
   type RerankRequest as RerankMessage,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { newId } from "../core/uuid.ts";
 import { asksForBackground } from "./background/request.ts";
 import type { Background } from "./background/submit.ts";
 import type { MediaHandler } from "./media/handler.ts";
@@ -94,17 +93,17 @@ export function createHandlers(
   deps: HandlerOptions,
   { background, media }: TaskHandlers,
 ): InferenceHandlers {
-  const { state } = deps;
+  const { clock, state } = deps;
   const handleBody =
     <Message extends BodyMessage>(read: (message: Message) => BodyRequest): HandleBody<Message> =>
     (message, context, sink) =>
-      runCall(new BodyAdapter(message, read), sink, { callId: newId(), context, deps });
+      runCall(new BodyAdapter(message, read), sink, { callId: clock.newId(), context, deps });
   return {
     exchange(request, context, sink) {
       if (!request.compact && asksForBackground(request)) return background(request, context, sink);
-      const callId = newId();
+      const callId = clock.newId();
       const { accountId } = context.caller;
-      const adapter = new WireAdapter({ request, callId, accountId, state });
+      const adapter = new WireAdapter({ request, callId, accountId, state, clock });
       return runCall(adapter, sink, { callId, context, deps });
     },
 
@@ -121,7 +120,7 @@ export function createHandlers(
         reply = whole;
       });
       const { call, settled } = await runCall(adapter, discardSink, {
-        callId: newId(),
+        callId: clock.newId(),
         context,
         deps,
       });
@@ -134,11 +133,11 @@ export function createHandlers(
 
     streamGenerate(generation, context, sink) {
       const adapter = new TypedAdapter({ ...generation, stream: true });
-      return runCall(adapter, sink, { callId: newId(), context, deps });
+      return runCall(adapter, sink, { callId: clock.newId(), context, deps });
     },
 
     runAdapter: (adapter, context, sink) =>
-      runCall(adapter, sink, { callId: newId(), context, deps }),
+      runCall(adapter, sink, { callId: clock.newId(), context, deps }),
   };
 }
 

@@ -9,6 +9,7 @@ import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
@@ -37,6 +38,7 @@ import type { Upstream } from "./routing/upstream.ts";
 
 /** Options of {@link createInference}. */
 interface InferenceRoomOptions {
+  readonly clock: Clock;
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly ledger: LedgerWriter;
@@ -89,8 +91,11 @@ export function createInference(options: InferenceRoomOptions) {
   const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
-    endpointsOf: createEndpointsOf(upstream, media),
-    offeredSince: (model) => options.pricing.offeredSince(model),
+    modelFacts: {
+      endpointsOf: createEndpointsOf(upstream, media),
+      offeredSince: (model) => options.pricing.offeredSince(model),
+      clock: options.clock,
+    },
   });
   const { responses: store, vendorState } = state;
   const responses = createResponseService({ store, vendorState, followOptions });

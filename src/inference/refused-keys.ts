@@ -8,8 +8,8 @@ import { callRecord } from "../billing/calls/call-record.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import { invalidKey, type OnRefusedKey, type RefusedKey } from "../core/caller.ts";
 import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../config/limits.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { newId } from "../core/uuid.ts";
 import { Call } from "./pipeline/call.ts";
 import { reportCall } from "./pipeline/settle.ts";
 
@@ -24,6 +24,7 @@ export interface RefusedKeysOptions {
   readonly ledger: Pick<Ledger, "record">;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly clock: Clock;
 }
 
 /** Records calls with refused keys. */
@@ -37,7 +38,7 @@ export interface RefusedKeys {
 /** Creates the recorder. Each key has a limit of records a minute, because a client that retries a disabled key in a
  * loop must not fill the call log. Further calls are counted, and their number is logged at the end of the minute. */
 export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
-  const { ledger, log } = options;
+  const { ledger, log, clock } = options;
   let counts = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   const endWindow = (): void => {
@@ -59,7 +60,7 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
       timer ??= setTimeout(endWindow, refusedKeyWindowMs).unref();
       counts.set(keyId, count + 1);
       if (count >= refusedKeyRecordsMax) return false;
-      const call = refusedCall(key, request);
+      const call = refusedCall(key, request, clock);
       ledger.record(callRecord(call));
       reportCall(call, options);
       return true;
@@ -71,8 +72,10 @@ export function createRefusedKeys(options: RefusedKeysOptions): RefusedKeys {
 function refusedCall(
   { accountId, keyId, reason }: RefusedKey,
   request: Parameters<OnRefusedKey>[1],
+  clock: Clock,
 ): Call {
-  const call = new Call({ ...request, id: newId(), accountId, keyId, discountBp: 0 });
+  const [id, startMs] = [clock.newId(), clock.now()];
+  const call = new Call({ ...request, id, startMs, accountId, keyId, discountBp: 0 });
   call.end(endings[reason], invalidKey());
   return call;
 }

@@ -33,13 +33,7 @@ import {
   type Sink,
   withinSettleWait,
 } from "../core/sink.ts";
-import {
-  type Catalogue,
-  type EndpointsOf,
-  modelMessage,
-  modelPage,
-  type OfferedSince,
-} from "./catalogue.ts";
+import { type Catalogue, modelMessage, type ModelFacts, modelPage } from "./catalogue.ts";
 import type { CountTokens } from "./count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
 import { admitModel } from "./pipeline/admit.ts";
@@ -47,18 +41,15 @@ import type { CallContext } from "./pipeline/context.ts";
 
 export interface InferenceServiceOptions {
   readonly catalogue: Catalogue;
-  /** Since when models are offered, for lists of them. */
-  readonly offeredSince: OfferedSince;
-  /** Which paths models answer, for lists of them. */
-  readonly endpointsOf: EndpointsOf;
+  /** For lists of models. */
+  readonly modelFacts: ModelFacts;
   readonly handlers: InferenceHandlers;
   readonly countTokens: CountTokens;
 }
 
 export function createInferenceService({
   catalogue,
-  offeredSince,
-  endpointsOf,
+  modelFacts,
   handlers,
   countTokens,
 }: InferenceServiceOptions): ServiceImpl<typeof InferenceService> {
@@ -106,13 +97,13 @@ export function createInferenceService({
 
     listModels(request, { values }) {
       const models = catalogue.list(admitReader(values.get(callerKey)));
-      return modelPage(models, request, offeredSince, endpointsOf);
+      return modelPage(models, request, modelFacts);
     },
 
     getModel({ modelKey }, { values }) {
       const caller = admitReader(values.get(callerKey));
       const model = admitModel(catalogue, caller, modelKey);
-      return { model: modelMessage(model, offeredSince, endpointsOf) };
+      return { model: modelMessage(model, modelFacts) };
     },
   };
 }

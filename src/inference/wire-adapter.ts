@@ -5,6 +5,7 @@ import type { ExchangeRequest } from "../../gen/uas/inference/v1/inference_servi
 import type { ModelConfig } from "../config/config.ts";
 import { pricedUnits } from "../config/price.ts";
 import { asBuffer } from "../core/bytes.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid, present } from "../core/validation.ts";
 import type { BilledFeatures, FeatureRules } from "../dialect/billed-features.ts";
@@ -129,6 +130,7 @@ interface WireOptions {
   /** The gateway's id of the call, a UUID. */
   readonly callId: string;
   readonly accountId: string;
+  readonly clock: Pick<Clock, "now">;
   /** The state that outlives a call. */
   readonly state: CallState;
 }
@@ -164,7 +166,7 @@ class WireRequest extends ReadRequest<Buffer> {
   readonly #options: WireOptions;
   readonly #style: TextDialect;
   readonly #read: RequestBody;
-  readonly #created = secondsSince1970();
+  readonly #created: number;
   /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
@@ -175,6 +177,7 @@ class WireRequest extends ReadRequest<Buffer> {
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;
     this.#read = read;
+    this.#created = secondsOf(options.clock);
     this.wishes = read.wishes;
     this.#style = styleOf(dialect);
     this.dialect = dialect;
@@ -406,7 +409,7 @@ class WireRequest extends ReadRequest<Buffer> {
         model: this.#shownModel,
         callId,
         created: this.#created,
-        now: secondsSince1970,
+        now: () => secondsOf(this.#options.clock),
         inputTokens: this.#typicalTokens(),
         generation: repeated(generation, { previous: this.#read.previous, reportCost }),
         onDropped: (name) => {
@@ -450,8 +453,9 @@ class WireRequest extends ReadRequest<Buffer> {
   }
 }
 
-function secondsSince1970(): number {
-  return Math.floor(Date.now() / 1000);
+/** Whole seconds since 1970. */
+function secondsOf(clock: Pick<Clock, "now">): number {
+  return Math.floor(clock.now() / 1_000);
 }
 
 /** Where a vendor has stored a response: `vendor`, or `vendor#credential` where the vendor has several. */

@@ -4,6 +4,7 @@
  */
 import type { Logger } from "pino";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
+import type { Clock } from "../core/clock.ts";
 import { type Service, serve } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
 import { createKeyCopies } from "./copies.ts";
@@ -12,6 +13,7 @@ import { createKeyService, type KeyServiceOptions } from "./service.ts";
 /** Options of {@link createKeyRoom}. */
 export interface KeyOptions {
   readonly database: Database;
+  readonly clock: Clock;
   /** Whether the operator wants copies of keys, so that they can be shown again. */
   readonly isCopied: boolean;
   /** The master key, read at its first use. */
@@ -30,12 +32,12 @@ export interface KeyRoom {
 
 /** Creates the key room. @param others what accounts and billing answer */
 export function createKeyRoom(
-  { database: { orm, pool }, isCopied, masterKey, isKeySure, log }: KeyOptions,
+  { database: { orm, pool }, clock, isCopied, masterKey, isKeySure, log }: KeyOptions,
   others: Pick<KeyServiceOptions, "accountExists" | "spentOf" | "budgets" | "requireStepUp">,
 ): KeyRoom {
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const copies = createKeyCopies({ pool, masterKey, isOn: isCopied, isKeySure, warn });
   const onReveal = (facts: object): void => log.info(facts, "a key was shown again");
-  const service = createKeyService({ orm, copies, onReveal, ...others });
-  return { service: serve(KeyService, service), sweepCopies: () => copies.sweep() };
+  const service = createKeyService({ orm, clock, copies, onReveal, ...others });
+  return { service: serve(KeyService, service, clock), sweepCopies: () => copies.sweep() };
 }

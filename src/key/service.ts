@@ -15,12 +15,13 @@ import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts
 import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { type Budgets, budgetFacts } from "../core/budgets.ts";
+import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { rateColumns } from "../core/rate-limits.ts";
-import { isUuid, newId } from "../core/uuid.ts";
+import { isUuid } from "../core/uuid.ts";
 import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";
 import { ApiKeyEntity, KeyCopyEntity } from "./entity.ts";
 import { createKeyMessages, modelList, type KeyRow, type SpentOf } from "./message.ts";
@@ -36,6 +37,7 @@ import {
 /** Options of {@link createKeyService}. */
 export interface KeyServiceOptions {
   readonly orm: MikroORM;
+  readonly clock: Pick<Clock, "newId">;
   /** Whether an account exists; answered by the account room. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** The spending of keys; answered by billing. */
@@ -57,7 +59,7 @@ export function createKeyService(options: KeyServiceOptions): Rpcs {
 }
 
 function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "createKey"> {
-  const { orm, accountExists, copies, budgets } = options;
+  const { orm, clock, accountExists, copies, budgets } = options;
   const { messagesOf, messageOf } = createKeyMessages(orm, options);
   const requireAccount = async (caller: Caller | undefined, id: string): Promise<string> => {
     const accountId = parseAccountId(caller, id);
@@ -87,7 +89,7 @@ function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "cre
       const wanted = budgets.check(request.budgets);
       const accountId = await requireAccount(values.get(callerKey), request.accountId);
       const secret = newSecret();
-      const id = newId();
+      const id = clock.newId();
       const sealed = await copies.seal(accountId, id, secret);
       const fresh = {
         id,

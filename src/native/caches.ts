@@ -206,7 +206,7 @@ class CacheRequest extends ReadRequest<Buffer> {
   readonly #facts: CacheFacts;
   readonly #features: BilledFeatures | undefined;
   readonly #life: NativeCacheLife | undefined;
-  readonly #startMs = Date.now();
+  readonly #startMs: number;
   #owner: ObjectOwner | undefined;
   /** The name of the cache that was created. */
   #created: string | undefined;
@@ -217,6 +217,7 @@ class CacheRequest extends ReadRequest<Buffer> {
     this.#exchange = exchange;
     this.#context = context;
     this.#facts = facts;
+    this.#startMs = context.clock.now();
     const { request } = exchange;
     const { stored, found, name } = facts;
     this.isRepeatable = stored !== undefined;
@@ -403,7 +404,9 @@ class CacheRequest extends ReadRequest<Buffer> {
   get #latestMs(): number {
     const life = this.#life;
     const askedMs =
-      life === undefined || "ttlMs" in life ? Date.now() + (life?.ttlMs ?? 0) : life.expireMs;
+      life === undefined || "ttlMs" in life
+        ? this.#context.clock.now() + (life?.ttlMs ?? 0)
+        : life.expireMs;
     return askedMs + cacheSlackMs;
   }
 

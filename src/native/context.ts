@@ -3,6 +3,7 @@ import type { HeaderList, NativeMount } from "./mount.ts";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Ledger } from "../billing/ledger/ledger.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { Catalogue } from "../inference/catalogue.ts";
 import type { InferenceHandlers } from "../inference/handlers.ts";
@@ -15,6 +16,7 @@ import type { FindNativeModel } from "./models.ts";
 
 /** What the handlers use of other rooms. */
 export interface NativeContext {
+  readonly clock: Clock;
   /** By prefix. */
   readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;

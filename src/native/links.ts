@@ -3,6 +3,7 @@
  * valid for a limited time. Nothing is stored for them.
  */
 import { nativeLinkMs } from "../config/limits.ts";
+import type { Clock } from "../core/clock.ts";
 import { createSealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
 import type { NativeMount } from "./mount.ts";
@@ -30,12 +31,16 @@ export interface Links {
 /** The path of links below a prefix. */
 export const linkPath = /^\/_s\/([\w-]{60,4000})$/;
 
-/** Creates the links. @param masterKey 32 bytes */
-export function createLinks(masterKey: Uint8Array): Links {
+/**
+ * Creates the links. Any process opens what another has made: both go by the same clock.
+ *
+ * @param masterKey 32 bytes
+ */
+export function createLinks(masterKey: Uint8Array, clock: Clock): Links {
   const sealing = createSealing(masterKey, "native link");
   const contextOf = ({ prefix }: NativeMount): Buffer => Buffer.from(prefix);
   const mint = (mount: NativeMount, accountId: string, url: string): string => {
-    const text = JSON.stringify([Date.now() + nativeLinkMs, url]);
+    const text = JSON.stringify([clock.now() + nativeLinkMs, url]);
     const sealed = sealing.seal(accountId, contextOf(mount), text);
     return `${accountId.replaceAll("-", "")}${sealed.toString("base64url")}`;
   };
@@ -61,7 +66,7 @@ export function createLinks(masterKey: Uint8Array): Links {
       if (text === undefined) return undefined;
       const [untilMs, url] = JSON.parse(text) as [number, string];
       const base = baseOf(mount, url);
-      if (untilMs < Date.now() || base === undefined) return undefined;
+      if (untilMs < clock.now() || base === undefined) return undefined;
       return { base: base.name, target: url.slice(base.url.length), accountId };
     },
   };

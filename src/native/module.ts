@@ -6,6 +6,7 @@ import type { Ledger } from "../billing/ledger/ledger.ts";
 import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { nativePayloadBytesMax, nativeObjectTtlMs, taskKeptMs } from "../config/limits.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -34,6 +35,7 @@ import { periodic, type PeriodicJobs } from "../core/async.ts";
 
 /** Options of {@link createNativeRoom}. */
 export interface NativeRoomOptions {
+  readonly clock: Clock;
   readonly database: Database;
   readonly config: Config;
   readonly settings: Pick<Settings, "publicUrl">;
@@ -75,21 +77,23 @@ export interface NativeRoom {
 
 /** Creates the native room. */
 export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
-  const { database, config, settings, prices, metrics, log, onNews, onLowBalance } = options;
+  const { database, clock, config, settings, prices, metrics, log } = options;
+  const { onNews, onLowBalance } = options;
   const { taskPool: pool, jobPool } = database;
   const vendors = mountsOf(options);
   let listening = "";
   const publicUrl = (): string => settings.publicUrl ?? listening;
-  const links = createLinks(options.masterKey);
+  const links = createLinks(options.masterKey, clock);
   const jobTracker = createJobTracker({ pool, onNews, refreshMs: options.taskTimings?.refreshMs });
   const byName = new Map([...vendors.values()].map((mount) => [mount.config.name, mount]));
   const notify = createNotify({ vendors: byName, links, publicUrl });
-  const needs = { pool, notify, onLowBalance, onNews };
-  const external = createExternalTasks({ ...needs, pricing: createPricing(prices) });
+  const needs = { pool, clock, notify, onLowBalance, onNews };
+  const external = createExternalTasks({ ...needs, pricing: createPricing(prices, clock) });
   const { allowHosts } = config.webhooks;
   const findModel = createFindNativeModel(config.models.values());
   const { jobs: routing } = options.upstream;
-  const context = { vendors, findModel, pool, external, jobTracker, links, allowHosts, publicUrl };
+  const own = { vendors, clock, findModel, pool, external, jobTracker };
+  const context = { ...own, links, allowHosts, publicUrl };
   return {
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({
       prefix,

@@ -8,7 +8,6 @@ import { callRecord } from "../billing/calls/call-record.ts";
 import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
-import { newId } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
@@ -128,7 +127,9 @@ function recordRefused(
   }: { readonly path: string; readonly model: string; readonly told: GatewayError },
 ): void {
   const { accountId, keyId, discountBp = 0 } = caller;
-  const call = new Call({ id: newId(), requestId, accountId, keyId, discountBp, path });
+  const { clock } = context;
+  const [id, startMs] = [clock.newId(), clock.now()];
+  const call = new Call({ id, startMs, requestId, accountId, keyId, discountBp, path });
   call.model = model;
   call.end(CallEnding.REFUSED, told);
   context.ledger.record(callRecord(call));

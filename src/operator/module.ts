@@ -2,6 +2,7 @@
 import packageFacts from "../../package.json" with { type: "json" };
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Database } from "../db/database.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { VendorTarget } from "../inference/routing/targets.ts";
@@ -13,6 +14,7 @@ import { type Service, serve } from "../core/service.ts";
 /** Options of {@link createOperatorRoom}. */
 export interface OperatorRoomOptions {
   readonly database: Database;
+  readonly clock: Clock;
   readonly config: Config;
   readonly upstream: Upstream;
 }
@@ -24,14 +26,19 @@ const testMs = 30_000;
 const testParams = { prompt: "Reply with the single word OK.", maxTokens: 64 };
 
 /** Creates the operator service. */
-export function createOperatorRoom({ database, config, upstream }: OperatorRoomOptions): Service {
+export function createOperatorRoom({
+  database,
+  clock,
+  config,
+  upstream,
+}: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const { version } = packageFacts;
   const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor));
   const test = createTest(upstream);
   return serve(
     OperatorService,
-    createOperatorService({ pool, orm, config, version, vendorHealth, test }),
+    createOperatorService({ pool, orm, clock, config, version, vendorHealth, test }),
   );
 }
 

@@ -23,6 +23,7 @@ import {
 } from "../../gen/uas/operator/v1/route_service_pb.ts";
 import type { Config } from "../config/config.ts";
 import { noSuchAccount } from "../core/caller.ts";
+import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { rateMember } from "../core/rate-limits.ts";
@@ -214,9 +215,11 @@ function createSystemRpcs({
 export function createRouteService({
   pool,
   config,
+  clock,
 }: {
   readonly pool: Pick<Pool, "query">;
   readonly config: Config;
+  readonly clock: Clock;
 }): ServiceImpl<typeof RouteService> {
   return {
     async getRouteHealth({ vendor }) {
@@ -229,7 +232,7 @@ export function createRouteService({
       const routes = all.map(({ key, configured }) => {
         const found = healthBy.get(textOf(key));
         const open = breakersBy.get(textOf(key));
-        const nowMs = Date.now();
+        const nowMs = clock.now();
         return create(RouteHealthSchema, {
           ...key,
           ...configured,

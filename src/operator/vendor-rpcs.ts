@@ -12,11 +12,13 @@ import {
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
 import { taskRunMs } from "../config/limits.ts";
+import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { actionValues, withAction } from "../core/operator-log.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 import type { RowOf } from "../db/row.ts";
+import { firstId } from "../db/partition.ts";
 import type { UnlimitedRouteEntity } from "../inference/entity.ts";
 import { routePriorities } from "../inference/routing/choice.ts";
 import { unlimitedRouteChannel } from "../inference/unlimited-routes.ts";
@@ -38,6 +40,7 @@ export interface VendorTestResult {
 
 /** Options of {@link createVendorRpcs}. */
 export interface VendorRpcOptions {
+  readonly clock: Clock;
   readonly pool: Pick<Pool, "query">;
   readonly config: Config;
   /** The health of a vendor. */
@@ -85,13 +88,13 @@ type Rpcs = ServiceImpl<typeof OperatorService>;
 export function createVendorRpcs(
   options: VendorRpcOptions,
 ): Pick<Rpcs, "listVendors" | "testVendor" | "clearUnlimitedModel" | "listConfiguredModels"> {
-  const { config, pool } = options;
+  const { config, pool, clock } = options;
   const models = [...config.models.values()];
   const vendors = [...config.vendors.values()].filter(({ name }) => servedBy(models, name).length);
   return {
     async listVendors(request) {
       const { items, nextPageToken } = pageOf(request, vendors, ({ name }) => name);
-      const { rows } = await mapDatabaseLoss(pool.query<RecentRow>(recentSql, [recentFrom()]));
+      const { rows } = await mapDatabaseLoss(pool.query<RecentRow>(recentSql, [recentFrom(clock)]));
       const recent = new Map(rows.map((row) => [row.vendor, row]));
       const marked = await mapDatabaseLoss(pool.query<UnlimitedRow>(unlimitedSql));
       const states = items.map((vendor) => {
@@ -194,9 +197,8 @@ function servedBy(models: readonly ModelConfig[], vendor: string): readonly Mode
 }
 
 /** The smallest id of a recent call. */
-function recentFrom(): string {
-  const hex = (Date.now() - recentMs).toString(16).padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+function recentFrom(clock: Clock): string {
+  return firstId(new Date(clock.now() - recentMs));
 }
 
 function stateOf(

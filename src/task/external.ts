@@ -9,7 +9,7 @@ import { applyIn } from "../billing/ledger/apply-in.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { newId } from "../core/uuid.ts";
+import type { Clock } from "../core/clock.ts";
 import type { TaskUnits } from "../vendor/task.ts";
 import { chargeOf, isCancelBilled, taskHold } from "./charge.ts";
 import { holdRefused } from "../billing/hold-refused.ts";
@@ -42,6 +42,7 @@ export interface ExternalTask {
 /** Options of {@link createExternalTasks}. */
 export interface ExternalTasksOptions extends TransitionOptions {
   readonly pool: Pool;
+  readonly clock: Pick<Clock, "newId">;
   readonly pricing: TaskPricing;
   /** Called when a task is due. */
   readonly onNews: () => void;
@@ -127,7 +128,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
 /** Inserts the task and places its hold: last, for that locks the account. */
 async function begin(
   transaction: PoolClient,
-  { pricing }: ExternalTasksOptions,
+  { clock, pricing }: ExternalTasksOptions,
   asked: {
     readonly task: ExternalTask;
     readonly submitter: Submitter;
@@ -136,8 +137,8 @@ async function begin(
 ): Promise<WholeTask> {
   const { task, submitter, beside } = asked;
   const { caller } = submitter;
-  const id = newId();
-  const price = pricing.priceAt(task.model, Date.now());
+  const id = clock.newId();
+  const price = pricing.priceNow(task.model);
   const { discountBp = 0 } = caller;
   const amountNanos = pricing.hold(price, task.maxUnits ?? task.units, discountBp);
   const money = [amountNanos.toString(), pricing.version(price), discountBp];

@@ -6,6 +6,7 @@ import type { Pool } from "pg";
 import { taskKeptMs } from "../config/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
+import type { CorrectedClock } from "../db/corrected-clock.ts";
 import { DatabaseClock } from "./database-clock.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
@@ -17,6 +18,8 @@ export interface TaskJobsOptions {
   readonly pool: Pool;
   /** The clock that the worker of this process follows too. Default: one of its own. */
   readonly clock?: DatabaseClock;
+  /** The clock of this process: where it departs, the database's is looked at. Default: that is not watched. */
+  readonly corrected?: Pick<CorrectedClock, "isOff" | "learn">;
   /** Called with each count. Default: nothing. */
   readonly onCount?: (counts: TaskCounts) => void;
   /** Logs what an operator should know, without secrets. Default: nothing. */
@@ -41,6 +44,9 @@ const countEveryMs = 15_000;
 
 /** How often the database's clock is looked at, in milliseconds. */
 const followEveryMs = 10_000;
+
+/** How often the clock of the process is compared with the time that has passed, in milliseconds. */
+const watchEveryMs = 1_000;
 
 /** How many tasks one statement deletes: a long one would hold up others. */
 const batch = 1_000;
@@ -70,6 +76,13 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
   const expire = (): Promise<number> => deleteOldTasks(pool);
   const clock = options.clock ?? new DatabaseClock(options);
   const followClock = (): Promise<number> => clock.follow();
+  // A machine that slept is right, and the time that has passed is not: nobody waits for the next look.
+  let wasOff = false;
+  const followStep = async (): Promise<void> => {
+    const isOff = options.corrected?.isOff ?? false;
+    if (isOff && !wasOff) await followClock();
+    wasOff = options.corrected?.isOff ?? false;
+  };
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again`, { err: error });
   const jobs = periodic([
@@ -78,6 +91,11 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
     {
       run: followClock,
       everyMs: followEveryMs,
+      onError: failed("looking at the database's clock"),
+    },
+    {
+      run: followStep,
+      everyMs: watchEveryMs,
       onError: failed("looking at the database's clock"),
     },
   ]);

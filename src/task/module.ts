@@ -8,9 +8,11 @@ import type { CallRow } from "../billing/calls/call-row.ts";
 import { callCost, createPricing, type PriceBook } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
+import type { Clock } from "../core/clock.ts";
 import { countVendorLoss, type Metrics } from "../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/service.ts";
+import type { CorrectedClock } from "../db/corrected-clock.ts";
 import type { Database } from "../db/database.ts";
 import { openPool } from "../db/open-pool.ts";
 import { backgroundOf } from "../inference/background/request.ts";
@@ -50,6 +52,7 @@ import { createTaskWorker } from "./worker.ts";
 
 /** What {@link createTaskRoom} is built on. */
 interface TaskOptions {
+  readonly clock: Clock;
   readonly database: Database;
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
@@ -89,7 +92,7 @@ function schemasOf(vendors: TaskOptions["vendors"], allowHosts: readonly string[
 
 /** Creates the task room. */
 export function createTaskRoom(options: TaskOptions): TaskRoom {
-  const { database, config, vendors, prices, metrics, onNews, onCancel } = options;
+  const { database, clock, config, vendors, prices, metrics, onNews, onCancel } = options;
   const { taskPool: pool, url } = database;
   const { allowHosts } = config.webhooks;
   const store = createTaskStore(pool);
@@ -116,7 +119,8 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   });
   const submit = createSubmit({
     pool: submits,
-    pricing: createPricing(prices),
+    clock,
+    pricing: createPricing(prices, clock),
     onAccepted: onNews,
     // Where that fails too, the task runs: its client sees it in its list.
     onUnknown: ({ id, account_id }) => void cancel(id, account_id).catch(() => {}),
@@ -133,11 +137,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     submit,
     cancel,
   });
-  metrics.gauge(
-    "uas_task_polls_waiting",
-    "Polls and watches of tasks that wait for a change.",
-    () => waitSlots.count,
-  );
+  watchPolls(metrics, waitSlots);
   return {
     service: serve(TaskService, service),
     callbacks: createCallbacks({ pool, tasksOf, onNews }),
@@ -150,8 +150,18 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   };
 }
 
+function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
+  metrics.gauge(
+    "uas_task_polls_waiting",
+    "Polls and watches of tasks that wait for a change.",
+    () => waitSlots.count,
+  );
+}
+
 /** What {@link createTaskProcessing} is built on. */
 export interface TaskProcessingOptions {
+  /** Corrected with each look at the database's clock. */
+  readonly clock: CorrectedClock;
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers" | "dataDir">;
@@ -196,10 +206,11 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   const { database, metrics, log, prices, results, config, onLowBalance, onLoss } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const clock = new DatabaseClock({ pool, warn });
+  const databaseClock = new DatabaseClock({ pool, corrected: options.clock, warn });
   const jobs = createTaskJobs({
     pool,
-    clock,
+    clock: databaseClock,
+    corrected: options.clock,
     warn,
     onCount: (counts) => {
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
@@ -208,7 +219,7 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   const answers = openAnswers(options, pool);
   const worker = createTaskWorker({
     pool,
-    clock,
+    clock: databaseClock,
     answers,
     results,
     warn,
@@ -272,13 +283,17 @@ function pickNative({
 /** Runs TEXT tasks and background responses. */
 function textRunner({
   upstream,
+  clock,
   state,
   log,
-}: Pick<TaskProcessingOptions, "upstream" | "state" | "log">): Omit<WorkerText, "vendors"> {
+}: Pick<TaskProcessingOptions, "upstream" | "clock" | "state" | "log">): Omit<
+  WorkerText,
+  "vendors"
+> {
   const text = createTextRunner(upstream);
   const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const background = { upstream, state, store, log: events, warn };
+  const background = { upstream, clock, state, store, log: events, warn };
   const response = createBackgroundRunner(background);
   return {
     run: (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask),

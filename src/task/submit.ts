@@ -29,16 +29,17 @@ import type { TaskSummary } from "./store.ts";
 import type { ParsedSubmit } from "./submit-form.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import { summaryColumns } from "./task-row.ts";
-import { newId } from "../core/uuid.ts";
+import type { Clock } from "../core/clock.ts";
 import type { DatabaseAddress } from "../db/servers.ts";
 
 /** The part of {@link Pricing} that tasks are held by. */
-export type TaskPricing = Pick<Pricing, "priceAt" | "version" | "hold">;
+export type TaskPricing = Pick<Pricing, "priceNow" | "version" | "hold">;
 
 /** Options of {@link createSubmit}. */
 export interface SubmitOptions {
   /** From {@link openSubmitPool}. */
   readonly pool: Pool;
+  readonly clock: Pick<Clock, "newId">;
   readonly pricing: TaskPricing;
   /** Called after a task was committed. Default: nothing. */
   readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
@@ -167,8 +168,14 @@ interface Asked {
 }
 
 async function submitOnce(
-  { pool, pricing, failpoint = ignore }: SubmitOptions,
-  { read, submitter, own: { id = newId(), callPath, writeAlongside }, isRefused, onLost }: Asked,
+  { pool, clock, pricing, failpoint = ignore }: SubmitOptions,
+  {
+    read,
+    submitter,
+    own: { id = clock.newId(), callPath, writeAlongside },
+    isRefused,
+    onLost,
+  }: Asked,
 ): Promise<Submitted> {
   const { caller } = submitter;
   const made = newTask(read, { ...submitter, id, callPath }, pricing);
@@ -305,7 +312,7 @@ function newTask(
 
 /** The price of a task; of a table of images, that of the requested ones. @throws GatewayError INVALID_REQUEST */
 function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObject): PriceConfig {
-  const price = pricing.priceAt(model, Date.now());
+  const price = pricing.priceNow(model);
   if (price.images === undefined) return price;
   const { size, resolution, quality } = params;
   const form = { size: imageWordOf(size ?? resolution), quality: imageWordOf(quality) };

@@ -3,6 +3,7 @@ import { AccountState } from "../../gen/uas/account/v1/account_pb.ts";
 import { createBudgets } from "../../src/billing/budgets.ts";
 import { createAccountService } from "../../src/account/service.ts";
 import { anonymous } from "../../src/core/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
@@ -95,6 +96,7 @@ test("R-MON-7: whether an account exists is 503 while the database is away, and 
   const database = await openDatabase(proxy.url);
   try {
     const { exists } = createAccountService({
+      clock: systemClock,
       orm: database.orm,
       budgets: createBudgets(database.pool),
     });

@@ -6,6 +6,7 @@ import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import type { ListLedgerEntriesRequest } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
 import { operator } from "../../src/core/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/uuid.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -55,7 +56,11 @@ afterAll(async () => {
   await database.close();
 });
 
-const ops = () => rpcs(createBillingService({ pool, accountExists: async () => true }), operator);
+const ops = () =>
+  rpcs(
+    createBillingService({ clock: systemClock, pool, accountExists: async () => true }),
+    operator,
+  );
 
 /** Every movement that fits, page by page. */
 async function all(

@@ -16,6 +16,7 @@ import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import type { CallFeed } from "../../src/billing/calls/feed.ts";
 import { createCallService } from "../../src/billing/calls/service.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { serve } from "../../src/core/service.ts";
 import type { Queryable } from "../../src/db/queryable.ts";
 
@@ -33,7 +34,7 @@ export function rpcs(
 export function callRpcs(pool: Queryable, caller: Caller): Client<typeof CallService> {
   // Only TailCalls, which is no unary RPC, would use it.
   const feed = {} as CallFeed;
-  return rpcsOf(CallService, createCallService({ pool, feed }), caller);
+  return rpcsOf(CallService, createCallService({ clock: systemClock, pool, feed }), caller);
 }
 
 /** All unary ones of a service, also those that come. */

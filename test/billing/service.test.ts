@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../src/billing/service.ts";
 import { type Caller, operator } from "../../src/core/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { callRow } from "./calls/call-row.ts";
 import { type Billing, openBilling } from "./harness.ts";
@@ -20,7 +21,7 @@ describe("the billing service", () => {
     billing = await openBilling();
     unknown = newId();
     const accountExists = async (id: string): Promise<boolean> => id !== unknown;
-    service = createBillingService({ pool: billing.pool, accountExists });
+    service = createBillingService({ clock: systemClock, pool: billing.pool, accountExists });
   });
   afterEach(() => billing.expectClean());
   afterAll(() => billing.close());
@@ -249,7 +250,11 @@ describe("the billing service", () => {
   test("R-MON-6: the audit is an RPC; a database that is away is 503", async () => {
     expect((await ops().auditLedger({})).findings).toEqual([]);
     const pool = new Pool({ connectionString: "postgres://127.0.0.1:1/none" });
-    const away = createBillingService({ pool, accountExists: async () => true });
+    const away = createBillingService({
+      clock: systemClock,
+      pool,
+      accountExists: async () => true,
+    });
     const unavailable = code(ErrorCode.SERVICE_UNAVAILABLE);
     await expect(rpcs(away, operator).auditLedger({})).rejects.toEqual(unavailable);
     const accountId = newId();

@@ -4,6 +4,7 @@ import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts
 import type { Caller } from "../../src/core/caller.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createCatalogue, modelMessage } from "../../src/inference/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 
@@ -25,7 +26,7 @@ function caller(models?: string[]): Caller {
 }
 
 const all = ["b", "a/b", "Z", "a"];
-const unknownDate = () => undefined;
+const facts = { offeredSince: () => undefined, clock: systemClock };
 
 const catalogue = createCatalogue(new Map(all.map((key) => [key, model(key)])));
 
@@ -91,7 +92,7 @@ describe("the catalogue", () => {
   });
 
   it("the catalogue shows prices in USD, and only those that are charged", () => {
-    expect(modelMessage(model("a"), unknownDate)).toMatchObject({
+    expect(modelMessage(model("a"), facts)).toMatchObject({
       modelKey: "a",
       name: "Name of a",
       maxOutputTokens: 99,
@@ -101,9 +102,9 @@ describe("the catalogue", () => {
 
   it("the catalogue shows the deadline and the cancel billing of a model, also where the configuration has none", () => {
     const plain = { deadline: { seconds: 1_800n, nanos: 0 }, cancelBilling: CancelBilling.NONE };
-    expect(modelMessage(model("a"), unknownDate)).toMatchObject(plain);
+    expect(modelMessage(model("a"), facts)).toMatchObject(plain);
     const said = { deadlineMs: 5, cancelBilling: CancelBilling.UPSTREAM };
-    expect(modelMessage({ ...model("a"), ...said }, unknownDate)).toMatchObject({
+    expect(modelMessage({ ...model("a"), ...said }, facts)).toMatchObject({
       deadline: { seconds: 0n, nanos: 5_000_000 },
       cancelBilling: CancelBilling.UPSTREAM,
     });

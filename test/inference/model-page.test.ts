@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ListModelsRequestSchema } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { modelPage } from "../../src/inference/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
@@ -23,8 +24,10 @@ function modelsOf(keys: readonly string[]): ModelConfig[] {
   return keys.map((key) => ({ key, name: key, ...rest }));
 }
 
+const facts = { offeredSince: () => undefined, clock: systemClock };
+
 function page(keys: readonly string[], ask: Ask) {
-  const got = modelPage(modelsOf(keys), create(ListModelsRequestSchema, ask), () => undefined);
+  const got = modelPage(modelsOf(keys), create(ListModelsRequestSchema, ask), facts);
   return { ...got, keys: got.models.map(({ modelKey }) => modelKey) };
 }
 

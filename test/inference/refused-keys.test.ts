@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CallRow } from "../../src/billing/calls/call-row.ts";
 import type { RefusedKey } from "../../src/core/caller.ts";
 import { refusedKeyRecordsMax, refusedKeyWindowMs } from "../../src/config/limits.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createRefusedKeys } from "../../src/inference/refused-keys.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { newId } from "../../src/core/uuid.ts";
@@ -21,7 +22,7 @@ function createRig() {
   const lines: object[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const ledger = { record: (row: CallRow) => void rows.push(row) };
-  const refused = createRefusedKeys({ ledger, log, metrics: createMetrics() });
+  const refused = createRefusedKeys({ ledger, log, metrics: createMetrics(), clock: systemClock });
   const unrecorded = () => lines.filter((line) => "unrecorded" in line);
   return { rows, refused, unrecorded };
 }

@@ -7,6 +7,7 @@ import { createAccountService } from "../../src/account/service.ts";
 import { createBudgets } from "../../src/billing/budgets.ts";
 import { spentOfKeys } from "../../src/billing/module.ts";
 import { type Caller, callerKey, operator } from "../../src/core/caller.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { fromRpcError, type SentErrorCode } from "../../src/core/errors.ts";
 import { createKeyCopies } from "../../src/key/copies.ts";
@@ -55,7 +56,7 @@ export async function openRooms() {
 
 function clientsOf({ orm, pool }: Database) {
   const budgets = createBudgets(pool);
-  const { service, exists } = createAccountService({ orm, budgets });
+  const { service, exists } = createAccountService({ clock: systemClock, orm, budgets });
   const spentOf: SpentOf = (keyIds) => spentOfKeys(pool, keyIds);
   const copies = createKeyCopies({
     pool,
@@ -65,7 +66,15 @@ function clientsOf({ orm, pool }: Database) {
     warn: () => {},
   });
   const requireStepUp = (): Promise<void> => Promise.reject(new Error("no codes here"));
-  const room = { orm, accountExists: exists, spentOf, budgets, copies, requireStepUp };
+  const room = {
+    orm,
+    clock: systemClock,
+    accountExists: exists,
+    spentOf,
+    budgets,
+    copies,
+    requireStepUp,
+  };
   const services = [serve(AccountService, service), serve(KeyService, createKeyService(room))];
   return (caller: Caller) => {
     const setCaller: Interceptor = (next) => (request) => {

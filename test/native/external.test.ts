@@ -2,6 +2,7 @@
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { recordNotification } from "../../src/task/vendor-notifications.ts";
 import { createExternalTasks, type ExternalTasks } from "../../src/task/external.ts";
 import type { TaskRow } from "../../src/task/task-row.ts";
@@ -21,9 +22,10 @@ beforeAll(async () => {
   pool = new Pool({ connectionString: gateway.databaseUrl, max: 2 });
   external = createExternalTasks({
     pool,
+    clock: systemClock,
     onNews: () => {},
     pricing: {
-      priceAt: () => priceDefault,
+      priceNow: () => priceDefault,
       version: () => "test",
       hold: () => 5_000_000n,
     },

@@ -46,6 +46,8 @@ export interface GatewayOptions {
   readonly webhooks?: Config["webhooks"];
   /** How often vendors are asked about tasks. Default: as in earnest. */
   readonly taskTimings?: BuildOptions["taskTimings"];
+  /** The gateway's clock. Default: one that the database's corrects. */
+  readonly clock?: BuildOptions["clock"];
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -157,6 +159,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       ...options.settings,
     },
     config: configOf(options),
+    ...(options.clock && { clock: options.clock }),
     ...(options.taskTimings && { taskTimings: options.taskTimings }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
   });

@@ -10,6 +10,7 @@ import { billingPartitions } from "../../src/billing/jobs.ts";
 import { CallFeed } from "../../src/billing/calls/feed.ts";
 import { createCallService } from "../../src/billing/calls/service.ts";
 import { createUsageService } from "../../src/billing/calls/usage-service.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { callerKey, operator } from "../../src/core/caller.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
@@ -173,8 +174,8 @@ function clients(pool: Pool) {
   const feed = new CallFeed({ pool, url: "" });
   const transport = createDirectTransport(
     [
-      serve(CallService, createCallService({ pool, feed })),
-      serve(UsageService, createUsageService({ pool })),
+      serve(CallService, createCallService({ clock: systemClock, pool, feed })),
+      serve(UsageService, createUsageService({ clock: systemClock, pool })),
     ],
     [
       (next) => (request) => {

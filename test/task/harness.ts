@@ -14,6 +14,7 @@ import { book } from "../../src/billing/ledger/booking.ts";
 import { createPriceBook } from "../../src/billing/prices/pricing.ts";
 import { callerKey, type KeyCaller, operator } from "../../src/core/caller.ts";
 import type { Config, ModelConfig, PriceConfig } from "../../src/config/config.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createFacade } from "../../src/facade/facade.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
@@ -121,6 +122,7 @@ export async function openTasks() {
     database: { taskPool: pool, url: database.url } as Parameters<
       typeof createTaskRoom
     >[0]["database"],
+    clock: systemClock,
     config,
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,
     prices: createPriceBook({ pool }),

@@ -1,5 +1,6 @@
 /** A submit that needs no gateway around it, for processes that die in it. Needs no test runner. */
 import { createHash } from "node:crypto";
+import { systemClock } from "../../src/core/clock.ts";
 import {
   createSubmit,
   openSubmitPool,
@@ -19,8 +20,8 @@ export function openSubmit(url: string, parts: Partial<SubmitOptions> = {}) {
     read: () => ({ images: 1 }),
     units: () => ({ images: 1 }),
   };
-  const pricing = { priceAt: () => price, version: () => "v", hold: () => imageNanos };
-  const submit = createSubmit({ pricing, ...parts, pool });
+  const pricing = { priceNow: () => price, version: () => "v", hold: () => imageNanos };
+  const submit = createSubmit({ pricing, clock: systemClock, ...parts, pool });
   return {
     submit: (accountId: string, callbackId: string | null, own: SubmitOverrides = {}) =>
       submit(

@@ -8,6 +8,7 @@
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { BrowserSession } from "../../core/browser-session.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { UserRow } from "../user/store.ts";
 
 /** A user, with the secrets that a mark is bound to. */
@@ -39,7 +40,10 @@ interface Mark {
 }
 
 /** Creates the recognition. @param masterKey returns the 32-byte master key; called on first use */
-export function createKnownBrowsers(masterKey: () => Uint8Array): KnownBrowsers {
+export function createKnownBrowsers(
+  masterKey: () => Uint8Array,
+  clock: Pick<Clock, "now">,
+): KnownBrowsers {
   let kept: Buffer | undefined;
   const key = (): Buffer =>
     (kept ??= Buffer.from(hkdfSync("sha256", masterKey(), "", "uas known browser", 32)));
@@ -50,7 +54,7 @@ export function createKnownBrowsers(masterKey: () => Uint8Array): KnownBrowsers 
       .digest();
   };
   const idOf = (browser: BrowserSession, user: MarkedUser): string | undefined => {
-    const mark = marksOf(browser).find(({ userId }) => userId === user.id);
+    const mark = marksOf(browser, clock.now()).find(({ userId }) => userId === user.id);
     if (mark === undefined) return undefined;
     const isRight = timingSafeEqual(macOf(mark, user), Buffer.from(mark.mac, "base64url"));
     return isRight ? mark.browserId : undefined;
@@ -59,9 +63,10 @@ export function createKnownBrowsers(masterKey: () => Uint8Array): KnownBrowsers 
     idOf,
     remember(browser, user) {
       const browserId = idOf(browser, user) ?? randomBytes(16).toString("base64url");
-      const expireMs = Date.now() + knownBrowserMs;
+      const nowMs = clock.now();
+      const expireMs = nowMs + knownBrowserMs;
       const mac = macOf({ browserId, userId: user.id, expireMs }, user).toString("base64url");
-      const others = marksOf(browser).filter(({ userId }) => userId !== user.id);
+      const others = marksOf(browser, nowMs).filter(({ userId }) => userId !== user.id);
       const all = [
         `${browserId}.${user.id}.${expireMs}.${mac}`,
         ...others.slice(0, usersMax - 1).map(({ text }) => text),
@@ -72,10 +77,10 @@ export function createKnownBrowsers(masterKey: () => Uint8Array): KnownBrowsers 
 }
 
 /** The marks that have not expired; whether they are genuine shows only beside their users. */
-function marksOf({ known = "" }: BrowserSession): Mark[] {
+function marksOf({ known = "" }: BrowserSession, nowMs: number): Mark[] {
   return known.split("~", usersMax).flatMap((text) => {
     const [, browserId = "", userId = "", expire = "", mac = ""] = markForm.exec(text) ?? [];
     const expireMs = Number(expire);
-    return mac !== "" && expireMs > Date.now() ? [{ text, browserId, userId, expireMs, mac }] : [];
+    return mac !== "" && expireMs > nowMs ? [{ text, browserId, userId, expireMs, mac }] : [];
   });
 }

@@ -44,6 +44,7 @@ import {
   tailPauseMs,
   tailQuietMs,
 } from "../../config/limits.ts";
+import type { Clock } from "../../core/clock.ts";
 import { formatUsd } from "../../core/money.ts";
 import { type Page, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
@@ -69,6 +70,7 @@ import { isFailed, queryUsage } from "./usage-service.ts";
 interface CallServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
+  readonly clock: Pick<Clock, "now">;
   /** Notifies live views of written calls. */
   readonly feed: CallFeed;
   /** The longest silence of a live view, in milliseconds: an empty message then keeps it open. Default `tailQuietMs`. */
@@ -99,7 +101,7 @@ export function createCallService(options: CallServiceOptions): ServiceImpl<type
     async getCallHistogram(request, context) {
       const accountId = parseScope(request.accountId, context);
       const calls = parseFilter(accountId, request.filter);
-      const nowMs = Date.now();
+      const nowMs = options.clock.now();
       const range = parseRange(request.filter ?? {}, nowMs);
       const bars = limitOf(request.barLimit, barLimits);
       return countCalls(pool, { ...range, calls, bars, nowMs });

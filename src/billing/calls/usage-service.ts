@@ -16,6 +16,7 @@ import {
   type UsageService,
 } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { isOperator as isOperatorCall } from "../../core/caller.ts";
+import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { money } from "../../core/money.ts";
 import { withLossMapping, type Queryable } from "../../db/queryable.ts";
@@ -30,6 +31,7 @@ import type { UsageHourEntity } from "./entity.ts";
 interface UsageServiceOptions {
   /** The plain pool of the database. */
   readonly pool: Queryable;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** The default and the largest number of groups with a series of their own. */
@@ -41,7 +43,7 @@ export function createUsageService(options: UsageServiceOptions): ServiceImpl<ty
   return {
     async getUsageSeries(request, context) {
       const accountId = parseScope(request.accountId, context);
-      const nowMs = Date.now();
+      const nowMs = options.clock.now();
       const { fromMs, toMs } = parseRange(request, nowMs);
       const timeZone = parseTimeZone(request.timeZone);
       const { bucket, group, metric } = request;

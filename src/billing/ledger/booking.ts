@@ -11,6 +11,8 @@ import { newId } from "../../core/uuid.ts";
 /** Money to book on an account. */
 export interface Booking {
   readonly kind: BookingKind;
+  /** The id of its transaction, a UUIDv7: it begins with the time of the booking. Default: by the process's own clock. */
+  readonly txnId?: string;
   readonly accountId: string;
   /** Negative only where a correction takes money away. */
   readonly amountNanos: bigint;
@@ -75,7 +77,7 @@ export async function book(
   audit?: unknown[],
 ): Promise<Booked> {
   const { kind, accountId, amountNanos, reference, callId = null, reason = null } = booking;
-  const txnId = newId();
+  const { txnId = newId() } = booking;
   const values = [accountId, kind, txnId, amountNanos.toString(), reference, callId, reason];
   const { text, parameters } = withAction(bookSql, { parameters: values, values: audit });
   const { rows } = await pool.query<BookRow>(text, parameters);

@@ -10,6 +10,7 @@ import type {
 } from "../../config/config.ts";
 import type { RareQuantities, RareUsage, UnitKey } from "../../config/price-units.ts";
 import { imagePriceOf, imagePricesOf, priceAt } from "../../config/price.ts";
+import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { amountNanosMax } from "../../core/money.ts";
 import type { Queryable } from "../../db/queryable.ts";
@@ -107,6 +108,8 @@ export interface Pricing {
   /** The price in force when a call starts, in milliseconds since 1970. The call is held, charged and recorded at this
    * price, whatever comes into force meanwhile. */
   priceAt(model: ModelConfig, startMs: number): PriceConfig;
+  /** The price in force now, for a task that is accepted now. */
+  priceNow(model: ModelConfig): PriceConfig;
   /** When the gateway first had a price for the model; `undefined`: not known. */
   offeredSince(model: ModelConfig): Date | undefined;
   /** The version of a price, for the record of a call. */
@@ -129,10 +132,11 @@ export interface Pricing {
 /** The maximum usage of a call. Absent units count as 0. */
 export type MaxUsage = Omit<HoldEstimate, "price" | "discountBp">;
 
-/** Creates the pricing over the stored prices. */
-export function createPricing(prices: PriceBook): Pricing {
+/** Creates the pricing over the stored prices. @param clock tells which price is in force */
+export function createPricing(prices: PriceBook, clock: Clock): Pricing {
   return {
     priceAt: (model, startMs) => priceAt(model.prices, startMs),
+    priceNow: (model) => priceAt(model.prices, clock.now()),
     offeredSince: ({ key }) => prices.firstLoad(key),
     version: (price) => prices.version(price),
     hold: (price, usage, discountBp) =>

@@ -16,12 +16,13 @@ import type {
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { noSuchAccount } from "../../core/caller.ts";
+import type { Clock } from "../../core/clock.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd, money } from "../../core/money.ts";
 import { actionValues, recordAction, withAction } from "../../core/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { isUuid, newId } from "../../core/uuid.ts";
+import { isUuid } from "../../core/uuid.ts";
 import { invalid, present } from "../../core/validation.ts";
 import { withLossMapping, type Queryable } from "../../db/queryable.ts";
 import { RedeemCodeEntity } from "../entity.ts";
@@ -34,6 +35,7 @@ interface RedeemServiceOptions {
   readonly orm: MikroORM;
   /** The plain pool of the database. */
   readonly pool: Queryable;
+  readonly clock: Clock;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** Keeps the newest booking outside the database. Default: nowhere. */
@@ -48,13 +50,13 @@ export function createRedeemService(options: RedeemServiceOptions): Rpcs {
   return { ...operatorRpcs(options), redeem: redeemRpc(options) };
 }
 
-function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
+function operatorRpcs({ orm, clock }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
   return {
     async createRedeemCodes(request, { values }) {
       const wanted = codeRequest(request);
       const codes = Array.from({ length: wanted.count }, newRedeemCode);
-      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values }));
-      return { codes, redeemCodes: rows.map(codeMessage) };
+      const rows = await mapDatabaseLoss(makeCodes(orm, { codes, wanted, values, clock }));
+      return { codes, redeemCodes: rows.map((row) => codeMessage(row, clock)) };
     },
 
     async listRedeemCodes(request) {
@@ -63,18 +65,18 @@ function operatorRpcs({ orm }: RedeemServiceOptions): Omit<Rpcs, "redeem"> {
       const conditions = [
         page.after === undefined ? {} : { id: { $lt: page.after } },
         accountId === "" ? {} : { accountId },
-        conditionOf(state, new Date()),
+        conditionOf(state, new Date(clock.now())),
       ];
       const order = { orderBy: { id: "desc" }, limit: page.limit + 1 } as const;
       const em = orm.em.fork();
       const rows = await mapDatabaseLoss(em.find(RedeemCodeEntity, { $and: conditions }, order));
       const { items, nextPageToken } = cutPage(page, rows, ({ id }) => id);
-      return { redeemCodes: items.map(codeMessage), nextPageToken };
+      return { redeemCodes: items.map((row) => codeMessage(row, clock)), nextPageToken };
     },
 
     async revokeRedeemCode({ redeemCodeId }, { values }) {
-      const row = await mapDatabaseLoss(revoke(orm, redeemCodeId, values));
-      return { redeemCode: codeMessage(row) };
+      const row = await mapDatabaseLoss(revoke({ orm, clock }, redeemCodeId, values));
+      return { redeemCode: codeMessage(row, clock) };
     },
   };
 }
@@ -83,14 +85,15 @@ interface NewCodes {
   readonly codes: readonly string[];
   readonly wanted: CodeRequest;
   readonly values: ContextValues;
+  readonly clock: Clock;
 }
 
-function makeCodes(orm: MikroORM, { codes, wanted, values }: NewCodes): Promise<CodeRow[]> {
+function makeCodes(orm: MikroORM, { codes, wanted, values, clock }: NewCodes): Promise<CodeRow[]> {
   const { amountNanos, source, note, expireTime } = wanted;
   return orm.em.fork().transactional(async (em) => {
     const rows = codes.map((code) =>
       em.create(RedeemCodeEntity, {
-        id: newId(),
+        id: clock.newId(),
         codeHash: redeemCodeHash(readRedeemCode(code) ?? ""),
         hint: redeemCodeHint(code),
         kind: kindOf(source),
@@ -108,7 +111,11 @@ function makeCodes(orm: MikroORM, { codes, wanted, values }: NewCodes): Promise<
   });
 }
 
-function revoke(orm: MikroORM, id: string, values: ContextValues): Promise<CodeRow> {
+function revoke(
+  { orm, clock }: Pick<RedeemServiceOptions, "orm" | "clock">,
+  id: string,
+  values: ContextValues,
+): Promise<CodeRow> {
   return orm.em.fork().transactional(async (em) => {
     const lock = { lockMode: LockMode.PESSIMISTIC_WRITE } as const;
     const row = await em.findOne(RedeemCodeEntity, { id }, lock);
@@ -118,7 +125,7 @@ function revoke(orm: MikroORM, id: string, values: ContextValues): Promise<CodeR
       throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: "redeem_code_id" });
     }
     if (row.revokeTime != null) return row;
-    row.revokeTime = new Date();
+    row.revokeTime = new Date(clock.now());
     await em.flush();
     const facts = { amount: formatUsd(row.amount), hint: row.hint };
     await recordAction(em, values, { action: "redeem.revoke", subject: id, before: facts });
@@ -133,7 +140,7 @@ interface RedeemedRow {
   readonly held: string;
 }
 
-function redeemRpc({ pool, accountExists, anchor }: RedeemServiceOptions): Rpcs["redeem"] {
+function redeemRpc({ pool, clock, accountExists, anchor }: RedeemServiceOptions): Rpcs["redeem"] {
   const answered = withLossMapping(pool);
   return async (request, context) => {
     const accountId = parseAccount(request.accountId, context);
@@ -142,7 +149,7 @@ function redeemRpc({ pool, accountExists, anchor }: RedeemServiceOptions): Rpcs[
       throw invalid("code", "code has 20 letters and digits: check that none is missing");
     }
     if (!(await accountExists(accountId))) throw noSuchAccount();
-    const txnId = newId();
+    const txnId = clock.newId();
     const hint = redeemCodeHint(code);
     const action = { action: "redeem.use", accountId, subject: accountId, after: { hint } };
     const { text, parameters } = withAction(
@@ -174,7 +181,7 @@ function conditionOf(state: RedeemCodeState, now: Date) {
   return {};
 }
 
-function codeMessage(row: CodeRow): RedeemCode {
+function codeMessage(row: CodeRow, clock: Clock): RedeemCode {
   const { redeemTime, revokeTime, expireTime } = row;
   const endTime = redeemTime ?? revokeTime;
   return create(RedeemCodeSchema, {
@@ -183,7 +190,7 @@ function codeMessage(row: CodeRow): RedeemCode {
     amount: money(row.amount),
     source: sourceOf(row.kind),
     note: row.note,
-    state: stateOf(row),
+    state: stateOf(row, clock),
     createTime: timestampFromDate(row.createTime),
     ...(expireTime && { expireTime: timestampFromDate(expireTime) }),
     ...(endTime && { endTime: timestampFromDate(endTime) }),
@@ -191,10 +198,10 @@ function codeMessage(row: CodeRow): RedeemCode {
   });
 }
 
-function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow): RedeemCodeState {
+function stateOf({ redeemTime, revokeTime, expireTime }: CodeRow, clock: Clock): RedeemCodeState {
   if (redeemTime != null) return RedeemCodeState.REDEEMED;
   if (revokeTime != null) return RedeemCodeState.REVOKED;
-  const isOver = expireTime != null && expireTime.getTime() <= Date.now();
+  const isOver = expireTime != null && expireTime.getTime() <= clock.now();
   return isOver ? RedeemCodeState.EXPIRED : RedeemCodeState.OPEN;
 }
 

@@ -2,6 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
+import type { Clock } from "../../core/clock.ts";
 import { ErrorCode } from "../../core/errors.ts";
 import { textAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { failureOf } from "../../dialect/responses/errors.ts";
@@ -39,11 +40,12 @@ interface BackgroundRunnerOptions {
   /** Stores the events of streamed responses. */
   readonly log: EventLog;
   readonly warn: (message: string, fields: object) => void;
+  readonly clock: Clock;
 }
 
 /** Creates a runner of tasks that generate background responses. */
 export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRunner {
-  const { upstream, store, state } = options;
+  const { upstream, clock, store, state } = options;
   return async (task) => {
     const params = backgroundOf(task.params);
     if (params === undefined) throw new Error("the task generates no background response");
@@ -51,7 +53,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const found = await store.find(accountId, responseId);
     if (found === undefined)
       throw new TaskRefused("invalid_parameters", "The response was deleted");
-    const adapter = new WireAdapter({ request: found.request, callId, accountId, state });
+    const adapter = new WireAdapter({ request: found.request, callId, accountId, state, clock });
     const { request, planned } = await planOf(upstream, adapter, task);
     const recorder = await recorderOf(params, options);
     recorder?.begin(found.pending);

@@ -5,7 +5,6 @@ import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { type JsonRecord, textAt } from "../../dialect/json/value.ts";
 import { responseId, pendingResponse } from "../../dialect/responses/response-json.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { newId } from "../../core/uuid.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import { memberList, replyHeaders } from "../headers.ts";
 import { admit, type Admitted, read } from "../pipeline/admit.ts";
@@ -40,11 +39,11 @@ export type Background = (
 
 /** Creates the handler of background requests. */
 export function createBackground(options: BackgroundOptions): Background {
-  const { state } = options;
+  const { clock, state } = options;
   return async function background(request, context, sink) {
-    const callId = newId();
+    const callId = clock.newId();
     const { accountId } = context.caller;
-    const adapter = new WireAdapter({ request, callId, accountId, state });
+    const adapter = new WireAdapter({ request, callId, accountId, state, clock });
     const admitted = admit(adapter, { callId, context, deps: options });
     const replyTo = { context, options, sink };
     try {
@@ -121,8 +120,8 @@ async function accept(
   const { call, context } = admitted;
   const { id: callId, accountId, requestId } = call;
   const { exchange, record, isStreamed } = readBackground(request);
-  const { state } = options;
-  const adapter = new WireAdapter({ request: exchange, callId, accountId, state });
+  const { clock, state } = options;
+  const adapter = new WireAdapter({ request: exchange, callId, accountId, state, clock });
   const quoted = await quote(read({ ...admitted, adapter }));
   const { model, first, tokens } = quoted;
   const { text } = quoted.request;

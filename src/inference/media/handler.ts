@@ -3,7 +3,6 @@ import { Dialect, MediaOperation } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ExchangeMediaRequest } from "../../../gen/uas/inference/v1/media_service_pb.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
-import { newId } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
 import { namedModel } from "../../dialect/body-members.ts";
 import type { MediaOperationName } from "../../vendor/vendor.ts";
@@ -76,7 +75,7 @@ interface Running {
 async function run(input: MediaInput, { context, sink }: Running, deps: MediaOptions) {
   const read = await readerOf(input);
   const adapter = new MediaAdapter(input, read);
-  return runCall(adapter, sink, { callId: newId(), context, deps });
+  return runCall(adapter, sink, { callId: deps.clock.newId(), context, deps });
 }
 
 /** Reads a request of an operation. @throws GatewayError INVALID_REQUEST */

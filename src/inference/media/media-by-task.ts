@@ -9,7 +9,6 @@ import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
-import { newId } from "../../core/uuid.ts";
 import { mediaErrorEvent, mediaEvent } from "../../dialect/media-events.ts";
 import { memberList, replyHeaders } from "../headers.ts";
 import { admit, read } from "../pipeline/admit.ts";
@@ -133,7 +132,11 @@ function createMediaByTask<Read extends MediaRequest, Asked>(
     return { asked, context, reportCost, headers, result };
   };
   return async function serveByTask(input, { context, sink }, model) {
-    const admitted = admit(form.adapter(input), { callId: newId(), context, deps: options });
+    const admitted = admit(form.adapter(input), {
+      callId: options.clock.newId(),
+      context,
+      deps: options,
+    });
     try {
       const accept = async (): Promise<AcceptedMedia<Asked>> => {
         const request = read(admitted).request as Read;

@@ -27,7 +27,8 @@ export function admit<Out extends Chunk>(
   const { requestId, caller } = context;
   const { accountId, keyId, keyLimitNanos, discountBp = 0 } = caller;
   const { path } = adapter;
-  const start = { id: callId, requestId, accountId, keyId, keyLimitNanos, discountBp, path };
+  const ids = { id: callId, requestId, accountId, keyId };
+  const start = { ...ids, startMs: deps.clock.now(), keyLimitNanos, discountBp, path };
   return { call: new Call(start), adapter, context, deps };
 }
 

@@ -12,6 +12,8 @@ import type { FailedFacts } from "../routing/try-routes.ts";
 export interface CallStart {
   /** The gateway's id of the call, a UUIDv7. */
   readonly id: string;
+  /** When it started, in milliseconds since 1970: its prices are those of that time. */
+  readonly startMs: number;
   readonly requestId: string;
   readonly accountId: string;
   readonly keyId: string;
@@ -25,7 +27,7 @@ export interface CallStart {
 /** The state of a running call. `callRecord` builds its record from it. */
 export class Call implements CallFacts {
   readonly start: CallStart;
-  readonly startedAt = new Date();
+  readonly startedAt: Date;
   model = "";
   vendor = "";
   stream = false;
@@ -66,6 +68,7 @@ export class Call implements CallFacts {
 
   constructor(start: CallStart) {
     this.start = start;
+    this.startedAt = new Date(start.startMs);
   }
 
   /** Records the start of an attempt; with several routes, the last one counts. */
@@ -138,7 +141,7 @@ export class Call implements CallFacts {
 
   /** Start in milliseconds since 1970: the price in force then applies. */
   get startMs(): number {
-    return this.startedAt.getTime();
+    return this.start.startMs;
   }
 
   /** Milliseconds from start to now. */

@@ -4,6 +4,7 @@ import type { Ledger } from "../../billing/ledger/ledger.ts";
 import type { Pricing } from "../../billing/prices/pricing.ts";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { LimitDefaults } from "../../config/config.ts";
@@ -28,6 +29,7 @@ export interface CallContext {
 
 /** The parts of a process that all calls share. */
 export interface PipelineDeps {
+  readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;
   readonly pricing: Pricing;

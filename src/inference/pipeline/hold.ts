@@ -2,6 +2,7 @@
 import { holdRefused } from "../../billing/hold-refused.ts";
 import type { LimitDefaults, RateLimits } from "../../config/config.ts";
 import type { KeyCaller } from "../../core/caller.ts";
+import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { LimitRefusal, LimitSubject, Ticket } from "../limits/limiter.ts";
 import type { Chunk } from "./adapter.ts";
@@ -53,9 +54,9 @@ function obey<Out extends Chunk>(
 ): void {
   if (!verdict.isAdmitted) {
     deps.metrics.limitRefusals.inc({ limit: `${verdict.subject.kind}_${verdict.reason}` });
-    throw rateLimited(verdict, most);
+    throw rateLimited(verdict, most, deps.clock);
   }
-  call.limitHeaders = ticketHeaders(verdict);
+  call.limitHeaders = ticketHeaders(verdict, deps.clock);
 }
 
 /** Ends a call towards its limits: gives back the tokens that it has not used. Harmless for a call without limits. */
@@ -151,7 +152,7 @@ const owners = {
 const units = { requests: "requests per minute", tokens: "tokens per minute" } as const;
 
 /** 429 for a refused request: it names the limit, and says when to come back. @param tokens what the request may use */
-function rateLimited(refusal: LimitRefusal, tokens: number): GatewayError {
+function rateLimited(refusal: LimitRefusal, tokens: number, clock: Clock): GatewayError {
   const { subject, reason, retryMs } = refusal;
   const most = limitOf(subject.limits, reason) ?? 0;
   const owner = owners[subject.kind];
@@ -169,7 +170,7 @@ function rateLimited(refusal: LimitRefusal, tokens: number): GatewayError {
     {
       retryAfterSeconds: Math.max(1, Math.ceil(retryMs / 1_000)),
       metadata: { limit_owner: subject.kind, limit_type: reason, limit: String(most) },
-      headers: limitHeaders([{ limits: subject.limits, used: refusal.used }], retryMs),
+      headers: limitHeaders([{ limits: subject.limits, used: refusal.used }], retryMs, clock),
     },
   );
 }
@@ -180,10 +181,10 @@ function limitOf(limits: RateLimits, reason: LimitRefusal["reason"]): number | u
 }
 
 /** The headers of an admitted call: of each kind of limit the one with the least left. */
-function ticketHeaders({ subjects, used }: Ticket): Record<string, string> {
+function ticketHeaders({ subjects, used }: Ticket, clock: Clock): Record<string, string> {
   const none = { requests: 0, tokens: 0 };
   const all = subjects.map(({ limits }, index) => ({ limits, used: used[index] ?? none }));
-  return limitHeaders(all, windowMs);
+  return limitHeaders(all, windowMs, clock);
 }
 
 /** When all of what was used has left the window, in milliseconds. */
@@ -195,10 +196,14 @@ interface Limited {
 }
 
 /** In OpenAI's form, and in Anthropic's. @param resetMs when the limit gives room again */
-function limitHeaders(all: readonly Limited[], resetMs: number): Record<string, string> {
+function limitHeaders(
+  all: readonly Limited[],
+  resetMs: number,
+  clock: Clock,
+): Record<string, string> {
   const headers: Record<string, string> = {};
   const seconds = Math.max(1, Math.ceil(resetMs / 1_000));
-  const resetTime = new Date(Date.now() + seconds * 1_000).toISOString();
+  const resetTime = new Date(clock.now() + seconds * 1_000).toISOString();
   for (const [unit, key] of [
     ["requests", "rpm"],
     ["tokens", "tpm"],

@@ -193,7 +193,7 @@ export function chooseModels<Out extends Chunk>(
   readCall: ReadCall<Out>,
   { planned, price, isBound }: Choice,
 ): ChosenModels {
-  const { model, request, deps } = readCall;
+  const { call, model, request, deps } = readCall;
   const { preferences, models } = request.wishes;
   const hasOthers = (models ?? model.fallbackModels) !== undefined;
   if (preferences === undefined && !hasOthers) return { routes: planned, fallbacks: noFallbacks };
@@ -210,9 +210,9 @@ export function chooseModels<Out extends Chunk>(
   ];
   const affordable = stages.filter((stage) => isWithin(stage.price, preferences?.maxPrice));
   if (affordable.length === 0) throw tooExpensive(stages);
-  const { targets } = deps.upstream;
+  const facts = { targets: deps.upstream.targets, nowMs: call.startMs };
   const [routes = [], ...fallbacks] = affordable.map((stage) =>
-    preferences === undefined ? stage.routes : applyPreferences(stage.routes, preferences, targets),
+    preferences === undefined ? stage.routes : applyPreferences(stage.routes, preferences, facts),
   );
   return { routes, fallbacks };
 }

@@ -5,6 +5,7 @@
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { singleFlight } from "../../core/async.ts";
+import type { Clock } from "../../core/clock.ts";
 import { newId } from "../../core/uuid.ts";
 import type { BreakerKey } from "./breaker-store.ts";
 import { type AttemptCounts, emptyCounts } from "./breaker.ts";
@@ -24,9 +25,18 @@ const minuteMs = 60_000;
 /** How long counts are kept. */
 const keptText = "1 day";
 
+/** Options of {@link HealthStore}. */
+interface HealthStoreOptions {
+  readonly pool: Pick<Pool, "query">;
+  /** Tells the minute that counts are of. */
+  readonly clock: Pick<Clock, "now">;
+  readonly targets: Targets;
+  readonly log: Logger;
+}
+
 /** Writes the counts of a process, from {@link start} to {@link stop}. */
 export class HealthStore {
-  readonly #options: { readonly pool: Pick<Pool, "query">; readonly targets: Targets };
+  readonly #options: HealthStoreOptions;
   readonly #processId = newId();
   readonly #write: ReturnType<typeof singleFlight>;
   #timer: NodeJS.Timeout | undefined;
@@ -34,11 +44,7 @@ export class HealthStore {
   /** Attempts and calls in flight of each target when it was last written, and when that was. */
   readonly #written = new Map<Target, { readonly state: string; readonly atMs: number }>();
 
-  constructor(options: {
-    readonly pool: Pick<Pool, "query">;
-    readonly targets: Targets;
-    readonly log: Logger;
-  }) {
+  constructor(options: HealthStoreOptions) {
     this.#options = options;
     this.#write = singleFlight(
       () => this.#writeAll(),
@@ -59,9 +65,9 @@ export class HealthStore {
   }
 
   async #writeAll(): Promise<void> {
-    const { pool, targets } = this.#options;
+    const { pool, clock, targets } = this.#options;
     targets.showPauses();
-    const minute = Math.floor(Date.now() / minuteMs);
+    const minute = Math.floor(clock.now() / minuteMs);
     const isNew = this.#minute !== minute;
     // What came since the last write still counts for the minute before.
     const rows = this.#changed([...targets.all()], isNew ? this.#minute || minute : minute);
@@ -92,7 +98,7 @@ export class HealthStore {
           in_flight: inFlight,
           failure: isOfMinute ? lastFailure.what : "",
           failure_time: isOfMinute ? new Date(lastFailure.atMs).toISOString() : null,
-          update_time: new Date().toISOString(),
+          update_time: new Date(this.#options.clock.now()).toISOString(),
         },
       ];
     });

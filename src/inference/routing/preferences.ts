@@ -117,6 +117,13 @@ class Reader {
   }
 }
 
+/** What routes are ranked by. */
+interface RankFacts {
+  readonly targets: Targets;
+  /** When the call started, in milliseconds since 1970: costs are those of that time. */
+  readonly nowMs: number;
+}
+
 /**
  * The routes that the preferences allow, with priorities in their order.
  *
@@ -125,7 +132,7 @@ class Reader {
 export function applyPreferences(
   routes: readonly PlannedRoute[],
   preferences: RoutePreferences,
-  targets: Targets,
+  facts: RankFacts,
 ): readonly PlannedRoute[] {
   const { only, ignore = [], order = [], sort, allowFallbacks } = preferences;
   const isListed = (planned: PlannedRoute, names: readonly string[]): boolean =>
@@ -146,7 +153,7 @@ export function applyPreferences(
     order.length === 0 && sort === undefined
       ? allowed
       : allowed
-          .map((planned) => ({ planned, rank: rank(planned), figure: figure(planned, targets) }))
+          .map((planned) => ({ planned, rank: rank(planned), figure: figure(planned, facts) }))
           .toSorted((a, b) => a.rank - b.rank || compare(a.figure, b.figure))
           .map(({ planned }, priority) => ({ ...planned, priority }));
   return sorted;
@@ -162,16 +169,16 @@ function compare(a: number, b: number): number {
 
 /** What sorts routes, the smallest first. Unknown figures come last. */
 const figures: Readonly<
-  Record<(typeof sorts)[number] | "none", (planned: PlannedRoute, targets: Targets) => number>
+  Record<(typeof sorts)[number] | "none", (planned: PlannedRoute, facts: RankFacts) => number>
 > = {
   none: ({ priority = 0 }) => priority,
-  price: ({ route }) => {
-    const price = route.costs?.findLast(({ fromMs }) => fromMs <= Date.now())?.price;
+  price: ({ route }, { nowMs }) => {
+    const price = route.costs?.findLast(({ fromMs }) => fromMs <= nowMs)?.price;
     if (price === undefined) return Infinity;
     return Number((price.input ?? 0n) + (price.output ?? 0n));
   },
-  latency: ({ route }, targets) => targets.of(route)?.pace.firstContentMs ?? Infinity,
-  throughput: ({ route }, targets) => -(targets.of(route)?.pace.bytesPerSecond ?? -Infinity),
+  latency: ({ route }, { targets }) => targets.of(route)?.pace.firstContentMs ?? Infinity,
+  throughput: ({ route }, { targets }) => -(targets.of(route)?.pace.bytesPerSecond ?? -Infinity),
 };
 
 function noneAllowed(routes: readonly PlannedRoute[]): GatewayError {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { UsageGroup } from "../../../gen/uas/billing/v1/usage_pb.ts";
 import { UsageService } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { createUsageService } from "../../../src/billing/calls/usage-service.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Billing, openBilling } from "../harness.ts";
@@ -45,7 +46,11 @@ test("revenue, vendor cost, abandoned attempts, loss and margin add up by model,
   });
 
   const read = async (group: UsageGroup, who: Caller = operator, accountId = "") => {
-    const rpcs = rpcsOf(UsageService, createUsageService({ pool: billing.pool }), who);
+    const rpcs = rpcsOf(
+      UsageService,
+      createUsageService({ clock: systemClock, pool: billing.pool }),
+      who,
+    );
     const fromTime = timestampFromMs(Date.now() - 3_600_000);
     const { series, totals } = await rpcs.getUsageSeries({ accountId, fromTime, group });
     const of = (sums: typeof totals) => [

@@ -4,6 +4,7 @@ import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { CallFeed } from "../../../src/billing/calls/feed.ts";
 import { createCallService } from "../../../src/billing/calls/service.ts";
 import { type Caller, callerKey, operator } from "../../../src/core/caller.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { createDirectTransport } from "../../../src/rpc/direct-transport.ts";
 import { serve } from "../../../src/core/service.ts";
 import { type Billing, openBilling } from "../harness.ts";
@@ -32,7 +33,7 @@ function clientOf(
   caller: Caller,
   quietMs: number,
 ) {
-  const service = createCallService({ pool, feed, quietMs });
+  const service = createCallService({ clock: systemClock, pool, feed, quietMs });
   const transport = createDirectTransport(
     [serve(CallService, service)],
     [

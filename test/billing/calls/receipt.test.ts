@@ -9,6 +9,7 @@ import { createPriceBook } from "../../../src/billing/prices/pricing.ts";
 import { parsePrice } from "../../../src/billing/prices/price-form.ts";
 import { createBillingService } from "../../../src/billing/service.ts";
 import { operator } from "../../../src/core/caller.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { always } from "../../support/gateway.ts";
 import { callRow } from "./call-row.ts";
@@ -26,7 +27,11 @@ describe("GetCall", () => {
   let priceVersion: string;
   beforeAll(async () => {
     billing = await openBilling();
-    service = createBillingService({ pool: billing.pool, accountExists: async () => true });
+    service = createBillingService({
+      clock: systemClock,
+      pool: billing.pool,
+      accountExists: async () => true,
+    });
     const book = createPriceBook({ pool: billing.pool });
     await book.load([{ key: "m", prices: always(price) }]);
     priceVersion = book.version(price);

@@ -12,6 +12,7 @@ import {
 import { UsageService } from "../../../gen/uas/billing/v1/usage_service_pb.ts";
 import { createUsageService } from "../../../src/billing/calls/usage-service.ts";
 import { type Caller, operator } from "../../../src/core/caller.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { firstId } from "../../../src/db/partition.ts";
 import { anyCall, idAt, keyIds, makeCalls } from "./any-calls.ts";
 import { callRow } from "./call-row.ts";
@@ -23,7 +24,7 @@ beforeAll(async () => void (billing = await openBilling()));
 afterAll(() => billing.close());
 
 const usageOf = (caller: Caller = operator) =>
-  rpcsOf(UsageService, createUsageService({ pool: billing.pool }), caller);
+  rpcsOf(UsageService, createUsageService({ clock: systemClock, pool: billing.pool }), caller);
 
 /** Three weeks in which clocks change in Berlin (29 March) and New York (8 March). */
 const from = Date.parse("2026-03-06T00:00Z");

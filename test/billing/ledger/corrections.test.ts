@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { createBillingService } from "../../../src/billing/service.ts";
 import { operator } from "../../../src/core/caller.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { codeOf } from "../../key/rooms.ts";
 import { callRow } from "../calls/call-row.ts";
@@ -28,7 +29,12 @@ const onLowBalance = vi.fn();
 
 const ops = () =>
   rpcs(
-    createBillingService({ pool: billing.pool, accountExists: async () => true, onLowBalance }),
+    createBillingService({
+      clock: systemClock,
+      pool: billing.pool,
+      accountExists: async () => true,
+      onLowBalance,
+    }),
     operator,
   );
 

@@ -8,6 +8,7 @@ import { parsePrice } from "../../../src/billing/prices/price-form.ts";
 import { createBillingService } from "../../../src/billing/service.ts";
 import { operator } from "../../../src/core/caller.ts";
 import type { DatedPrice, ModelConfig, PriceConfig } from "../../../src/config/config.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { always } from "../../support/gateway.ts";
 import { type Billing, openBilling } from "../harness.ts";
@@ -46,7 +47,12 @@ let billing: Billing;
 let service: ReturnType<typeof createBillingService>;
 beforeAll(async () => {
   billing = await openBilling();
-  service = createBillingService({ pool: billing.pool, accountExists: async () => true, models });
+  service = createBillingService({
+    clock: systemClock,
+    pool: billing.pool,
+    accountExists: async () => true,
+    models,
+  });
 });
 afterAll(() => billing.close());
 

@@ -12,6 +12,7 @@ import {
   createRedeemService,
 } from "../../../src/billing/redeem/service.ts";
 import { type Caller, operator } from "../../../src/core/caller.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { ormOptions } from "../../../src/db/database.ts";
 import { money } from "../../../src/core/money.ts";
 import { newId } from "../../../src/core/uuid.ts";
@@ -31,7 +32,12 @@ afterAll(async () => {
 
 function codesOf(caller: Caller = operator) {
   const accountExists = async (): Promise<boolean> => true;
-  const service = createRedeemService({ orm, pool: billing.pool, accountExists });
+  const service = createRedeemService({
+    clock: systemClock,
+    orm,
+    pool: billing.pool,
+    accountExists,
+  });
   return rpcsOf(RedeemService, service, caller);
 }
 

@@ -18,6 +18,7 @@ const plan = planHold({ ...limits, maxTokens: 1_000, firstTokens: 100 });
 class Scene {
   readonly call = new Call({
     id: "01900000-0000-7000-8000-000000000000",
+    startMs: 0,
     requestId: "r",
     accountId: "a",
     keyId: "k",

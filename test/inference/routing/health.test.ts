@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { Pool } from "pg";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { VendorConfig } from "../../../src/config/config.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import { createMetrics } from "../../../src/core/metrics.ts";
 import { latencyPercentile } from "../../../src/inference/routing/breaker.ts";
 import { HealthStore, readHealth } from "../../../src/inference/routing/health-store.ts";
@@ -77,7 +78,7 @@ it("a breaker that opens in one process is open in all, and gives them one probe
 it("vendor health adds up the attempts of all processes, and survives them (R-RTE-3)", async () => {
   for (const outcomes of [[10, 20, "status 503"], [40]]) {
     const targets = await openProcess();
-    const store = new HealthStore({ pool, targets, log });
+    const store = new HealthStore({ pool, clock: systemClock, targets, log });
     const { health } = routeOf(targets);
     for (const each of outcomes) {
       if (typeof each === "number") health.answered(each);
@@ -98,7 +99,7 @@ it("vendor health adds up the attempts of all processes, and survives them (R-RT
 
 it("calls in flight stay in the health of their route for as long as they take (R-RTE-3)", async () => {
   const targets = await openProcess();
-  const store = new HealthStore({ pool, targets, log });
+  const store = new HealthStore({ pool, clock: systemClock, targets, log });
   const long = targets.of({ vendor: "v", model: "long" });
   if (long === undefined) throw new Error("the vendor is not open");
   long.inFlight = 2;
