@@ -77,7 +77,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     sealing,
     links: createLinks(orm),
     codes: createCodes({ pool, masterKey, sms, dailyMax, observer, alarm }),
-    checkTotp: createTotpCheck({ users, failures, sealing }),
+    checkTotp: createTotpCheck({ users, failures, sealing, clock }),
     accountOf: accounts.messageOf,
     rules: {
       hasCodes: config.sms !== undefined,

@@ -1,4 +1,5 @@
 /** Checks authenticator codes as a second factor. */
+import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import type { Attempt, Failures } from "../session/failures.ts";
@@ -15,6 +16,7 @@ export interface TotpCheckOptions {
   readonly users: Users;
   readonly failures: Failures;
   readonly sealing: () => Sealing;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /**
@@ -29,21 +31,39 @@ export type CheckTotp = (
   from: Pick<Attempt, "ipAddress" | "knownAs">,
 ) => Promise<void>;
 
-/** Creates the check. Each code is accepted once, so that an observed code is useless. */
-export function createTotpCheck({ users, failures, sealing }: TotpCheckOptions): CheckTotp {
+/**
+ * Creates the check. Each code is accepted once, so that an observed code is useless.
+ *
+ * The user's app goes by the true time. Where the machine's clock and the database's differ, nobody here knows which of them
+ * is right: a code of either is accepted, and each attempt counts as two guesses, which keeps the bound of R-KEY-5.
+ */
+export function createTotpCheck({ users, failures, sealing, clock }: TotpCheckOptions): CheckTotp {
   return async (user, code, from) => {
     if (user.totp == null) return;
     if (code === "")
       throw badTotp("totp_code is required: send the 6 digits that your authenticator app shows");
     // By its sealed secret: the codes of another authenticator have a count of their own.
     const subject = `totp ${user.id} ${Buffer.from(user.totp).toString("base64url")}`;
-    const forgive = await failures.beginTotp({ ...from, subject });
+    const timesMs = possibleTimes(clock);
+    const forgive = await failures.beginTotp({ ...from, subject }, timesMs.length);
     const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
-    const period = totpPeriod(secret, code.replace(/\s/g, ""), Date.now());
-    if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
+    const typed = code.replaceAll(/\s/g, "");
+    for (const timeMs of timesMs) {
+      const period = totpPeriod(secret, typed, timeMs);
+      if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
+    }
     throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
   };
+}
+
+/** By how much two clocks may differ before both are tried, in milliseconds: less is within the drift of codes. */
+const clockDriftMs = 30_000;
+
+/** The times that it may be now, in milliseconds since 1970. */
+function possibleTimes(clock: Pick<Clock, "now">): readonly number[] {
+  const [sharedMs, ownMs] = [clock.now(), Date.now()];
+  return Math.abs(sharedMs - ownMs) > clockDriftMs ? [sharedMs, ownMs] : [sharedMs];
 }
 
 function badTotp(message: string): GatewayError {
