@@ -71,17 +71,18 @@ export function imageWordOf(value: unknown): string | undefined {
 }
 
 /**
- * Tells whether a model's price now has a unit, named as the configuration names it. What needs a unit that it has
+ * Tells whether a model's price at a moment has a unit, named as the configuration names it. What needs a unit that it has
  * not is refused (R-TXT-10).
+ *
+ * @param timeMs milliseconds since 1970
  */
-export function pricedUnits({
-  prices,
-}: {
-  readonly prices: readonly DatedPrice[];
-}): (unit: string) => boolean {
+export function pricedUnits(
+  { prices }: { readonly prices: readonly DatedPrice[] },
+  timeMs: number,
+): (unit: string) => boolean {
   return (name) => {
     const unit = priceUnits.find((each) => each.name === name);
-    return unit !== undefined && priceAt(prices, Date.now())[unit.key] !== undefined;
+    return unit !== undefined && priceAt(prices, timeMs)[unit.key] !== undefined;
   };
 }
 

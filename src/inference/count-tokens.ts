@@ -12,6 +12,7 @@ import { pricedUnits } from "../config/price.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import { type ReadModelBody, readModelBody } from "../dialect/body-members.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -38,6 +39,7 @@ export interface CountTokensOptions {
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
   readonly counter: TokenCounter;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** Timeout of a vendor's count, in milliseconds: an early estimate is worth more than a late count. */
@@ -53,7 +55,7 @@ const parsedBytesMax = 64 * 1024;
 const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
-  const { catalogue, upstream, calls, counter } = options;
+  const { catalogue, upstream, calls, counter, clock } = options;
   return (request, context) =>
     calls.runFree(context.caller.accountId, async () => {
       checkRequest(request);
@@ -62,7 +64,7 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       const model = admitTextModel(catalogue, context.caller, body.model);
       if (textLength(body) > countBytesMax) return estimated(estimate(body), tokenCount);
       const headers = forwarded(request.headers, style.forwardedHeaders);
-      const countContext = { request, context, body, model, headers };
+      const countContext = { request, context, body, model, headers, nowMs: clock.now() };
       const counted = await countByVendor(upstream, countContext);
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
@@ -81,6 +83,7 @@ interface CountContext {
   readonly request: CountTokensRequest;
   readonly context: CallContext;
   readonly body: ReadModelBody;
+  readonly nowMs: number;
   readonly model: ModelConfig;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -120,11 +123,11 @@ async function countByVendor(
 
 /** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
 function guardedBody(
-  { request, body, model }: CountContext,
+  { request, body, model, nowMs }: CountContext,
   vendorModel: string,
 ): readonly Buffer[] {
   // Counting runs no tool, whatever the request offers.
-  const options = { isVerified: false, hasPrice: pricedUnits(model) };
+  const options = { isVerified: false, hasPrice: pricedUnits(model, nowMs) };
   textDialects.get(request.dialect)?.guard?.(body.bytes, options);
   return body.forVendor(vendorModel);
 }

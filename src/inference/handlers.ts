@@ -116,7 +116,7 @@ export function createHandlers(
 
     async generate(generation, context) {
       let reply: Reply | undefined;
-      const adapter = new TypedAdapter({ ...generation, stream: false }, (whole) => {
+      const adapter = new TypedAdapter({ ...generation, stream: false }, clock, (whole) => {
         reply = whole;
       });
       const { call, settled } = await runCall(adapter, discardSink, {
@@ -132,7 +132,7 @@ export function createHandlers(
     },
 
     streamGenerate(generation, context, sink) {
-      const adapter = new TypedAdapter({ ...generation, stream: true });
+      const adapter = new TypedAdapter({ ...generation, stream: true }, clock);
       return runCall(adapter, sink, { callId: clock.newId(), context, deps });
     },
 

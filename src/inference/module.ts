@@ -88,7 +88,10 @@ export function createInference(options: InferenceRoomOptions) {
       uploadFolder: join(options.settings.dataDir, "uploads"),
     }),
   });
-  const countTokens = createCountTokens({ catalogue, upstream, calls, counter: freeCounter });
+  const countTokens = createCountTokens({
+    ...{ catalogue, upstream, calls, clock: options.clock },
+    counter: freeCounter,
+  });
   const inference = createInferenceService({
     ...{ catalogue, handlers, countTokens },
     modelFacts: {

@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { GenerateEvent, Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { type Submitted, TaskRefused } from "../vendor/task.ts";
 import type { PlannedRoute } from "./pipeline/adapter.ts";
@@ -31,11 +32,11 @@ export interface TextTaskRequest {
  */
 export type TextRunner = (request: TextTaskRequest) => Promise<Submitted>;
 
-/** Creates a runner of TEXT tasks. */
-export function createTextRunner(upstream: Upstream): TextRunner {
+/** Creates a runner of TEXT tasks. @param clock tells which price is in force */
+export function createTextRunner(upstream: Upstream, clock: Pick<Clock, "now">): TextRunner {
   return async ({ model, route, params, signal }) => {
     const planned = plannedRoute(upstream, { model, route, dialect: undefined });
-    const request = new TypedRequest({ ...textGeneration(params, model.key), stream: true });
+    const request = new TypedRequest({ ...textGeneration(params, model.key), stream: true }, clock);
     const reply = new TextReply();
     const take = (events: readonly GenerateEvent[]): void => reply.add(events);
     const generated = await exchangeText(upstream, { request, model, planned, signal, take });

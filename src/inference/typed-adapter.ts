@@ -17,6 +17,7 @@ import { countTools } from "../dialect/tool-calls.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
+import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { estimateTokens } from "./pipeline/metering.ts";
 import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
@@ -34,12 +35,14 @@ import {
 
 export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   readonly #generation: Generation;
+  readonly #clock: Pick<Clock, "now">;
   readonly #onReply: ((reply: Reply) => void) | undefined;
 
   /** @param onReply called with a complete reply. Default: only its events are sent */
-  constructor(generation: Generation, onReply?: (reply: Reply) => void) {
+  constructor(generation: Generation, clock: Pick<Clock, "now">, onReply?: (reply: Reply) => void) {
     super();
     this.#generation = generation;
+    this.#clock = clock;
     this.#onReply = onReply;
   }
 
@@ -57,7 +60,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
     if (maxOutputTokens !== undefined && maxOutputTokens < 1) {
       throw invalid("generation.max_output_tokens", "send a whole number from 1 on, or none");
     }
-    return new TypedRequest(this.#generation, this.#onReply);
+    return new TypedRequest(this.#generation, this.#clock, this.#onReply);
   }
 
   modelName(): string {
@@ -69,6 +72,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
 export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   override readonly dialect = undefined;
   readonly #generation: Generation;
+  readonly #startMs: number;
   readonly #onReply: ((reply: Reply) => void) | undefined;
   #text: RequestSummary | undefined;
   /** Decides the usage that the reply reports. */
@@ -77,9 +81,11 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     return this.meter({ ...text, inputTokens, isComplete: true }).usage;
   };
 
-  constructor(generation: Generation, onReply?: (reply: Reply) => void) {
+  /** @param clock tells which price is in force */
+  constructor(generation: Generation, clock: Pick<Clock, "now">, onReply?: (reply: Reply) => void) {
     super();
     this.#generation = generation;
+    this.#startMs = clock.now();
     this.#onReply = onReply;
   }
 
@@ -108,7 +114,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     // Parts in the vendor's own style are relayed unchanged, so they must be checked.
     const features = codec.guard?.(encoded.body, {
       isVerified: false,
-      hasPrice: pricedUnits(model),
+      hasPrice: pricedUnits(model, this.#startMs),
       maxToolCalls: model.maxToolCalls,
       fileStores: model.fileStores,
       vendorUrl,

@@ -166,7 +166,7 @@ class WireRequest extends ReadRequest<Buffer> {
   readonly #options: WireOptions;
   readonly #style: TextDialect;
   readonly #read: RequestBody;
-  readonly #created: number;
+  readonly #startMs: number;
   /** Set only where a reply is translated for a client whose style cannot carry reasoning. */
   #collector: ReasoningCollector | undefined;
   #generation: Generation | undefined;
@@ -177,7 +177,7 @@ class WireRequest extends ReadRequest<Buffer> {
     const { dialect, query, alwaysStream, platformAliases } = options.request;
     this.#options = options;
     this.#read = read;
-    this.#created = secondsOf(options.clock);
+    this.#startMs = options.clock.now();
     this.wishes = read.wishes;
     this.#style = styleOf(dialect);
     this.dialect = dialect;
@@ -241,7 +241,7 @@ class WireRequest extends ReadRequest<Buffer> {
     const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
     const isOwn = planned.dialect === this.dialect;
     const { maxToolCalls, fileStores } = model;
-    const rules = { hasPrice: pricedUnits(model), maxToolCalls, fileStores };
+    const rules = { hasPrice: pricedUnits(model, this.#startMs), maxToolCalls, fileStores };
     const { outline } = text;
     const asked = isOwn && this.#style.guard?.(body, { ...rules, isVerified: true, outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {
@@ -408,8 +408,8 @@ class WireRequest extends ReadRequest<Buffer> {
       options: {
         model: this.#shownModel,
         callId,
-        created: this.#created,
-        now: () => secondsOf(this.#options.clock),
+        created: secondsOf(this.#startMs),
+        now: () => secondsOf(this.#options.clock.now()),
         inputTokens: this.#typicalTokens(),
         generation: repeated(generation, { previous: this.#read.previous, reportCost }),
         onDropped: (name) => {
@@ -454,8 +454,8 @@ class WireRequest extends ReadRequest<Buffer> {
 }
 
 /** Whole seconds since 1970. */
-function secondsOf(clock: Pick<Clock, "now">): number {
-  return Math.floor(clock.now() / 1_000);
+function secondsOf(timeMs: number): number {
+  return Math.floor(timeMs / 1_000);
 }
 
 /** Where a vendor has stored a response: `vendor`, or `vendor#credential` where the vendor has several. */

@@ -120,7 +120,8 @@ class NativeRequest extends ReadRequest<Buffer> {
       return;
     }
     checkModel(found.model, route.types);
-    const { maxOutputTokens, choices = 1, features, ...most } = route.limits(request, found.model);
+    const limits = route.limits(request, found.model, context.clock.now());
+    const { maxOutputTokens, choices = 1, features, ...most } = limits;
     this.#features = features;
     const made = unitsOf({
       images: times(most.images, choices),

@@ -229,10 +229,11 @@ class CacheRequest extends ReadRequest<Buffer> {
     checkModel(model, this.#caches.types);
     this.#life = this.#caches.lifeOf(request, stored === undefined);
     checkLife(this.#life, this.#startMs);
-    if (!pricedUnits(model)("cache_storage")) {
+    if (!pricedUnits(model, this.#startMs)("cache_storage")) {
       throw refuseUnpriced("ttl", "storage of a prompt cache", "cache_storage");
     }
-    this.#features = stored === undefined ? this.#caches.featuresOf(request, model) : undefined;
+    this.#features =
+      stored === undefined ? this.#caches.featuresOf(request, model, this.#startMs) : undefined;
     const seconds = this.#maxSeconds(this.#life);
     const tokens = stored?.tokens ?? Math.min(request.inputTokens, contextOf(found));
     this.text = { ...text, units: { storedTokenHours: tokenHours(tokens, seconds) } };

@@ -35,7 +35,7 @@ export function createOperatorRoom({
   const { pool, orm } = database;
   const { version } = packageFacts;
   const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor));
-  const test = createTest(upstream);
+  const test = createTest(upstream, clock);
   return serve(
     OperatorService,
     createOperatorService({ pool, orm, clock, config, version, vendorHealth, test }),
@@ -59,8 +59,8 @@ function latest<Outcome extends { readonly atMs: number }>(
   return known.toSorted((a, b) => b.atMs - a.atMs)[0];
 }
 
-function createTest(upstream: Upstream): VendorRpcOptions["test"] {
-  const run = createTextRunner(upstream);
+function createTest(upstream: Upstream, clock: Clock): VendorRpcOptions["test"] {
+  const run = createTextRunner(upstream, clock);
   return async (model, vendor): Promise<VendorTestResult> => {
     const route = model.routes.find((each) => each.vendor === vendor);
     if (route === undefined) return { text: undefined, error: `no route to ${vendor}` };

@@ -290,7 +290,7 @@ function textRunner({
   WorkerText,
   "vendors"
 > {
-  const text = createTextRunner(upstream);
+  const text = createTextRunner(upstream, clock);
   const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const background = { upstream, clock, state, store, log: events, warn };

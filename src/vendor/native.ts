@@ -155,8 +155,13 @@ export interface NativeCallRoute extends RouteBase {
   readonly model: NativeModelAt;
   /** The model types that this route serves. */
   readonly types: readonly ModelType[];
-  /** The most that the call can consume. @throws GatewayError INVALID_REQUEST */
-  limits(request: NativeRequest, model: ModelConfig): NativeLimits;
+  /**
+   * The most that the call can consume.
+   *
+   * @param nowMs milliseconds since 1970: units are priced as of then
+   * @throws GatewayError INVALID_REQUEST
+   */
+  limits(request: NativeRequest, model: ModelConfig, nowMs: number): NativeLimits;
   /** The form of the reply: whole, `text/event-stream`, or a growing JSON array. */
   reply(request: NativeRequest): "whole" | "events" | "array";
   /** Creates the meter of a reply. Absent: only input is charged, as for embeddings. */
@@ -384,9 +389,10 @@ export interface NativeCaches {
   /**
    * What a request creates, beyond text. `undefined`: nothing.
    *
+   * @param nowMs milliseconds since 1970: units are priced as of then
    * @throws GatewayError INVALID_REQUEST for what the vendor bills later, in calls that use the cache
    */
-  featuresOf(request: NativeRequest, model: ModelConfig): BilledFeatures | undefined;
+  featuresOf(request: NativeRequest, model: ModelConfig, nowMs: number): BilledFeatures | undefined;
   /**
    * When the cache is to expire.
    *

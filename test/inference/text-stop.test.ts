@@ -8,6 +8,7 @@ import { plannedRoute, textGeneration } from "../../src/inference/text-task.ts";
 import { TypedRequest } from "../../src/inference/typed-adapter.ts";
 import { Targets } from "../../src/inference/routing/targets.ts";
 import { createUpstream } from "../../src/inference/routing/upstream.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { createMetrics } from "../../src/core/metrics.ts";
 import { vendorKinds } from "../../src/vendor/index.ts";
 import { TaskStopped } from "../../src/vendor/task.ts";
@@ -64,7 +65,7 @@ async function stopped(
   sim.clear();
   sim.script(behaviour);
   const asking = exchangeText(upstream, {
-    request: new TypedRequest({ ...textGeneration({ prompt }, "m"), stream: true }),
+    request: new TypedRequest({ ...textGeneration({ prompt }, "m"), stream: true }, systemClock),
     model,
     planned: plannedRoute(upstream, { model, route, dialect: undefined }),
     signal: stop.signal,

@@ -20,7 +20,7 @@ function held(
     const groups = route.method === "POST" ? route.path.exec(path)?.groups : undefined;
     if (groups === undefined) continue;
     const request = new NativeBody({ groups, query: new URLSearchParams(), headers: {}, body });
-    if (route.kind === "call") return route.limits(request, modelOf(type));
+    if (route.kind === "call") return route.limits(request, modelOf(type), Date.now());
     if (route.kind === "submit") return route.units(request, modelOf(type));
   }
   throw new Error("no route");

@@ -97,7 +97,7 @@ function readTime(text: string): number | undefined {
 }
 
 /** Refuses tools that Google runs: calls that use the cache would run them without asking for them. */
-function featuresOf(request: NativeRequest, model: ModelConfig) {
+function featuresOf(request: NativeRequest, model: ModelConfig, nowMs: number) {
   const tools = new FeatureUse({ hasPrice: () => true });
   checkGeminiTools(request.member("tools"), tools);
   if (tools.features !== undefined) {
@@ -105,7 +105,7 @@ function featuresOf(request: NativeRequest, model: ModelConfig) {
       '"tools" of a cache may have functions only: send tools that the vendor bills in requests without the cache';
     throw invalid("tools", text);
   }
-  const use = new FeatureUse({ hasPrice: pricedUnits(model) });
+  const use = new FeatureUse({ hasPrice: pricedUnits(model, nowMs) });
   checkAudio(request, use);
   return use.features;
 }

@@ -105,9 +105,12 @@ const methods: ReadonlyMap<ModelType, readonly string[]> = new Map([
 ]);
 
 /** `generationConfig` in either spelling: Google takes both. */
-function generateLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
+function generateLimits(request: NativeRequest, model: ModelConfig, nowMs: number): NativeLimits {
   const config = objectOf(request.member("generationConfig", "generation_config"));
-  const use = new FeatureUse({ hasPrice: pricedUnits(model), maxToolCalls: model.maxToolCalls });
+  const use = new FeatureUse({
+    hasPrice: pricedUnits(model, nowMs),
+    maxToolCalls: model.maxToolCalls,
+  });
   checkGeminiTools(request.member("tools"), use);
   checkGeminiConfig(config, use);
   checkAudio(request, use);
