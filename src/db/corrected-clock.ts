@@ -50,7 +50,7 @@ export class CorrectedClock implements Clock {
     this.#toleratedMs = toleratedMs;
   }
 
-  /** The process's own clock costs about 50 ns, this one about 100 ns: a call reads it a few times. */
+  /** Costs two readings of clocks, which a call does a few times. */
   readonly now = (): number => {
     const ownMs = Date.now();
     const steadyMs = this.#baseMs + performance.now();
