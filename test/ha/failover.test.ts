@@ -32,6 +32,7 @@ const right: FailoverResult = {
   refusalMsMax: { json: 900 },
   others: {},
   failedTasks: {},
+  deadTasks: {},
   journalFiles: 2,
   findings: { lost: 0, doubled: 0, drift: 0, stuck: 0, details: [] },
   auditFailure: undefined,

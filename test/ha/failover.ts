@@ -58,8 +58,10 @@ export interface FailoverResult {
   readonly refusalMsMax: Readonly<Partial<Record<Kind, number>>>;
   /** Answers other than success and 503, and those that never came: by status, 0 for none. */
   readonly others: Readonly<Record<string, number>>;
-  /** Tasks that failed, by error. */
+  /** Tasks that failed, by error, beside those below. */
   readonly failedTasks: Readonly<Record<string, number>>;
+  /** Tasks that failed because they may have been with their vendor when their gateway was killed, by error. */
+  readonly deadTasks: Readonly<Record<string, number>>;
   /** Settlements that were in journals just before the promotion. */
   readonly journalFiles: number;
   readonly findings: Findings;
@@ -172,6 +174,7 @@ class Failover {
     const dead = new DeadHolds((text, values) => this.#ask(text, values));
     const killsGateway = this.#options.killsGateway === true;
     if (killsGateway) await this.#killGateway({ load, dead, address: second, key: customer.key });
+    const killTime = killsGateway ? new Date() : undefined;
     if (this.#options.failure === "killed") await primary.kill();
     else primary.freeze();
     await sleep(this.#options.outageMs);
@@ -187,7 +190,7 @@ class Failover {
     await load.stop();
 
     const deadHoldsMs = killsGateway ? await dead.check(findings) : undefined;
-    const failedTasks = await this.#check({ url: standby.url, load, customer, findings });
+    const tasks = await this.#check({ url: standby.url, load, customer, killTime, findings });
     const auditFailure = await this.#audit();
     for (const process of this.#parts.processes.filter(({ isRunning }) => isRunning)) {
       const { code } = await process.stop();
@@ -206,7 +209,7 @@ class Failover {
       resumeMs,
       refusalMsMax: Object.fromEntries(waits),
       others: countOf(others.map(({ kind, status }) => `${kind} ${status}`)),
-      failedTasks,
+      ...tasks,
       journalFiles,
       findings,
       auditFailure,
@@ -311,13 +314,15 @@ models:
     url,
     load,
     customer,
+    killTime,
     findings,
   }: {
     url: string;
     load: Load;
     customer: Customer;
+    killTime: Date | undefined;
     findings: Findings;
-  }): Promise<Readonly<Record<string, number>>> {
+  }): Promise<FailedTasks> {
     const pool = new Pool({ connectionString: url, max: 2 });
     try {
       await this.#checkClean(pool, findings);
@@ -329,7 +334,7 @@ models:
       }
       await checkCalls(pool, { seen: calls, costNanos }, findings);
       await checkTopUps(pool, { accountId: customer.accountId, topUps }, findings);
-      return await checkTasks(pool, load, findings);
+      return await checkTasks(pool, { load, killTime }, findings);
     } finally {
       await pool.end();
     }
@@ -384,21 +389,35 @@ async function checkTopUps(
   }
 }
 
-/** Each acknowledged task is there. Returns those that failed, for which nobody is charged, by error. */
+type FailedTasks = Pick<FailoverResult, "failedTasks" | "deadTasks">;
+
+/** The errors of tasks whose process died while they were with a vendor that cannot be asked again: see docs/tasks.md. */
+const deadErrors: readonly string[] = ["upstream_submit_unknown", "result_unavailable"];
+
+/** Each acknowledged task is there. Returns those that failed, for which nobody is charged. */
 async function checkTasks(
   pool: Pool,
-  load: Load,
+  { load, killTime }: { readonly load: Load; readonly killTime: Date | undefined },
   findings: Findings,
-): Promise<Readonly<Record<string, number>>> {
-  const { rows } = await pool.query<{ request_id: string; error_code: string | null }>(
-    "select request_id, error_code from task",
-  );
+): Promise<FailedTasks> {
+  const { rows } = await pool.query<{
+    request_id: string;
+    create_time: Date;
+    error_code: string | null;
+  }>("select request_id, create_time, error_code from task");
   const made = new Set(rows.map((row) => row.request_id));
   for (const { kind, id, isAcknowledged } of load.attempts) {
     if (kind !== "task" || !isAcknowledged || made.has(id)) continue;
     note(findings, "lost", `task ${id} was acknowledged and is not there`);
   }
-  return countOf(rows.flatMap(({ error_code: code }) => (code === null ? [] : [code])));
+  const failed = rows.flatMap(({ error_code: code, create_time: time }) => {
+    if (code === null) return [];
+    const isDead = killTime !== undefined && time <= killTime && deadErrors.includes(code);
+    return [{ code, isDead }];
+  });
+  const counted = (isDead: boolean): Record<string, number> =>
+    countOf(failed.filter((each) => each.isDead === isDead).map(({ code }) => code));
+  return { failedTasks: counted(false), deadTasks: counted(true) };
 }
 
 function countOf(words: readonly string[]): Record<string, number> {

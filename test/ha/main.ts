@@ -125,7 +125,7 @@ function tell(what: string, result: FailoverResult): void {
     `  ${refused} refused with 503, at the latest after: ${waits || "none"}`,
     `  service resumed ${seconds(resumeMs)} after the promotion`,
     `  lost ${lost}, doubled ${doubled}, drift ${drift}, stuck ${stuck}; journal files during the outage: ${result.journalFiles}`,
-    `  other answers: ${listOf(others)}; failed tasks: ${listOf(result.failedTasks)}`,
+    `  other answers: ${listOf(others)}; failed tasks: ${listOf(result.failedTasks)}; of the dead gateway: ${listOf(result.deadTasks)}`,
     `  uas ledger audit: ${auditFailure ?? "passed"}`,
     ...(result.deadHoldsMs === undefined
       ? []
