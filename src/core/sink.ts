@@ -45,8 +45,9 @@ export type SinkCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<S
 const settleWaitMs = 1_000;
 
 /**
- * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits briefly for
- * settlement, so that the client finds its call record at once. Never rejects.
+ * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits for settlement: what has come
+ * to its end is charged whatever happens next, and the client finds its call record at once. Where neither the database nor
+ * the journal takes it, the reply ends all the same. Never rejects.
  */
 export function withinSettleWait(work: Promise<void> | undefined): Promise<void> {
   return new Promise((resolve) => {

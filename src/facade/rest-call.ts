@@ -69,6 +69,12 @@ export interface RestCallDeps
   readonly running: ShortLivedSet<RestCall>;
 }
 
+/** A reply that is not streamed. */
+interface WholeReply {
+  readonly head: SinkHead;
+  readonly body: Buffer;
+}
+
 /** Bodies up to this length, in bytes, are written together with their head; a separate write costs 3 µs. */
 const joinedBytesMax = 16 * 1024;
 
@@ -93,6 +99,8 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   #headers: Record<string, string> | undefined;
   #errorCode = "";
   #writer: StreamWriter | undefined;
+  /** A whole reply that waits for settlement. */
+  #whole: WholeReply | undefined;
 
   constructor(
     request: IncomingMessage,
@@ -149,13 +157,18 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
       );
       // Nobody reads the body of a settled call. Where the call failed, that is not known.
       if (body.length >= countedBytesMin) void settled?.then(() => leaveMemory(body));
-      if (this.#writer !== undefined) await this.#end(this.#writer, settled);
+      if (settled !== undefined) await withinSettleWait(settled);
+      this.#end();
     } catch (error) {
       await this.#fail(error);
     }
   }
 
-  whole({ status, headers }: SinkHead, body: Buffer): void {
+  whole(head: SinkHead, body: Buffer): void {
+    this.#whole = { head, body };
+  }
+
+  #sendWhole({ head: { status, headers }, body }: WholeReply): void {
     const response = this.#response;
     if (response.destroyed) return;
     response.writeHead(status, this.#added(headers));
@@ -222,11 +235,14 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     throw refuseKey(this, found, { onRefusedKey, requestId, path });
   }
 
-  /** Ends a streamed reply after settlement, so that the client finds its call record at once. */
-  async #end(writer: StreamWriter, settled: Promise<void> | undefined): Promise<void> {
-    if (settled !== undefined) await withinSettleWait(settled);
-    writer.end();
-    writer.close();
+  /**
+   * Ends the reply. Only after settlement: what came to its end is charged, even if the process is killed in that moment,
+   * and the client finds its call record at once.
+   */
+  #end(): void {
+    this.#writer?.end();
+    this.#writer?.close();
+    if (this.#whole !== undefined) this.#sendWhole(this.#whole);
   }
 
   async #fail(error: unknown): Promise<void> {
@@ -249,7 +265,8 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     const headers = { ...errorHeaders(shown), ...type };
     const { status } = shown;
     if (this.#request.complete) {
-      this.whole({ status, headers: { ...headers, "content-length": String(body.length) } }, body);
+      const all = { ...headers, "content-length": String(body.length) };
+      this.#sendWhole({ head: { status, headers: all }, body });
       return;
     }
     const reply = { status, headers: this.#added(headers), body };

@@ -1,4 +1,4 @@
-/** Whole gateways before a simulated vendor, and clients that stream from them. */
+/** Whole gateways before a simulated vendor, and clients that ask them for streams and whole replies. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
@@ -78,11 +78,19 @@ export async function openGatewayWork(site: Site): Promise<Work> {
 /** A message that the vendor refuses. */
 const refusedText = "Refuse";
 
-/** A short stream with pauses, and what it took; or a refusal. */
+/** A short stream with pauses, and what it took; the same as a whole reply; or a refusal. */
 async function speak(exchange: Exchange): Promise<void> {
   if (exchange.request.body.includes(refusedText)) {
     exchange.response.writeHead(400, { "content-type": "application/json" });
     exchange.response.end(JSON.stringify({ error: { message: "no", type: "invalid_request" } }));
+    return;
+  }
+  if (!exchange.request.body.includes('"stream":true')) {
+    await sleep(usage.completion_tokens);
+    const message = { role: "assistant", content: "word".repeat(usage.completion_tokens) };
+    const choices = [{ index: 0, message, finish_reason: "stop" }];
+    exchange.response.writeHead(200, { "content-type": "application/json" });
+    exchange.response.end(JSON.stringify({ object: "chat.completion", choices, usage }));
     return;
   }
   const random = createRandom(exchange.request.body.length + Date.now());
@@ -109,11 +117,13 @@ interface Client {
 /** How much of a failed reply is kept, in bytes: its error event. */
 const failureBytes = 200;
 
-/** What clients ask for, in turns: a stream with a limit, one whose hold must grow, and one that the vendor refuses. */
+/** What clients ask for, in turns: a stream with a limit, one whose hold must grow, a whole reply, and a stream that the
+ * vendor refuses. */
 const requests = [
-  { messages: [{ role: "user", content: "Hi" }], max_tokens: 20 },
-  { messages: [{ role: "user", content: "Hi" }] },
-  { messages: [{ role: "user", content: refusedText }], max_tokens: 20 },
+  { messages: [{ role: "user", content: "Hi" }], max_tokens: 20, stream: true },
+  { messages: [{ role: "user", content: "Hi" }], stream: true },
+  { messages: [{ role: "user", content: "Hi" }], max_tokens: 20, stream: false },
+  { messages: [{ role: "user", content: refusedText }], max_tokens: 20, stream: true },
 ];
 
 /** One call after another, as long as the process lives. */
@@ -122,6 +132,7 @@ async function runClient(child: Child, { address, key, seen, onServed }: Client)
     const requestId = randomUUID();
     const call: Seen = { isWhole: false };
     seen.set(requestId, call);
+    const request = requests[count % requests.length];
     try {
       const { status, isCut, body } = await send(`${address}/v1/chat/completions`, {
         headers: {
@@ -129,9 +140,10 @@ async function runClient(child: Child, { address, key, seen, onServed }: Client)
           "content-type": "application/json",
           "x-request-id": requestId,
         },
-        body: JSON.stringify({ model: "m", stream: true, ...requests[count % requests.length] }),
+        body: JSON.stringify({ model: "m", ...request }),
       });
-      call.isWhole = status === 200 && !isCut && isWholeStream(body);
+      const hasEnded = request?.stream === false || isWholeStream(body);
+      call.isWhole = status === 200 && !isCut && hasEnded;
       const isRefused = status >= 500 || (status === 200 && !call.isWhole);
       if (isRefused && !isCut)
         call.failure = `${status} ${body.subarray(-failureBytes).toString()}`;

@@ -1,9 +1,13 @@
 /** The database goes away and comes back under a running gateway (R-MON-2, R-MON-7). */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
+import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../support/gateway.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { type RawReply, send } from "../support/raw-http.ts";
+import { answer } from "../support/upstream/behaviour.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";
 import { gated } from "./served.ts";
 
@@ -57,6 +61,45 @@ function back(): void {
   proxy.resume();
 }
 
+/** What the settlement journal has. */
+function journalText(): string {
+  const folder = join(gateway.dataDir, "journal");
+  const names = readdirSync(folder).filter((name) => name.endsWith(segmentSuffix));
+  return names.map((name) => readFileSync(join(folder, name), "utf8")).join("");
+}
+
+const ready = async (): Promise<number> =>
+  (await send(`${gateway.url}/readyz`, { method: "GET" })).status;
+
+describe.each([true, false])("a reply (streamed: %s) has come to its end only when", (stream) => {
+  it("its settlement is durable: in the journal where the database does not answer", async () => {
+    const requestId = `durable-${stream}`;
+    const begun = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    upstream.clear();
+    upstream.script(async (exchange) => {
+      begun.resolve();
+      await gate.promise;
+      await answer({ usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } })(
+        exchange,
+      );
+    });
+    const running = chat(requestId, stream);
+    await begun.promise;
+    away.hangs();
+    gate.resolve();
+    const { status, isCut } = await running;
+    const kept = journalText();
+    back();
+    expect({ status, isCut }).toEqual({ status: 200, isCut: false });
+    expect(kept).toContain(requestId);
+    await expect.poll(async () => (await chat("again")).status).toBe(200);
+    await expect.poll(ready).toBe(200);
+    const call = await gateway.call(requestId);
+    expect(call).toMatchObject({ ending: CallEnding.COMPLETED, usage: { inputTokens: 10 } });
+  });
+});
+
 describe.each(["refuses", "hangs"] as const)("a database that %s", (how) => {
   it("is 503 within about a second and never free service; it comes back, and nothing is lost", async () => {
     expect((await chat(`${how}-before`)).status).toBe(200);
@@ -78,8 +121,6 @@ describe.each(["refuses", "hangs"] as const)("a database that %s", (how) => {
       expect(JSON.parse(body.toString())).toMatchObject({ error: { code: "service_unavailable" } });
     }
     expect(upstream.requests).toHaveLength(1);
-    const ready = async (): Promise<number> =>
-      (await send(`${gateway.url}/readyz`, { method: "GET" })).status;
     await expect.poll(ready).toBe(503);
     expect((await send(`${gateway.url}/healthz`, { method: "GET" })).status).toBe(200);
 
