@@ -115,7 +115,8 @@ function callFlows(): Flow[] {
       isJob,
     }),
     whole("speech", "/v1/audio/speech", (mark) => ({ model: "voice", input: mark, voice: "a" }), {
-      isBinary: true,
+      // It is passed on while it arrives.
+      ...{ isStream: true, isBinary: true },
     }),
     whole("transcription", "/v1/audio/transcriptions", form, {
       headers: { "content-type": "multipart/form-data; boundary=b" },

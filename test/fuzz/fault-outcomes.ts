@@ -135,7 +135,9 @@ export function problemOf(each: Case, about: About): string | undefined {
   const [row, ...more] = rows;
   if (row === undefined || more.length > 0) return `${rows.length} records`;
   const asked = outcome === "again" ? 2 : outcome === "refused" ? 0 : 1;
-  if (plan.asked !== asked) return `the vendor was asked ${plan.asked} times`;
+  // Changed bytes that cannot be read send the call to the other route.
+  const isMaybeAgain = outcome === "any" && each.flow.hasOtherRoute === true && plan.asked === 2;
+  if (plan.asked !== asked && !isMaybeAgain) return `the vendor was asked ${plan.asked} times`;
   if (plan.met === 0 && asked > 0) return "the fault did not happen";
   if (row.charged !== row.cost) return `costs ${row.cost}, charged ${row.charged}`;
   // The record lists attempts that failed: of each route at most one.

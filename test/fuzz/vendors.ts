@@ -158,9 +158,14 @@ function geminiCache(
 
 const geminiReply = {
   candidates: [{ content: { role: "model", parts: [{ text: "Hello" }] }, finishReason: "STOP" }],
-  usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1, totalTokenCount: 4 },
+  usageMetadata: geminiUsage(2),
   modelVersion: "gemini-x",
 };
+
+/** Of a reply with so many tokens: a fourth of its letters, as the gateway estimates it where a stream breaks. */
+function geminiUsage(tokens: number) {
+  return { promptTokenCount: 3, candidatesTokenCount: tokens, totalTokenCount: 3 + tokens };
+}
 
 function geminiText({ url, json, method }: AskedVendor): VendorAnswer | undefined {
   const [, file] = /^\/v1beta\/(files\/\w+)$/.exec(url) ?? [];
@@ -170,9 +175,12 @@ function geminiText({ url, json, method }: AskedVendor): VendorAnswer | undefine
   if (url.includes(":countTokens")) return { body: '{"totalTokens":3}' };
   if (url.includes(":generateContent")) return { body: JSON.stringify(geminiReply) };
   if (!url.includes(":streamGenerateContent")) return undefined;
-  const last = `data: ${JSON.stringify(geminiReply)}\r\n\r\n`;
-  const event = last.replace(',"finishReason":"STOP"', "");
-  return { headers: { "content-type": "text/event-stream" }, body: [event, event, last] };
+  const event = (tokens: number, isLast = false): string => {
+    const json = JSON.stringify({ ...geminiReply, usageMetadata: geminiUsage(tokens) });
+    return `data: ${isLast ? json : json.replace(',"finishReason":"STOP"', "")}\r\n\r\n`;
+  };
+  const body = [event(2), event(4), event(6, true)];
+  return { headers: { "content-type": "text/event-stream" }, body };
 }
 
 /** Where the gateway reaches the vendor: at a proxy, perhaps. Files are reached there too. */

@@ -265,7 +265,7 @@ function invalid({ method, json, headers }: AskedVendor): VendorAnswer | undefin
   if (method !== "POST") return falError(405, "Method Not Allowed");
   if (headers["content-type"] !== "application/json")
     return falError(415, "Unsupported media type");
-  if (typeof json?.["prompt"] === "string" || "file_name" in (json ?? {})) return undefined;
+  if (typeof json?.["prompt"] === "string" || json?.["file_name"] !== undefined) return undefined;
   return falError(422, [
     { loc: ["body", "prompt"], msg: "field required", type: "value_error.missing" },
   ]);

@@ -181,6 +181,21 @@ function endOfValue(bytes: Buffer, start: number, end: number): number {
   return end;
 }
 
+/** Whether the bytes are one JSON object that ends where they end: a body that was cut, or goes on behind its end, is not. */
+export function isWholeObject(bytes: Buffer): boolean {
+  const { length } = bytes;
+  let depth = 0;
+  let at = skipSpace(bytes, 0, length);
+  if (bytes[at] !== openBrace) return false;
+  for (; at < length; at++) {
+    const byte = bytes[at];
+    if (byte === quote) at = endOfString(bytes, at + 1, length);
+    else if (byte === openBrace || byte === openBracket) depth++;
+    else if ((byte === closeBrace || byte === closeBracket) && --depth === 0) break;
+  }
+  return depth === 0 && skipSpace(bytes, at + 1, length) === length;
+}
+
 /** The position after a number or word. */
 function endOfScalar(bytes: Buffer, start: number, end: number): number {
   let i = start;

@@ -3,6 +3,7 @@ import { tooManyUnfinished, unusableReply } from "./failures.ts";
 import { replyBytesMax } from "../../config/limits.ts";
 import { failureError } from "../upstream-refusal.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
+import { isWholeObject } from "../../dialect/json/scan.ts";
 import { missingEnd } from "../../dialect/sse/event-stream.ts";
 import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
@@ -392,8 +393,7 @@ export function readCompleteBody(
 }
 
 function requireObject(whole: Buffer): Buffer {
-  if (whole[0] !== 0x7b && !whole.toString("latin1", 0, 64).trimStart().startsWith("{")) {
-    throw unusableReply("a body that is no JSON object");
-  }
+  // Relayed bodies are not parsed: one that a proxy has cut must not pass for a reply.
+  if (!isWholeObject(whole)) throw unusableReply("a body that is no whole JSON object");
   return whole;
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ObjectScan } from "../../../src/dialect/json/scan.ts";
+import { isWholeObject, ObjectScan } from "../../../src/dialect/json/scan.ts";
 
 /** Names without escapes: those that vendors use, and all that the scan compares. */
 const names = fc.string({ unit: "grapheme-ascii" }).filter((name) => !/["\\]/.test(name));
@@ -57,6 +57,29 @@ describe("a scan of an object in bytes", () => {
         }
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe("a body is one whole object", () => {
+  it("where it is written whole, with or without white space around it", () => {
+    fc.assert(
+      fc.property(objects, fc.constantFrom(0, 1), (object, indent) => {
+        const text = JSON.stringify(object, null, indent);
+        expect(isWholeObject(Buffer.from(text))).toBe(true);
+        expect(isWholeObject(Buffer.from(` \n${text}\r\n`))).toBe(true);
+      }),
+    );
+  });
+
+  it("and not where it was cut anywhere, goes on behind its end, or is no object", () => {
+    fc.assert(
+      fc.property(objects, fc.nat(), (object, at) => {
+        const bytes = Buffer.from(JSON.stringify(object));
+        expect(isWholeObject(bytes.subarray(0, at % bytes.length))).toBe(false);
+        expect(isWholeObject(Buffer.concat([bytes, bytes.subarray(-1)]))).toBe(false);
+        expect(isWholeObject(Buffer.from(`[${bytes.toString()}]`))).toBe(false);
+      }),
     );
   });
 });
