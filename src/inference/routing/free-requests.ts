@@ -5,7 +5,6 @@
  */
 import type { Logger } from "pino";
 import { countInFlightShare } from "../../config/limits.ts";
-import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { OperationName, VendorCall } from "../../vendor/vendor.ts";
@@ -18,10 +17,12 @@ import type { CredentialTarget, RouteTarget, Targets } from "./targets.ts";
 /** A free request. */
 export interface FreeRequest<Result> {
   readonly operation: OperationName;
-  /** Ends it. */
-  readonly signal: CancelSignal;
-  /** Builds the request for a route. */
-  callFor(route: PlannedRoute): VendorCall;
+  /** Aborted when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+  /** How long each route may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Builds the request for a route. @param signal ends it */
+  callFor(route: PlannedRoute, signal: AbortSignal): VendorCall;
   /**
    * Reads an answer; `undefined`: it is of no use, and another route is asked.
    *
@@ -45,8 +46,10 @@ interface Destination {
   readonly credential: CredentialTarget;
 }
 
-/** How long a route gets no free requests after one that failed, and at most where the vendor says so, in milliseconds. */
+/** How long a route gets no free requests after one that failed, after one that took too long, and at most where the vendor
+ * says so, in milliseconds. */
 const pauseMs = 1_000;
+const latePauseMs = 30_000;
 const pauseMsMax = 60_000;
 
 /** Sends free requests. */
@@ -101,7 +104,8 @@ export class FreeRequests {
     { planned, route, credential }: Destination,
     request: FreeRequest<Result>,
   ): Promise<Result | undefined> {
-    const call = request.callFor(planned);
+    const late = AbortSignal.timeout(request.timeoutMs);
+    const call = request.callFor(planned, AbortSignal.any([request.signal, late]));
     const { owner } = route;
     let reply: VendorReply | undefined;
     owner.inFlight++;
@@ -120,7 +124,9 @@ export class FreeRequests {
       return result;
     } catch (error) {
       if (!(error instanceof HttpFailure) || request.signal.aborted) throw error;
-      return this.#failed(route, error.kind, pauseMs);
+      return late.aborted
+        ? this.#failed(route, "timeout", latePauseMs)
+        : this.#failed(route, error.kind, pauseMs);
     } finally {
       owner.inFlight--;
       reply?.body.cancel();
