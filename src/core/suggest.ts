@@ -1,13 +1,16 @@
 /** "Did you mean" in error messages. */
 import { closest, distance } from "fastest-levenshtein";
 
+/** Longer words, in characters, are no mistyped names: comparing one of megabytes would stop the event loop. */
+const wordMax = 100;
+
 /**
  * Finds the candidate that a mistyped word most likely stands for.
  *
  * @returns `undefined` where none is near: a wrong guess misleads more than no guess
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  if (candidates.length === 0) return undefined;
+  if (candidates.length === 0 || word.length > wordMax) return undefined;
   const lower = word.toLowerCase();
   const longer = candidates.filter((candidate) => candidate.toLowerCase().startsWith(lower));
   if (lower.length >= 4 && longer.length === 1) return longer[0];

@@ -72,6 +72,9 @@ export function pickMembers(outline: Outline, known: KnownMembers): Members {
   return picked;
 }
 
+/** How many unknown names are compared with one that is missing. */
+const comparedMax = 100;
+
 /** The names that the gateway reads in a style, and their lookalikes. */
 export interface KnownMembers {
   readonly names: ReadonlySet<string>;
@@ -117,7 +120,7 @@ export function missing(
   keys: readonly string[],
   advice: string,
 ): GatewayError {
-  for (const name of unread) {
+  for (const name of unread.slice(0, comparedMax)) {
     const meant = nearest(name, keys);
     if (meant !== undefined && meant !== name) {
       return invalid(name, `"${name}" is not known; did you mean "${meant}"?`);
@@ -296,7 +299,8 @@ export function readModelBody(
   const size = readOutline(bytes);
   const members = pickMembers(size, knownMembers(["model", ...required]));
   // A misspelt name is an error, not another model.
-  const isNamed = members.has("model") || members.unread?.some((name) => nearest(name, ["model"]));
+  const others = members.unread?.slice(0, comparedMax);
+  const isNamed = members.has("model") || others?.some((name) => nearest(name, ["model"]));
   const model =
     modelDefault === undefined || isNamed ? readModel(bytes, members, "model") : modelDefault;
   for (const name of required) {
