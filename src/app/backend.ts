@@ -77,6 +77,24 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+/** How often the database's clock is looked at before the start goes on without. */
+const clockLooks = 5;
+
+/** The first look at the database's clock, before anything is dated. One that is too busy is looked at later. */
+async function lookAtClock(
+  pool: Database["pool"],
+  clock: CorrectedClock,
+  warn: (line: string) => void,
+): Promise<void> {
+  for (let left = clockLooks; left > 0; left--) {
+    try {
+      return await correctClock(pool, clock);
+    } catch (error) {
+      if (left === 1) warn(`the clock of the database could not be read yet: ${String(error)}`);
+    }
+  }
+}
+
 /** Opens the database (embedded where no other is configured) and creates the services. */
 export async function openBackend({
   settings,
@@ -93,7 +111,7 @@ export async function openBackend({
   const embedded = given === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
-    await correctClock(database.pool, clock);
+    await lookAtClock(database.pool, clock, lines.warn);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;

@@ -21,7 +21,7 @@ export interface PartitionOptions {
   /** How many months after the current one have a partition. Default 3: a job that fails for weeks
    * does no harm. */
   readonly monthsAhead?: number;
-  /** The current time. Default: now. */
+  /** The current time. Default: the database's. */
   readonly now?: Date;
 }
 
@@ -63,7 +63,7 @@ export async function ensurePartitions(
   tables: readonly PartitionedTable[],
   options: PartitionOptions = {},
 ): Promise<string[]> {
-  const { monthsAhead = 3, now = new Date() } = options;
+  const { monthsAhead = 3, now = await databaseTime(pool) } = options;
   const made: string[] = [];
   for (const table of tables) {
     for (let ahead = 0; ahead <= monthsAhead; ahead++) {

@@ -34,7 +34,7 @@ export function createOperatorRoom({
 }: OperatorRoomOptions): Service {
   const { pool, orm } = database;
   const { version } = packageFacts;
-  const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor));
+  const vendorHealth = (vendor: string) => lastOutcomes(upstream.targets.vendor(vendor), clock);
   const test = createTest(upstream, clock);
   return serve(
     OperatorService,
@@ -43,20 +43,29 @@ export function createOperatorRoom({
 }
 
 /** The last outcomes of a vendor in this process, with any of its credentials. */
-function lastOutcomes(target: VendorTarget | undefined): VendorHealth {
+function lastOutcomes(target: VendorTarget | undefined, clock: Clock): VendorHealth {
   const all = (target?.credentials ?? []).map(({ health }) => health);
   return {
     inFlight: target?.inFlight ?? 0,
-    failure: latest(all.map(({ lastFailure }) => lastFailure)),
-    success: latest(all.map(({ lastSuccess }) => lastSuccess)),
+    failure: latest(
+      all.map(({ lastFailure }) => lastFailure),
+      clock,
+    ),
+    success: latest(
+      all.map(({ lastSuccess }) => lastSuccess),
+      clock,
+    ),
   };
 }
 
+/** The latest, with its time in milliseconds since 1970. @param outcomes with times by `performance.now()` */
 function latest<Outcome extends { readonly atMs: number }>(
   outcomes: readonly (Outcome | undefined)[],
+  clock: Clock,
 ): Outcome | undefined {
   const known = outcomes.filter((each) => each !== undefined);
-  return known.toSorted((a, b) => b.atMs - a.atMs)[0];
+  const [last] = known.toSorted((a, b) => b.atMs - a.atMs);
+  return last && { ...last, atMs: Math.round(clock.now() - performance.now() + last.atMs) };
 }
 
 function createTest(upstream: Upstream, clock: Clock): VendorRpcOptions["test"] {

@@ -128,9 +128,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const schemas = schemasOf(vendors, allowHosts);
   const { results } = options;
   const service = createTaskService({
-    store,
-    feed,
-    waitSlots,
+    ...{ store, feed, waitSlots, clock },
     allowHosts,
     authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
     schemas,

@@ -12,6 +12,7 @@ import { invalidParam, noSuchTask } from "./failures.ts";
 import type { TaskFeed } from "./feed.ts";
 import { etagOf, pollAfterSeconds, taskMessage } from "./message.ts";
 import { isEnded, publicState, taskStates } from "./state.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import type { TaskSummary, TaskStore } from "./store.ts";
 
 /** Options of {@link createTaskReads}. */
@@ -21,6 +22,8 @@ export interface TaskReadsOptions {
   readonly feed?: TaskFeed | undefined;
   /** Limits the waiting polls of each account. Default: limits of its own. */
   readonly waitSlots?: WaitSlots;
+  /** Tells how long a task runs. Default: the process's own. */
+  readonly clock?: Pick<Clock, "now">;
 }
 
 type Reads = Pick<ServiceImpl<typeof TaskService>, "getTask" | "watchTask" | "listTasks">;
@@ -30,6 +33,7 @@ export function createTaskReads({
   store,
   feed,
   waitSlots = new WaitSlots(),
+  clock = systemClock,
 }: TaskReadsOptions): Reads {
   return {
     async getTask(request, context) {
@@ -51,7 +55,7 @@ export function createTaskReads({
           { feed, waitSlots },
         )) ?? (isOperator ? await store.findByRequest(taskId) : undefined);
       if (task === undefined) throw noSuchTask();
-      setTaskHeaders(context.responseHeader, task);
+      setTaskHeaders(context.responseHeader, task, clock.now());
       return { task: taskMessage(task, { isOperator }) };
     },
 
@@ -111,10 +115,10 @@ function statesOf({ status }: ListTasksRequest): readonly string[] | undefined {
 }
 
 /** Adds the entity tag, and for a running task the suggested pause before the next poll. */
-function setTaskHeaders(header: Headers, task: TaskSummary): void {
+function setTaskHeaders(header: Headers, task: TaskSummary, nowMs: number): void {
   header.set("etag", etagOf(task));
   if (isEnded(task.state)) return;
-  header.set("retry-after", String(pollAfterSeconds(task, Date.now())));
+  header.set("retry-after", String(pollAfterSeconds(task, nowMs)));
 }
 
 function tooManyWatches(): GatewayError {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { Pool } from "pg";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { ensurePartitions, partitionBounds, partitionName } from "../../src/db/partition.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
 import { newId } from "../../src/core/uuid.ts";
@@ -167,4 +167,19 @@ test("a connection that breaks between two statements is an error, and the proce
     query: { value: pool.query.bind(pool) },
   }) as Pool;
   await expect(ensurePartitions(breaking, tables, { now })).rejects.toThrow("connection error");
+});
+
+test("the months are those of the database's clock, whatever the clock of the process says", async () => {
+  const { rows } = await pool.query<{ now: Date }>("select clock_timestamp() as now");
+  const right = partitionName("event", rows[0]?.now ?? new Date(0));
+  for (const days of [-400, 400]) {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + days * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    await ensurePartitions(pool, tables, { monthsAhead: 0 });
+    vi.useRealTimers();
+  }
+  const made = await pool.query<{ name: string }>(
+    "select relname as name from pg_class where relname like 'event_2%' and relkind = 'r'",
+  );
+  expect(made.rows.map(({ name }) => name)).toEqual([right]);
 });

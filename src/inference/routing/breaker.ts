@@ -130,7 +130,7 @@ export interface AttemptCounts {
 
 /** The last failure. */
 interface LastFailure {
-  /** In milliseconds since 1970. */
+  /** By `performance.now()`. */
   readonly atMs: number;
   /** The label of metrics, or a text for operators, without any text of the vendor. */
   readonly what: string;
@@ -139,6 +139,7 @@ interface LastFailure {
 /** Counts of the current minute, and the last outcomes of this process. */
 export class HealthCounts {
   lastFailure: LastFailure | undefined;
+  /** `atMs`: by `performance.now()`. */
   lastSuccess: { readonly atMs: number; readonly durationMs: number } | undefined;
   /** Of the minute since the last {@link restart}. */
   counts = emptyCounts();
@@ -148,13 +149,13 @@ export class HealthCounts {
     counts.attempts++;
     const bucket = bucketOf(durationMs);
     counts.latencies[bucket] = (counts.latencies[bucket] ?? 0) + 1;
-    this.lastSuccess = { atMs: Date.now(), durationMs };
+    this.lastSuccess = { atMs: performance.now(), durationMs };
   }
 
   failed(what: string): void {
     this.counts.attempts++;
     this.counts.failures++;
-    this.lastFailure = { atMs: Date.now(), what };
+    this.lastFailure = { atMs: performance.now(), what };
   }
 
   /** Begins another minute. */

@@ -81,6 +81,7 @@ export class HealthStore {
 
   #changed(targets: readonly Target[], minute: number) {
     const nowMs = performance.now();
+    const zeroMs = this.#options.clock.now() - nowMs;
     return targets.flatMap((target) => {
       const { vendor, model, credential, inFlight, health } = target;
       const { attempts, failures, latencies } = health.counts;
@@ -97,7 +98,7 @@ export class HealthStore {
           minute: new Date(minute * minuteMs).toISOString(),
           in_flight: inFlight,
           failure: isOfMinute ? lastFailure.what : "",
-          failure_time: isOfMinute ? new Date(lastFailure.atMs).toISOString() : null,
+          failure_time: isOfMinute ? new Date(zeroMs + lastFailure.atMs).toISOString() : null,
           update_time: new Date(this.#options.clock.now()).toISOString(),
         },
       ];
