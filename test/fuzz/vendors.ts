@@ -176,8 +176,8 @@ function geminiText({ url, json, method }: AskedVendor): VendorAnswer | undefine
   if (url.includes(":generateContent")) return { body: JSON.stringify(geminiReply) };
   if (!url.includes(":streamGenerateContent")) return undefined;
   const event = (tokens: number, isLast = false): string => {
-    const json = JSON.stringify({ ...geminiReply, usageMetadata: geminiUsage(tokens) });
-    return `data: ${isLast ? json : json.replace(',"finishReason":"STOP"', "")}\r\n\r\n`;
+    const text = JSON.stringify({ ...geminiReply, usageMetadata: geminiUsage(tokens) });
+    return `data: ${isLast ? text : text.replace(',"finishReason":"STOP"', "")}\r\n\r\n`;
   };
   const body = [event(2), event(4), event(6, true)];
   return { headers: { "content-type": "text/event-stream" }, body };
