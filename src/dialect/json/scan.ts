@@ -171,6 +171,12 @@ function endOfValue(bytes: Buffer, start: number, end: number): number {
   const first = bytes[start];
   if (first === quote) return Math.min(end, endOfString(bytes, start + 1, end) + 1);
   if (first !== openBrace && first !== openBracket) return endOfScalar(bytes, start, end);
+  const nestedEnd = endOfNested(bytes, start, end);
+  return nestedEnd < 0 ? end : nestedEnd;
+}
+
+/** The position after the object or list at `start`; -1: it does not end before `end`. */
+function endOfNested(bytes: Buffer, start: number, end: number): number {
   let depth = 0;
   for (let i = start; i < end; i++) {
     const byte = bytes[i];
@@ -178,22 +184,16 @@ function endOfValue(bytes: Buffer, start: number, end: number): number {
     else if (byte === openBrace || byte === openBracket) depth++;
     else if ((byte === closeBrace || byte === closeBracket) && --depth === 0) return i + 1;
   }
-  return end;
+  return -1;
 }
 
 /** Whether the bytes are one JSON object that ends where they end: a body that was cut, or goes on behind its end, is not. */
 export function isWholeObject(bytes: Buffer): boolean {
   const { length } = bytes;
-  let depth = 0;
-  let at = skipSpace(bytes, 0, length);
-  if (bytes[at] !== openBrace) return false;
-  for (; at < length; at++) {
-    const byte = bytes[at];
-    if (byte === quote) at = endOfString(bytes, at + 1, length);
-    else if (byte === openBrace || byte === openBracket) depth++;
-    else if ((byte === closeBrace || byte === closeBracket) && --depth === 0) break;
-  }
-  return depth === 0 && skipSpace(bytes, at + 1, length) === length;
+  const start = skipSpace(bytes, 0, length);
+  if (bytes[start] !== openBrace) return false;
+  const end = endOfNested(bytes, start, length);
+  return end >= 0 && skipSpace(bytes, end, length) === length;
 }
 
 /** The position after a number or word. */
