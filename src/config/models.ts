@@ -180,11 +180,34 @@ export function servedModels(
   for (const [key, written] of models) {
     const type = modelTypes.get(written.type) ?? ModelType.UNSPECIFIED;
     const routes = servedRoutes(document, key, { written, type, vendors });
-    if (routes.length > 0) served.set(key, modelConfig(key, written, { type, routes }));
+    if (routes.length === 0) continue;
+    warnOfFuturePrices(document, key, written);
+    served.set(key, modelConfig(key, written, { type, routes }));
   }
   const message = "no model can be called: every call will answer 404";
   if (served.size === 0) document.warn(["models"], message);
   return served;
+}
+
+/**
+ * Warns of lists whose first price is yet to come. An error would keep a gateway from starting whose machine's clock is
+ * behind: it charges by the database's clock, which a file is read without.
+ */
+function warnOfFuturePrices(document: ConfigDocument, key: string, written: WrittenModel): void {
+  const lists = [
+    { path: ["models", key, "price"], prices: written.price },
+    ...written.routes.map(({ cost }, index) => ({
+      path: ["models", key, "routes", index, "cost"],
+      prices: cost ?? [],
+    })),
+  ];
+  const now = Date.now();
+  const message =
+    "has not come by this machine's clock: until then this price applies nevertheless; put the current one before it, without from";
+  for (const { path, prices } of lists) {
+    const [first] = prices;
+    if (first !== undefined && first.fromMs > now) document.warn([...path, 0, "from"], message);
+  }
 }
 
 function modelConfig(

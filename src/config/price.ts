@@ -337,10 +337,7 @@ function checkOrder(prices: unknown, context: z.core.$RefinementCtx): void {
 
 /** @param before the moment of the price before; `undefined`: this is the first */
 function orderProblem(fromMs: number, before: number | undefined): string | undefined {
-  if (before === undefined) {
-    if (fromMs <= Date.now()) return undefined;
-    return "no price applies until then: put the current one before it, without from";
-  }
+  if (before === undefined) return undefined;
   if (before === fromMs) return "the price before applies from the same time; keep one of them";
   if (before > fromMs) return "is earlier than in the price before: sort the prices by time";
   return undefined;

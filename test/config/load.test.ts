@@ -324,6 +324,23 @@ models:
       "uas.yaml:3:9 models: no model can be called: every call will answer 404",
     ]);
   });
+
+  it("causes a warning where the first of a list of prices or costs is yet to come", () => {
+    const list =
+      "[{ from: 2999-01-01, input: 1, output: 1 }, { from: 2999-02-01, input: 2, output: 2 }]";
+    const priced = `version: 1
+vendors:
+  local: { kind: openai-compatible, base_url: http://127.0.0.1:1/v1 }
+models:
+  m: { type: TEXT, routes: [{ vendor: local, model: l, cost: ${list} }], max_output_tokens: 9, price: ${list} }
+`;
+    const message =
+      "has not come by this machine's clock: until then this price applies nevertheless; put the current one before it, without from";
+    expect(loadText(priced).warnings).toEqual([
+      `uas.yaml:5:71 models.m.routes[0].cost[0].from: ${message}`,
+      `uas.yaml:5:191 models.m.price[0].from: ${message}`,
+    ]);
+  });
 });
 
 it("loading reports everything that is wrong at once, in the order of the file", () => {

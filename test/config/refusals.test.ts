@@ -179,7 +179,6 @@ describe("each refusal says what to do", () => {
       '[{ from: "2026-01-01T25:00:00Z", input: 1, output: 1 }]',
       "is not a date or time: write a date such",
     ],
-    ["[{ from: 2999-01-01, input: 1, output: 1 }]", "no price applies until then: put the current"],
     ["[{ input: 1, output: 1 }, { from: 2025-01-01, input: 1 }]", "output is missing: add price"],
     [
       '[{ from: 2025-01-01, input: 1, output: 1 }, { from: "2025-01-01T01:00:00+01:00", input: 1, output: 1 }]',
