@@ -64,8 +64,8 @@ export function createSignIn(options: SignInOptions): SignIn {
   const { orm, pool, jobPool } = database;
   const alarm = (message: string, fields: object): void => log.error(fields, message);
   const sms = createSms(config.sms, (message) => log.info(message));
-  const users = createUsers(orm);
-  const sessions = createSessions(database);
+  const users = createUsers(orm, clock.newId);
+  const sessions = createSessions(database, clock.newId);
   const failures = createFailures(pool);
   const sealing = keepingSealing(masterKey);
   const dailyMax = config.sms?.dailyMax ?? 0;

@@ -26,7 +26,7 @@ import type { SpentOf } from "../key/message.ts";
 import { createKeyRoom } from "../key/module.ts";
 import { createOperatorReading, createRouteService } from "../operator/service.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
-import { createErrorMapping, requestId } from "../rpc/interceptors.ts";
+import { createClocked, createErrorMapping, requestId } from "../rpc/interceptors.ts";
 import { type Service, serve } from "../core/service.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
@@ -135,7 +135,7 @@ export async function openBackend({
           createTaskReading(database),
           serve(OperatorService, createOperatorReading({ ...database, config, version, clock })),
         ],
-        [requestId, createErrorMapping(log), asOperator],
+        [requestId, createErrorMapping(log), createClocked(clock), asOperator],
       ),
       async close() {
         await signIn.close();

@@ -28,6 +28,7 @@ import {
   GatewayStopping,
   type OnRefusedKey,
 } from "../core/caller.ts";
+import type { Clock } from "../core/clock.ts";
 import { closeListener } from "../core/close-listener.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
@@ -61,6 +62,7 @@ import {
 import {
   cancelOnDisconnect,
   createAccess,
+  createClocked,
   createErrorMapping,
   requestId as requestIdInterceptor,
 } from "../rpc/interceptors.ts";
@@ -69,6 +71,7 @@ import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
 /** Dependencies of the edges. */
 export interface EdgeOptions {
   readonly settings: Settings;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly calls: RunningCalls;
@@ -115,7 +118,7 @@ export interface Edges {
 
 /** Creates the listeners; they do not listen yet. */
 export async function createEdges(options: EdgeOptions): Promise<Edges> {
-  const { settings, log, metrics, calls, services, authenticate, onRefusedKey } = options;
+  const { settings, log, metrics, calls, services, authenticate, clock, onRefusedKey } = options;
   const stopping = new AbortController();
   const draining = new AbortController();
   const end: AnnouncedEnd = { as: undefined };
@@ -129,6 +132,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const interceptors: Interceptor[] = [
     requestIdInterceptor,
     createErrorMapping(log),
+    createClocked(clock),
     createAccess(checkAccess),
   ];
   const bodies = createBodies(metrics);

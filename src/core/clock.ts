@@ -1,4 +1,5 @@
 /** The time that rows are dated by and prices go by, as modules are given it. */
+import { createContextKey } from "@connectrpc/connect";
 import { newId } from "./uuid.ts";
 
 /**
@@ -17,3 +18,6 @@ export interface Clock {
 
 /** The process's own clock, for what has no database. */
 export const systemClock: Clock = { now: () => Date.now(), newId };
+
+/** The clock of the process that serves an RPC, set by an interceptor. Default: the process's own. */
+export const clockKey = createContextKey<Clock>(systemClock, { description: "clock" });

@@ -2,7 +2,7 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { PoolClient } from "pg";
 import { type Caller, callerKey, requestIdKey } from "./caller.ts";
-import { newId } from "./uuid.ts";
+import { clockKey } from "./clock.ts";
 
 /** An action of an operator. */
 export interface OperatorAction {
@@ -61,7 +61,7 @@ export function actionValues(
   const caller = values.get(callerKey);
   if (caller?.kind !== "operator") return undefined;
   return [
-    newId(),
+    values.get(clockKey).newId(),
     actorOf(caller),
     values.get(requestIdKey),
     action,

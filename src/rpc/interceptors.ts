@@ -8,6 +8,7 @@ import {
   resolveRequestId,
   runInAccountContext,
 } from "../core/caller.ts";
+import { type Clock, clockKey } from "../core/clock.ts";
 import {
   ErrorCode,
   fromRpcError,
@@ -163,6 +164,14 @@ function endWith<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterabl
         },
       };
     },
+  };
+}
+
+/** Gives every RPC the clock by which it dates what it records. */
+export function createClocked(clock: Clock): Interceptor {
+  return (next) => (request) => {
+    request.contextValues.set(clockKey, clock);
+    return next(request);
   };
 }
 

@@ -1,7 +1,7 @@
 /** Enqueues webhooks in the transaction of the change that they report, so that none is lost or sent for nothing. SQL: on the connection of a task's change. */
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
-import { newId } from "../core/uuid.ts";
+import { newIdAt } from "../core/uuid.ts";
 import type { Transaction } from "../db/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
@@ -82,8 +82,8 @@ export async function enqueueWebhook(
   const kind = kindOf(event);
   if (kind === EventKind.PROGRESS && progress <= sent.progress) return undefined;
   if (sent.sequence > 1) await transaction.query(sql.drop, [taskId]);
-  const id = newId();
   const { sequence, now } = sent;
+  const id = newIdAt(now.getTime());
   const values = rowOf({ ...event, time: event.time ?? now }, { id, kind, sequence });
   await transaction.query(sql.insert, values);
   return id;
@@ -112,7 +112,7 @@ export async function enqueueAlert(
   transaction: Transaction,
   { id: alertId, accountId, url, type, time, data }: AlertEvent,
 ): Promise<string> {
-  const id = newId();
+  const id = newIdAt(time.getTime());
   const body = { data: { ...data, event_id: id }, timestamp: time.toISOString(), type };
   const bytes = writeSafe(safeValue(body).value);
   const endpointId = endpointIdOf(accountId, originOf(url));

@@ -172,8 +172,8 @@ const batch = 1_000;
 
 /**
  * Attempts and delivery go with their event. What is still to be sent stays, however old, unless its receiver is dead. An
- * id begins with a time too, by which old events are found; but of a process whose clock may be wrong. $1: the first id
- * to keep, $2: the age in milliseconds.
+ * id begins with a time too, by which old events are found; but the database's clock may have been wrong then. $1: the
+ * first id to keep, $2: the age in milliseconds.
  */
 const expireSql = `
   with old as (

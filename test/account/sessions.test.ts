@@ -14,6 +14,7 @@ import {
   sessionsMax,
 } from "../../src/config/limits.ts";
 import type { BrowserSession } from "../../src/core/browser-session.ts";
+import { newId } from "../../src/core/uuid.ts";
 import { openDatabase, type Database } from "../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -27,10 +28,10 @@ beforeAll(async () => {
   database = await createTestDatabase();
   connected = await openDatabase(database.url);
   pool = connected.pool;
-  sessions = createSessions(connected);
+  sessions = createSessions(connected, newId);
   for (const role of [UserRole.MEMBER, UserRole.OPERATOR]) {
     const user = { accountId: undefined, accountName: "a", name: "", role, phone: null };
-    userIds.push((await createUsers(connected.orm).add(user)).id);
+    userIds.push((await createUsers(connected.orm, newId).add(user)).id);
   }
 });
 afterAll(async () => {

@@ -259,6 +259,23 @@ describe.each(scenarios)("with $what", ({ what, ownOffMs, databaseOffMs }) => {
       expect(confirmed.user?.hasTotp).toBe(true);
     });
 
+    it(`gives users, sessions and records of operators ids of the right time with ${what}`, async () => {
+      const users = createClient(UserService, wrong.app.transport);
+      const { user } = await users.createUser({ accountId: customer.accountId });
+      const { token } = await users.createSignInLink({ userId: user?.userId ?? "" });
+      await openBrowser(wrong.url).session.signInWithLink({ token });
+      const tables = ["console_user", "console_session", "audit_entry"];
+      const newest = tables.map(
+        (table) => `select '${table}' as table, max(id::text) as id from ${table}`,
+      );
+      const { rows } = await pool.query<{ table: string; id: string }>(newest.join(" union all "));
+      const offMs = rows.map(
+        ({ id }) => Number.parseInt(id.replace("-", "").slice(0, 12), 16) - nowMs,
+      );
+      expect(rows.map(({ table }) => table)).toEqual(tables);
+      expect(Math.max(...offMs.map(Math.abs))).toBeLessThan(10 * 60_000);
+    });
+
     it(`tells its operator how far the clocks differ with ${what}`, async () => {
       const [warning] = wrong.log.filter((line) => line.includes("clock of this machine"));
       const { aheadSeconds } = JSON.parse(warning ?? "{}") as { aheadSeconds?: number };

@@ -25,9 +25,9 @@ import {
 } from "../../config/limits.ts";
 import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
+import type { Clock } from "../../core/clock.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { newId } from "../../core/uuid.ts";
 import type { Database } from "../../db/database.ts";
 import type { RowOf } from "../../db/row.ts";
 import { transact } from "../../db/transaction.ts";
@@ -106,7 +106,10 @@ type FoundRow = RowOf<typeof SessionEntity, "id" | "user_id"> &
 const userAgentCharsMax = 200;
 
 /** Creates the store. */
-export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): Sessions {
+export function createSessions(
+  { orm, pool }: Pick<Database, "orm" | "pool">,
+  newId: Clock["newId"],
+): Sessions {
   return {
     async identify(token) {
       if (!isToken(token)) return anonymous;
@@ -119,7 +122,7 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
 
     async open(visit, user, method) {
       const token = newToken();
-      const session = { digest: digestToken(token), userId: user.id, method };
+      const session = { id: newId(), digest: digestToken(token), userId: user.id, method };
       const row = await transact(orm, async (em) => {
         const opened = await openIn(em, session, visit);
         await noteSignIn(em, user);
@@ -165,18 +168,16 @@ export function createSessions({ orm, pool }: Pick<Database, "orm" | "pool">): S
 /** The session that the browser had ends, and of a user's the oldest where there are too many. */
 async function openIn(
   em: EntityManager,
-  session: Pick<SessionRow, "digest" | "userId" | "method">,
+  session: Pick<SessionRow, "id" | "digest" | "userId" | "method">,
   { token, ipAddress, userAgent }: BrowserSession,
 ): Promise<SessionRow> {
-  const { userId } = session;
+  const { id, userId } = session;
   if (token !== undefined) {
     const digest = digestToken(token);
     await em.nativeDelete(SessionEntity, { $or: [{ digest }, { previous: digest }] });
   }
-  const id = newId();
   await em.insert(SessionEntity, {
     ...session,
-    id,
     ipAddress,
     userAgent: userAgent.slice(0, userAgentCharsMax),
     expireTime: raw<Date>(`now() + interval '${sessionMs} ms'`),

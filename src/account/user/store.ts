@@ -4,9 +4,9 @@ import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
 import { notSignedIn } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
+import type { Clock } from "../../core/clock.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/transaction.ts";
 import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
@@ -66,7 +66,7 @@ export interface Users {
 const secrets = { populate: ["passwordHash", "totp", "totpPending"] } as const;
 
 /** Creates the store. */
-export function createUsers(orm: MikroORM): Users {
+export function createUsers(orm: MikroORM, newId: Clock["newId"]): Users {
   const one = async (where: Partial<Pick<UserRow, "id" | "phone" | "email">>) =>
     (await mapDatabaseLoss(orm.em.fork().findOne(UserEntity, where, secrets))) ?? undefined;
   return {
@@ -86,7 +86,7 @@ export function createUsers(orm: MikroORM): Users {
       const newest = { ...secrets, orderBy: { id: "desc" }, limit } as const;
       return mapDatabaseLoss(orm.em.fork().find(UserEntity, where, newest));
     },
-    add: (user, also) => unique(transact(orm, (em) => addIn(em, user, also))),
+    add: (user, also) => unique(transact(orm, (em) => addIn(em, { user, newId }, also))),
     change: (id, change) => unique(transact(orm, (em) => changeIn(em, id, change))),
     remove: (id, also) => transact(orm, (em) => removeIn(em, id, also)),
     async takeTotpStep(id, step) {
@@ -107,11 +107,12 @@ export function noSuchUser(): GatewayError {
 /** In one transaction, so that no account is left without a user if the number was taken meanwhile. */
 async function addIn(
   em: EntityManager,
-  { accountId: owner, accountName, name, role, phone }: NewUser,
+  { user: given, newId }: { readonly user: NewUser; readonly newId: Clock["newId"] },
   also: InTransaction = async () => {},
 ): Promise<UserRow> {
-  const accountId = owner ?? newId();
-  if (owner === undefined) em.create(AccountEntity, { id: accountId, name: accountName });
+  const { accountName, name, role, phone } = given;
+  const accountId = given.accountId ?? newId();
+  if (given.accountId === undefined) em.create(AccountEntity, { id: accountId, name: accountName });
   const none = { email: null, passwordHash: null, totp: null, totpPending: null };
   const user = em.create(UserEntity, { id: newId(), accountId, name, role, phone, ...none });
   await em.flush();
