@@ -25,8 +25,9 @@ export interface ChildOptions {
   readonly output?: number;
 }
 
-/** Whether processes can be bound to cores here. */
+/** Whether processes are bound to cores: where they can be, unless `UAS_BENCH_CORES=any`. */
 export const isPinned: boolean =
+  process.env["UAS_BENCH_CORES"] !== "any" &&
   availableParallelism() >= 2 && spawnSync("taskset", ["-c", "0", "true"]).status === 0;
 
 /** Starts a process of the bench. */
