@@ -12,12 +12,16 @@ const first = [
   ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
 ];
 
-/** The other files that take longest: they start processes, databases or browsers and wait for them. */
+/** The files that take longest, of each project the longest first: they start processes, databases or browsers and wait for
+ * them. */
 const slow = [
-  // It starts processes and waits for them, while the static checks run beside it.
-  /^test\/bench\/bench\.test\.ts$/,
+  // Long, but mostly idle.
+  /^test\/soak\/memory\.test\.ts$/,
   /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
-  /^test\/(?:soak|chaos)\//,
+  /^test\/chaos\/chaos\.test\.ts$/,
+  /^test\/bench\/bench\.test\.ts$/,
+  /^test\/fuzz\//,
+  /^test\/ha\//,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
   /^test\/console\/browser\//,
@@ -99,7 +103,7 @@ export default defineConfig({
           exclude: first,
           // One more than there are cores: most of the slow files wait for processes, timers and the database. With two more,
           // the run is no shorter. A server of one's own may let in 100 connections only.
-          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 1),
+          maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
           sequence: { groupOrder: 1 },
         },
       },

@@ -28,7 +28,8 @@ export interface ChildOptions {
 /** Whether processes are bound to cores: where they can be, unless `UAS_BENCH_CORES=any`. */
 export const isPinned: boolean =
   process.env["UAS_BENCH_CORES"] !== "any" &&
-  availableParallelism() >= 2 && spawnSync("taskset", ["-c", "0", "true"]).status === 0;
+  availableParallelism() >= 2 &&
+  spawnSync("taskset", ["-c", "0", "true"]).status === 0;
 
 /** Starts a process of the bench. */
 export function start({ command, core, env = {}, output }: ChildOptions): Child {

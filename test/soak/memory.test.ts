@@ -21,8 +21,8 @@ afterAll(async () => {
 
 it("mixed traffic under a small heap leaves heap, handles and listeners as they were", async () => {
   const report = await soakMemory(world, {
-    // A minute, in which the machine has time for other tests.
-    ...{ warmUpSeconds: 20, seconds: 40, everySeconds: 5, seed: 20_261_122 },
+    // Half a minute, in which the machine has time for other tests.
+    ...{ warmUpSeconds: 12, seconds: 24, everySeconds: 3, seed: 20_261_122 },
     ...{ lanes: 4, pauseMs: 300, warmUpPauseMs: 300 },
     callbackUrl: `${receiver.origin}/hook`,
   });

@@ -1,4 +1,5 @@
 /** Once per test run: a folder for temporary files, a PostgreSQL server, and in it a template database with every migration applied. */
+import { execFile } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -10,8 +11,10 @@ import {
 } from "node:fs";
 import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { billingPartitions } from "../../src/billing/jobs.ts";
+import { buildPages } from "../../src/console/built.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { startEmbedded } from "../../src/db/embedded.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
@@ -34,7 +37,7 @@ const log = {
 /** Uses the server of `DATABASE_URL`, else starts an embedded one. Returns the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await makeFolder();
-  const { adminUrl, stop } = await findServer(folder);
+  const [{ adminUrl, stop }] = await Promise.all([findServer(folder), compileAll()]);
   const end = async (): Promise<void> => {
     await stop();
     rmSync(folder, { recursive: true, force: true });
@@ -94,6 +97,20 @@ function hasMemory(): boolean {
   } catch {
     return false;
   }
+}
+
+/** What every gateway loads, and the console's pages: the first ones would each compile and build all of it at once. */
+async function compileAll(): Promise<void> {
+  const source = (path: string): string => join(import.meta.dirname, "../..", path);
+  const parts = [
+    "src/app/serve.ts",
+    "src/app/backend.ts",
+    "src/cli/program.ts",
+    "src/vendor/index.ts",
+  ];
+  const code = parts.map((part) => `await import(${JSON.stringify(source(part))});`).join("");
+  const args = ["--import", source("bin/compile-cache.js"), "--input-type=module", "-e", code];
+  await Promise.all([promisify(execFile)(process.execPath, args), buildPages()]);
 }
 
 async function findServer(
