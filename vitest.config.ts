@@ -101,8 +101,8 @@ export default defineConfig({
           name: "tests",
           include: ["test/**/*.test.ts"],
           exclude: first,
-          // One more than there are cores: most of the slow files wait for processes, timers and the database. With two more,
-          // the run is no shorter. A server of one's own may let in 100 connections only.
+          // Two more than there are cores: most of the slow files wait for processes, timers and the database. With one more, an
+          // eighth of the machine is idle in the second half. A server of one's own may let in 100 connections only.
           maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
           sequence: { groupOrder: 1 },
         },
