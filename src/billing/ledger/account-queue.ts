@@ -1,4 +1,5 @@
-/** The queue of one account: operations join its next batch while one batch is under way (group commit, no timer). */
+/** The queue of one account: operations join its next batch while one batch is under way, and in a short rest after a large
+ * one (group commit). */
 import { ledgerBatchMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Placed } from "../../core/short-lived.ts";
@@ -161,6 +162,15 @@ interface Items extends Batch {
   readonly holds: readonly HoldItem[];
 }
 
+/**
+ * A batch of as many operations is followed by a rest, in milliseconds, in which more operations join the next one. A batch
+ * costs PostgreSQL 310 µs of CPU, and each call in it 8 µs more. The calls that it has just answered come back within the
+ * rest, instead of one batch later. With 64 clients a call takes 26 µs of PostgreSQL instead of 32, the gateway 8 % less CPU, and
+ * just as long; with a rest of 2 ms it takes longer. Below, an account has fewer than some 5,000 calls per second: none of them
+ * waits.
+ */
+const rest = { operations: 16, ms: 1 };
+
 const nothing: Items = { settles: [], extends: [], holds: [] };
 
 /** Batches the operations of one account. */
@@ -250,6 +260,7 @@ export class AccountQueue implements WorkSource {
     return {
       statement: applyStatement,
       values: applyValues(this.accountId, batch, this.#sender, { isFresh }),
+      restMs: rests(batch) ? rest.ms : 0,
       ...(at && { sent: () => hitFailpoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
       refused: (error) => {
@@ -274,7 +285,8 @@ export class AccountQueue implements WorkSource {
     if (low !== undefined) this.#events.onLowBalance(this.accountId, low);
     const loss = platformLoss(row);
     if (loss !== undefined) this.#events.onLoss(this.accountId, loss);
-    if (this.#isEmpty()) this.#events.onEmpty(this);
+    // After a rest, {@link take} says so.
+    if (!rests(batch) && this.#isEmpty()) this.#events.onEmpty(this);
   }
 
   #answer(item: HoldItem, verdict: HoldVerdict): void {
@@ -353,6 +365,10 @@ function sizeOf(batch: Batch): number {
   return batch.settles.length + batch.extends.length + batch.holds.length;
 }
 
+function rests(batch: Batch): boolean {
+  return sizeOf(batch) >= rest.operations;
+}
+
 /** Takes at most `max` items: the list itself where it is short enough, otherwise its head, removed from it. */
 function upTo<T>(list: T[], max: number): T[] {
   return list.length <= max ? list : list.splice(0, max);
@@ -385,6 +401,9 @@ function halfOf<T>(list: readonly T[], which: 0 | 1): readonly T[] {
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly ApplyValue[];
+  /** How long its source then waits for its next turn, which it gets in any case, in milliseconds. 0 or none: it does not wait,
+   * and gets one where it is woken. */
+  readonly restMs?: number;
   /** Called each time its bytes have been written to the connection. Default: nothing. */
   sent?(): void;
   /** Called with the answer. */
@@ -394,8 +413,8 @@ export interface Work {
 }
 
 /**
- * The place of a source: `idle`, or `active` while it waits for its turn or has work under way, or `woken` where it was woken
- * meanwhile.
+ * The place of a source: `idle`, or `active` while it waits for its turn, has work under way or rests, or `woken` where it was
+ * woken meanwhile.
  */
 export type Turn = "idle" | "active" | "woken";
 
@@ -462,8 +481,8 @@ export class Dispatcher {
     this.#active++;
     this.#ready.push(source);
     if (this.#scheduled || this.#idle.length === 0) return;
-    // Not at once: operations from other sockets of this turn of the event loop join the batch. There is no timer, so
-    // that an idle ledger answers within one commit.
+    // Not at once: operations from other sockets of this turn of the event loop join the batch. Not by a timer, so that an
+    // idle ledger answers within one commit.
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -517,7 +536,10 @@ export class Dispatcher {
       return this.#finishTurn(source);
     }
     work.done(row);
-    this.#finishTurn(source);
+    const { restMs = 0 } = work;
+    if (restMs === 0) return this.#finishTurn(source);
+    source.turn = "woken";
+    setTimeout(() => this.#finishTurn(source), restMs);
   }
 
   #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {

@@ -1,4 +1,4 @@
-/** The ledger of a process: group commit per account, without a timer. */
+/** The ledger of a process: group commit per account. */
 import { hostname } from "node:os";
 import { awayCloseMs, journalAfterMs, ledgerConnections } from "../../config/limits.ts";
 import { ShortLivedMap, ShortLivedSet } from "../../core/short-lived.ts";

@@ -56,6 +56,45 @@ describe("the ledger of a process", () => {
     expect(await createBillingJobs({ pool: billing.pool }).recoverHolds()).toBe(1);
   });
 
+  test("what comes within a millisecond of a large batch joins one batch, and what comes after a small one is sent at once", async () => {
+    const points: string[] = [];
+    const failpoint = (point: string): void => void points.push(point);
+    const ledger = createLedger({ url: billing.url, connections: 2, holdWaitMs, failpoint });
+    const accountId = await billing.account(1_000n);
+    const ids: string[] = [];
+    const hold = async (): Promise<void> => {
+      const id = newId();
+      ids.push(id);
+      await ledger.hold({ id, accountId, amountNanos: 10n, keyId: "" });
+    };
+    const batches = (): number => points.filter((point) => point === "hold.sent").length;
+    await hold();
+    await hold();
+    expect(batches()).toBe(2);
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    try {
+      await Promise.all(Array.from({ length: 16 }, hold));
+      expect(batches()).toBe(3);
+      const later = [hold()];
+      // Long enough for a batch to be sent, and answered, that does not wait.
+      for (let turn = 0; turn < 10; turn++) {
+        await billing.pool.query("select 1");
+        later.push(hold());
+      }
+      expect(batches()).toBe(3);
+      vi.advanceTimersByTime(1);
+      await Promise.all(later);
+      expect(batches()).toBe(4);
+    } finally {
+      vi.useRealTimers();
+    }
+    for (const id of ids) {
+      const record = callRow(id, accountId, { cost: "0", held: "10" });
+      await ledger.settle({ id, accountId, costNanos: 0n, record });
+    }
+    await ledger.close();
+  });
+
   test("each operation passes its failpoints in order", async () => {
     const points: string[] = [];
     const failpoint = (point: string): void => void points.push(point);
