@@ -92,6 +92,7 @@ export async function installWith(options: InstallWithOptions): Promise<Installa
   const env = {
     ...database.env,
     BENCH_KEY: "none",
+    UAS_OPERATOR_TOKEN: operatorToken,
     UAS_CONFIG: config,
     UAS_LISTEN: `127.0.0.1:${port}`,
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
@@ -131,21 +132,8 @@ export async function serve(installation: Installation, core: Core = "contestant
 
 /** Creates an account with money and returns a key of it. The gateway must run. */
 export async function createKey(installation: Installation): Promise<string> {
-  const account = await command(installation, [
-    "account",
-    "create",
-    "--name",
-    "bench",
-    "--balance",
-    "900000",
-  ]);
-  const created = await command(installation, [
-    "key",
-    "create",
-    "--account",
-    String(account["accountId"]),
-  ]);
-  return String(created["key"]);
+  const operator = operate(installation);
+  return operator.createKey(await operator.createAccount("bench"));
 }
 
 /** Limits of a key. */
@@ -174,10 +162,13 @@ const patiently: Interceptor = (next) => async (request) => {
   }
 };
 
-/** Asks the gateway itself: each command line would be a process. @param token its `UAS_OPERATOR_TOKEN` */
-export function operate({ env }: Installation, token: string): Operator {
+/** The operator's token of all installations. */
+const operatorToken = "bench-operator";
+
+/** Asks the gateway itself: each command line would be a process. */
+export function operate({ env }: Installation): Operator {
   const asOperator: Interceptor = (next) => (request) => {
-    request.header.set("authorization", `Bearer ${token}`);
+    request.header.set("authorization", `Bearer ${operatorToken}`);
     return next(request);
   };
   const transport = createConnectTransport({
@@ -188,7 +179,7 @@ export function operate({ env }: Installation, token: string): Operator {
   const accounts = createClient(AccountService, transport);
   const billing = createClient(BillingService, transport);
   const keys = createClient(KeyService, transport);
-  const amount = { currencyCode: "USD", amountNanos: 1_000_000_000_000n };
+  const amount = { currencyCode: "USD", amountNanos: 900_000_000_000_000n };
   return {
     async createAccount(name) {
       const { account } = await accounts.createAccount({ name });

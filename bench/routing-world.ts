@@ -1,5 +1,4 @@
 /** Three gateways of one database, and vendors that fail as they are told: the ground of the measurements of routing. */
-import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "undici";
@@ -90,14 +89,12 @@ export class RoutingWorld {
       cleanup.push(() => vendor.close());
       vendors[name] = vendor;
     }
-    const token = randomBytes(16).toString("hex");
-    const keys = Object.fromEntries(credentials.map((name) => [`BENCH_KEY_${name}`, name]));
-    const env = { ...keys, UAS_OPERATOR_TOKEN: token };
+    const env = Object.fromEntries(credentials.map((name) => [`BENCH_KEY_${name}`, name]));
     const first = await installWith({ folder, database, lines: configure(vendors), env });
     const installations = [first];
     while (installations.length < gatewayCount) installations.push(await withWorkers(first, 1));
     for (const each of installations) keep(await serve(each, "both"), cleanup);
-    const operator = operate(first, token);
+    const operator = operate(first);
     const accountId = await operator.createAccount("routing");
     const world = new RoutingWorld(vendors, installations, { operator, accountId });
     cleanup.push(() => world.#close());

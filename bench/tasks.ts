@@ -1,5 +1,4 @@
 /** Tasks: how many submits are accepted a second, how soon an end is told, and what those in flight take. */
-import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { taskAccountRunningMax } from "../src/config/limits.ts";
@@ -64,10 +63,9 @@ const picture = "bench/picture";
 export async function benchTasks(options: TaskBenchOptions): Promise<TaskBenchResult> {
   const { load, durationMs, keep } = options;
   const ports = await load.ask<TaskPorts>("listen");
-  const token = randomBytes(16).toString("hex");
-  const installation = await install(options, ports, token);
+  const installation = await install(options, ports);
   const first = keep(await serve(installation));
-  const operator = operate(installation, token);
+  const operator = operate(installation);
   const keys: string[] = [];
   for (let made = 0; made < options.flight.tasks / taskAccountRunningMax; made++) {
     keys.push(await operator.createKey(await operator.createAccount(`bench ${made}`)));
@@ -104,7 +102,6 @@ function endsOf(times: readonly number[]): TaskBenchResult["end"] {
 function install(
   { folder, database }: TaskBenchOptions,
   { vendor }: TaskPorts,
-  token: string,
 ): Promise<Installation> {
   const model = (name: string, route: string): string =>
     `  ${name}: { type: IMAGE, routes: [${route}], price: { image: "0.001" } }`;
@@ -117,7 +114,7 @@ function install(
     model(picture, "{ vendor: demo, model: image }"),
     `webhooks: { allow_hosts: ["127.0.0.1"], ca_file: ${JSON.stringify(caFile)} }`,
   ];
-  return installWith({ folder, database, lines, env: { UAS_OPERATOR_TOKEN: token } });
+  return installWith({ folder, database, lines });
 }
 
 interface Filling {
