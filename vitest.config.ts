@@ -16,7 +16,7 @@ const first = [
  * them. */
 const slow = [
   // Long, but mostly idle.
-  /^test\/soak\/memory\.test\.ts$/,
+  /^test\/(?:soak\/memory|chaos\/containers)\.test\.ts$/,
   /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
   /^test\/chaos\/chaos\.test\.ts$/,
   /^test\/bench\/bench\.test\.ts$/,

@@ -50,11 +50,11 @@ export async function runContainers(bookings: number): Promise<ContainersResult>
   const vendor = await startUpstream();
   // No content: nothing is charged for such a call.
   vendor.always(answer({ cutAfter: 0, ending: "hang" }));
-  writeFileSync(join(folder, "uas.yaml"), yamlOf(vendor));
+  writeFileSync(join(folder, "uas.yaml"), yamlOf(vendor.baseUrl));
   try {
-    const first = await Gateway.start(folder);
+    const first = await Gateway.start(folder, vendor.secret);
     gateways.push(first);
-    const second = await Gateway.start(folder);
+    const second = await Gateway.start(folder, vendor.secret);
     gateways.push(second);
     return await book(first, second, bookings);
   } finally {
@@ -64,16 +64,10 @@ export async function runContainers(bookings: number): Promise<ContainersResult>
   }
 }
 
-function yamlOf({
-  baseUrl,
-  secret,
-}: {
-  readonly baseUrl: string;
-  readonly secret: string;
-}): string {
+function yamlOf(baseUrl: string): string {
   return `version: 1
 vendors:
-  sim: { kind: openai-compatible, base_url: "${baseUrl}", api_key: "${secret}" }
+  sim: { kind: openai-compatible, base_url: "${baseUrl}", api_key: "\${env:VENDOR_KEY}" }
 models:
   m: { type: TEXT, routes: [{ vendor: sim, model: vendor-model }], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }
 `;
@@ -157,7 +151,7 @@ class Gateway {
     this.#internalUrl = internalUrl;
   }
 
-  static async start(dataDir: string): Promise<Gateway> {
+  static async start(dataDir: string, vendorKey: string): Promise<Gateway> {
     const [command, ...args] = [...container, process.execPath, bin, "serve"];
     const child = spawn(command, args, {
       cwd: dataDir,
@@ -169,6 +163,7 @@ class Gateway {
         UAS_OPERATOR_TOKEN: token,
         UAS_WARM_UP: "off",
         UAS_DRAIN_DELAY: "0s",
+        VENDOR_KEY: vendorKey,
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
