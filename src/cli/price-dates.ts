@@ -9,8 +9,10 @@ import { priceAt } from "../config/price.ts";
  * @param nowMs milliseconds since 1970
  */
 export function upcoming(prices: readonly DatedPrice[], nowMs: number): readonly DatedPrice[] {
-  const later = prices.filter(({ fromMs }) => fromMs > nowMs);
-  return [{ fromMs: -Infinity, price: priceAt(prices, nowMs) }, ...later];
+  const current = priceAt(prices, nowMs);
+  // The first one applies before its own time too.
+  const later = prices.filter(({ fromMs, price }) => fromMs > nowMs && price !== current);
+  return [{ fromMs: -Infinity, price: current }, ...later];
 }
 
 /** Every moment at which a price of any of the lists begins, ascending. */

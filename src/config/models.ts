@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Parsed } from "./address.ts";
-import type { ModelConfig, RouteConfig } from "./config.ts";
-import type { ConfigDocument } from "./document.ts";
+import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
+import type { ConfigDocument, Path } from "./document.ts";
 import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { holdOutputTokensDefault } from "./limits.ts";
 import { pricesSchema } from "./price.ts";
@@ -181,7 +181,7 @@ export function servedModels(
     const type = modelTypes.get(written.type) ?? ModelType.UNSPECIFIED;
     const routes = servedRoutes(document, key, { written, type, vendors });
     if (routes.length === 0) continue;
-    warnOfFuturePrices(document, key, written);
+    warnOfFuture(document, ["models", key, "price"], written.price);
     served.set(key, modelConfig(key, written, { type, routes }));
   }
   const message = "no model can be called: every call will answer 404";
@@ -190,24 +190,15 @@ export function servedModels(
 }
 
 /**
- * Warns of lists whose first price is yet to come. An error would keep a gateway from starting whose machine's clock is
+ * Warns of a list whose first price is yet to come. An error would keep a gateway from starting whose machine's clock is
  * behind: it charges by the database's clock, which a file is read without.
  */
-function warnOfFuturePrices(document: ConfigDocument, key: string, written: WrittenModel): void {
-  const lists = [
-    { path: ["models", key, "price"], prices: written.price },
-    ...written.routes.map(({ cost }, index) => ({
-      path: ["models", key, "routes", index, "cost"],
-      prices: cost ?? [],
-    })),
-  ];
-  const now = Date.now();
+function warnOfFuture(document: ConfigDocument, path: Path, prices: readonly DatedPrice[]): void {
+  const [first] = prices;
+  if (first === undefined || first.fromMs <= Date.now()) return;
   const message =
     "has not come by this machine's clock: until then this price applies nevertheless; put the current one before it, without from";
-  for (const { path, prices } of lists) {
-    const [first] = prices;
-    if (first !== undefined && first.fromMs > now) document.warn([...path, 0, "from"], message);
-  }
+  document.warn([...path, 0, "from"], message);
 }
 
 function modelConfig(
@@ -264,8 +255,10 @@ function servedRoutes(
     return [];
   }
   for (const [index, reason] of reasons.entries()) {
+    const path = ["models", key, "routes", index];
     const message = `not used: this version cannot serve ${reason} yet`;
-    if (reason !== undefined) document.warn(["models", key, "routes", index], message);
+    if (reason !== undefined) document.warn(path, message);
+    else warnOfFuture(document, [...path, "cost"], routes[index]?.costs ?? []);
   }
   return served;
 }

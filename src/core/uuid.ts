@@ -19,14 +19,14 @@ export function isUuid(text: string): boolean {
  * written once: the stamp each millisecond, random digits for many ids at a time.
  *
  * @param clock milliseconds since 1970. Default `Date.now`
- * @returns makes the next id, of the clock's time or of a given one
  */
-export function idSource(clock: () => number = Date.now): (timeMs?: number) => string {
+export function idSource(clock: () => number = Date.now): () => string {
   const random = randomTails();
   let time = 0;
   let stamp = "";
   let count = 0;
-  return (nowMs = clock()) => {
+  return () => {
+    const nowMs = clock();
     // The counter overflowed or the clock was set back: use the next millisecond.
     if (nowMs > time || count === countMax) {
       time = Math.max(nowMs, time + 1);
@@ -85,7 +85,13 @@ export const newId: () => string = idSource();
  *
  * @param timeMs milliseconds since 1970
  */
-export const newIdAt: (timeMs: number) => string = idSource();
+export function newIdAt(timeMs: number): string {
+  givenMs = timeMs;
+  return newIdOfGiven();
+}
+
+let givenMs = 0;
+const newIdOfGiven = idSource(() => givenMs);
 
 /** The Nil UUID of RFC 9562: no id is lower, so that a keyset scan begins after it. */
 export const nilUuid = "00000000-0000-0000-0000-000000000000";

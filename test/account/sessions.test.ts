@@ -14,7 +14,7 @@ import {
   sessionsMax,
 } from "../../src/config/limits.ts";
 import type { BrowserSession } from "../../src/core/browser-session.ts";
-import { newId } from "../../src/core/uuid.ts";
+import { newId, newIdAt } from "../../src/core/uuid.ts";
 import { openDatabase, type Database } from "../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -200,6 +200,25 @@ it("signing in again ends what the browser had, and a user has so many sessions 
   }
   expect((await sessions.identify(visit.token ?? "")).kind).toBe("anonymous");
   expect(await sessions.list({ userId, after: undefined, limit: 1_000 })).toHaveLength(sessionsMax);
+});
+
+it("a session lives where the ids of all others are of a later time, and ends one of them", async () => {
+  await pool.query("truncate console_session");
+  const [userId = ""] = userIds;
+  const ahead = createSessions(connected, () => newIdAt(Date.now() + 86_400_000));
+  for (let count = 0; count < sessionsMax; count++) {
+    await ahead.open(
+      new FakeVisit(),
+      { id: userId, passwordHash: null, totp: null },
+      SignInMethod.CODE,
+    );
+  }
+  const visit = new FakeVisit();
+  const opened = await open(visit, userId, SignInMethod.CODE);
+  expect((await sessions.identify(visit.token ?? "")).kind).toBe("session");
+  const living = await sessions.list({ userId, after: undefined, limit: 1_000 });
+  expect(living).toHaveLength(sessionsMax);
+  expect(living.map(({ id }) => id)).toContain(opened.id);
 });
 
 it("what has ended is deleted, what lives is not, and no token is stored", async () => {

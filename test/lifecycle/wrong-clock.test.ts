@@ -6,6 +6,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { Pool } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { PriceState } from "../../gen/uas/billing/v1/price_pb.ts";
 import { RedeemService } from "../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -264,6 +265,10 @@ describe.each(scenarios)("with $what", ({ what, ownOffMs, databaseOffMs }) => {
       const { user } = await users.createUser({ accountId: customer.accountId });
       const { token } = await users.createSignInLink({ userId: user?.userId ?? "" });
       await openBrowser(wrong.url).session.signInWithLink({ token });
+      const link = await users.createSignInLink({ accountId: customer.accountId });
+      const operator = openBrowser(wrong.url);
+      await operator.session.signInWithLink({ token: link.token });
+      await operator.client(AccountService).createAccount({ name: "by the console" });
       const tables = ["console_user", "console_session", "audit_entry"];
       const newest = tables.map(
         (table) => `select '${table}' as table, max(id::text) as id from ${table}`,

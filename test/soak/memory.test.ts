@@ -27,12 +27,12 @@ it("mixed traffic under a small heap leaves heap, handles and listeners as they 
     callbackUrl: `${receiver.origin}/hook`,
   });
   expect(report.errors).toEqual([]);
-  expect(report.requests).toBeGreaterThan(200);
+  expect(report.requests).toBeGreaterThan(150);
   // Caches still fill in so short a time: a leak of a request's size with each request is more.
   expect(report.heapGrowth).toBeLessThan(25);
   expect(report.handles.after).toBeLessThanOrEqual(report.handles.before + handlesKept);
   expect(report.listeners.after).toBe(report.listeners.before);
-}, 120_000);
+}, 240_000);
 
 it("the floors of measurements are the least of each twelfth, whatever lies above", () => {
   const samples = Array.from({ length: 120 }, (_, at) => ({ at, rss: at % 7 === 0 ? at : 900 }));

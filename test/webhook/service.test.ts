@@ -7,8 +7,9 @@ import {
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { type Caller, operator } from "../../src/core/caller.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
+import { enqueueWebhook } from "../../src/webhook/enqueue.ts";
 import { createWebhookJobs } from "../../src/webhook/module.ts";
-import { openWebhooks, type Webhooks } from "./harness.ts";
+import { eventOf, inTransaction, openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
 import { newId } from "../../src/core/uuid.ts";
 
@@ -129,6 +130,23 @@ describe("deliveries", () => {
     await webhooks.stopAll();
   });
 
+  it("the id of a delivery begins with the database's time, whatever the clock of the process says", async () => {
+    const hourMs = 3_600_000;
+    const id = await inTransaction(webhooks.pool, async (client) => {
+      const ahead = [
+        "create schema ahead",
+        "create function ahead.now() returns timestamptz language sql as $$ select pg_catalog.now() + interval '1 hour' $$",
+        "set local search_path = ahead, public, pg_catalog",
+      ];
+      for (const statement of ahead) await client.query(statement, []);
+      return enqueueWebhook(client, eventOf({ url, accountId }));
+    });
+    const timeMs = Number.parseInt(id?.replace("-", "").slice(0, 12) ?? "", 16);
+    expect(Math.abs(timeMs - hourMs - Date.now())).toBeLessThan(60_000);
+    await webhooks.pool.query("delete from webhook_delivery where id = $1", [id]);
+    await webhooks.pool.query("delete from webhook_event where id = $1", [id]);
+  });
+
   it("deliveries of 30 days ago are deleted, with their attempts; newer ones stay", async () => {
     const jobs = createWebhookJobs({ pool: webhooks.pool });
     const [old, young] = [
@@ -139,7 +157,7 @@ describe("deliveries", () => {
     for (const table of ["webhook_event", "webhook_delivery"]) {
       await webhooks.pool.query(`update ${table} set id = $2 where id = $1`, [old, oldId]);
     }
-    // An id says little: its process may have had a wrong clock. And what is to be sent stays.
+    // An id says little: the database's clock may have been wrong then. And what is to be sent stays.
     expect(await jobs.expire()).toBe(0);
     await webhooks.pool.query(
       "update webhook_event set create_time = now() - interval '31 days' where id = $1",

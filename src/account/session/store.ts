@@ -182,10 +182,11 @@ async function openIn(
     userAgent: userAgent.slice(0, userAgentCharsMax),
     expireTime: raw<Date>(`now() + interval '${sessionMs} ms'`),
   });
-  const tooMany = { orderBy: { id: "desc" }, offset: sessionsMax, limit: 1 } as const;
-  const [newestToEnd] = await em.find(SessionEntity, { userId }, tooMany);
+  // The others by their ids; not this one too, for the clock may have been ahead when those were made.
+  const tooMany = { orderBy: { id: "desc" }, offset: sessionsMax - 1, limit: 1 } as const;
+  const [newestToEnd] = await em.find(SessionEntity, { userId, id: { $ne: id } }, tooMany);
   if (newestToEnd !== undefined) {
-    await em.nativeDelete(SessionEntity, { userId, id: { $lte: newestToEnd.id } });
+    await em.nativeDelete(SessionEntity, { userId, id: { $lte: newestToEnd.id, $ne: id } });
   }
   return em.findOneOrFail(SessionEntity, { id });
 }

@@ -166,10 +166,10 @@ interface Items extends Batch {
  * A batch of as many operations is followed by a rest, in milliseconds, in which more operations join the next one. A batch
  * costs PostgreSQL 310 µs of CPU, and each call in it 8 µs more. The calls that it has just answered come back within the
  * rest, instead of one batch later. With 64 clients a call takes 26 µs of PostgreSQL instead of 32, the gateway 8 % less CPU, and
- * just as long; with a rest of 2 ms it takes longer. Below, an account has fewer than some 5,000 calls per second: none of them
- * waits.
+ * just as long; with a rest of 2 ms it takes longer. Accounts with so few calls at once that their batches are smaller do not
+ * wait.
  */
-const rest = { operations: 16, ms: 1 };
+const rest = { operations: 24, ms: 1 };
 
 const nothing: Items = { settles: [], extends: [], holds: [] };
 
@@ -241,7 +241,7 @@ export class AccountQueue implements WorkSource {
     room -= grown.length;
     const holds = upTo(this.#holds, room);
     if (holds === this.#holds) this.#holds = [];
-    for (const item of holds) item.state = "sent";
+    for (const item of holds) if (item.state === "waiting") item.state = "sent";
     return { settles, extends: grown, holds };
   }
 
@@ -260,7 +260,7 @@ export class AccountQueue implements WorkSource {
     return {
       statement: applyStatement,
       values: applyValues(this.accountId, batch, this.#sender, { isFresh }),
-      restMs: rests(batch) ? rest.ms : 0,
+      ...(rests(batch) && { restMs: rest.ms, rested: () => this.#dropIfEmpty() }),
       ...(at && { sent: () => hitFailpoints(at, batch, "sent") }),
       done: (row) => this.#done(batch, row),
       refused: (error) => {
@@ -285,8 +285,11 @@ export class AccountQueue implements WorkSource {
     if (low !== undefined) this.#events.onLowBalance(this.accountId, low);
     const loss = platformLoss(row);
     if (loss !== undefined) this.#events.onLoss(this.accountId, loss);
-    // After a rest, {@link take} says so.
-    if (!rests(batch) && this.#isEmpty()) this.#events.onEmpty(this);
+    if (!rests(batch)) this.#dropIfEmpty();
+  }
+
+  #dropIfEmpty(): void {
+    if (this.#isEmpty()) this.#events.onEmpty(this);
   }
 
   #answer(item: HoldItem, verdict: HoldVerdict): void {
@@ -401,9 +404,10 @@ function halfOf<T>(list: readonly T[], which: 0 | 1): readonly T[] {
 export interface Work {
   readonly statement: Statement;
   readonly values: readonly ApplyValue[];
-  /** How long its source then waits for its next turn, which it gets in any case, in milliseconds. 0 or none: it does not wait,
-   * and gets one where it is woken. */
+  /** How long its source then rests before its next turn, in milliseconds. Default: it does not rest. */
   readonly restMs?: number;
+  /** Called after the rest. Default: nothing. */
+  rested?(): void;
   /** Called each time its bytes have been written to the connection. Default: nothing. */
   sent?(): void;
   /** Called with the answer. */
@@ -536,10 +540,11 @@ export class Dispatcher {
       return this.#finishTurn(source);
     }
     work.done(row);
-    const { restMs = 0 } = work;
-    if (restMs === 0) return this.#finishTurn(source);
-    source.turn = "woken";
-    setTimeout(() => this.#finishTurn(source), restMs);
+    if (work.restMs === undefined) return this.#finishTurn(source);
+    setTimeout(() => {
+      work.rested?.();
+      this.#finishTurn(source);
+    }, work.restMs);
   }
 
   #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {

@@ -267,7 +267,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 
   onEmpty(queue: AccountQueue): void {
-    this.#queues.delete(queue.accountId);
+    // Its account may have a queue since that is not empty: one with a turn to come is asked once more.
+    if (this.#queues.get(queue.accountId) === queue) this.#queues.delete(queue.accountId);
   }
 
   #queueOf(accountId: string): AccountQueue {

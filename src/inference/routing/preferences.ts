@@ -1,4 +1,5 @@
 /** What a request says about its routes: the header `x-uas-route`, or the body's member `provider` (OpenRouter's form). */
+import { priceAt } from "../../config/price.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { parseUsd } from "../../core/money.ts";
 import type { PlannedRoute } from "./planned-route.ts";
@@ -173,8 +174,8 @@ const figures: Readonly<
 > = {
   none: ({ priority = 0 }) => priority,
   price: ({ route }, { nowMs }) => {
-    const price = route.costs?.findLast(({ fromMs }) => fromMs <= nowMs)?.price;
-    if (price === undefined) return Infinity;
+    if (route.costs === undefined) return Infinity;
+    const price = priceAt(route.costs, nowMs);
     return Number((price.input ?? 0n) + (price.output ?? 0n));
   },
   latency: ({ route }, { targets }) => targets.of(route)?.pace.firstContentMs ?? Infinity,

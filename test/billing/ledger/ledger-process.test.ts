@@ -73,7 +73,7 @@ describe("the ledger of a process", () => {
     expect(batches()).toBe(2);
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     try {
-      await Promise.all(Array.from({ length: 16 }, hold));
+      await Promise.all(Array.from({ length: 24 }, hold));
       expect(batches()).toBe(3);
       const later = [hold()];
       // Long enough for a batch to be sent, and answered, that does not wait.
@@ -92,6 +92,49 @@ describe("the ledger of a process", () => {
       const record = callRow(id, accountId, { cost: "0", held: "10" });
       await ledger.settle({ id, accountId, costNanos: 0n, record });
     }
+    await ledger.close();
+  });
+
+  test("R-MON-7: a hold that was given up holds nothing, also where another one was given up just before its account's queue was empty", async () => {
+    const ledger = createLedger({ url: billing.url, connections: 1, holdWaitMs: 200 });
+    const accounts = [await billing.account(100n), await billing.account(100n)];
+    const [accountId = "", other = ""] = accounts;
+    const hold = (account: string, id = newId()): Promise<unknown> =>
+      ledger.hold({ id, accountId: account, amountNanos: 10n, keyId: "" });
+    const lock = async (account: string): Promise<() => Promise<void>> => {
+      const client = await billing.pool.connect();
+      await client.query("begin");
+      await client.query("select from balance where account_id = $1 for update", [account]);
+      return async () => {
+        await client.query("rollback");
+        client.release();
+      };
+    };
+    const first = newId();
+    await hold(accountId, first);
+    const unlock = await lock(accountId);
+    const unlockOther = await lock(other);
+    const record = callRow(first, accountId, { cost: "1", held: "10" });
+    const settled = ledger.settle({ id: first, accountId, costNanos: 1n, record });
+    // The settlement waits for the lock, so this waits in the queue, and is dropped from it.
+    await vi.waitFor(async () => {
+      const waiting = "select from pg_locks where not granted";
+      expect((await billing.pool.query(waiting)).rowCount).toBeGreaterThan(0);
+    });
+    await expect(hold(accountId)).rejects.toThrow("balance cannot be checked");
+    const late = newId();
+    // The one connection is busy with the other account, so that this waits in a queue too.
+    const given = settled.then(() =>
+      Promise.allSettled([hold(other), hold(accountId, late)]).then((ends) =>
+        ends.map(({ status }) => status),
+      ),
+    );
+    await unlock();
+    expect(await given).toEqual(["rejected", "rejected"]);
+    await unlockOther();
+    await ledger.flush();
+    expect(await billing.count("open_hold", `account_id in ('${accountId}', '${other}')`)).toBe(0);
+    expect(ledger.stats().openHolds).toBe(0);
     await ledger.close();
   });
 
