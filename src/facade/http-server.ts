@@ -90,8 +90,10 @@ export function createHttpServer(
   });
   server.on("upgrade", (request, socket, head) => {
     const problem = hostProblem(request);
-    if (problem === undefined) upgrades.onUpgrade(request, socket, head);
-    else socket.end(wholeReply(400, plainError(problem)));
+    if (problem === undefined) return upgrades.onUpgrade(request, socket, head);
+    // Node no longer listens: the error of a client that has left would end the process.
+    socket.on("error", () => socket.destroy());
+    socket.end(wholeReply(400, plainError(problem)));
   });
   allowHalfOpen(server);
   return server;
