@@ -79,7 +79,7 @@ export async function startVendors(): Promise<Vendors> {
     gemini: await startUpstream({ style: strictGemini() }),
   };
   const media = await startPlainVendor(({ url, body: asked }) => {
-    if (url.endsWith("/v1/completions")) return answerCompletion(asked);
+    if (/\/v1\/completions(?:\?|$)/.test(url)) return answerCompletion(asked);
     const [, body, type] = mediaReplies.find(([path]) => path.test(url)) ?? [];
     if (body === undefined) return { status: 404, body: '{"error":{"message":"no such path"}}' };
     // With its length: the last bytes of a chunked reply are its framing, and no content.

@@ -256,6 +256,18 @@ test("R-VND-3: a cache belongs to its account: another one cannot read, list, us
   expect(vendor.caches.has(name)).toBe(true);
 });
 
+test.each([[[null]], [["cachedContents/c1"]], [{}], [7], [true]])(
+  "a cache that is named by %j is a 400, which its vendor does not see and no alarm tells of",
+  async (cachedContent) => {
+    vendor.requests.length = 0;
+    const body = { contents, cachedContent };
+    const response = await ask("models/gemini-x:generateContent", { method: "POST", body });
+    expect(response.status).toBe(400);
+    expect(JSON.stringify(await response.json())).toContain("must be a name such as");
+    expect(vendor.requests).toEqual([]);
+  },
+);
+
 test("everything about a cache goes to the credential that created it", async () => {
   const made = await Promise.all(Array.from({ length: 12 }, () => make()));
   expect(new Set(made.map(({ name }) => vendor.caches.get(name)?.key)).size).toBeGreaterThan(1);

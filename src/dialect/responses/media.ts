@@ -37,7 +37,9 @@ const readers: Readonly<Record<string, (part: JsonReader) => MediaInit>> = {
 
 /** Reads a content part that carries media; `undefined` where it is of another type. */
 export function decodeMedia(part: JsonReader): MediaPart | undefined {
-  const reader = readers[part.text("type")];
+  const type = part.text("type");
+  // Not `__proto__` or another name that every object has.
+  const reader = Object.hasOwn(readers, type) ? readers[type] : undefined;
   return reader && create(MediaPartSchema, reader(part));
 }
 

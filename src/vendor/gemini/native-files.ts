@@ -125,6 +125,10 @@ export function geminiReferences(
     const text = '"serviceTier" asks for a dearer service than the price of the model is for';
     throw invalid("serviceTier", text);
   }
+  const cache = request.member("cachedContent", "cached_content") ?? undefined;
+  if (cache !== undefined && typeof cache !== "string") {
+    throw invalid("cachedContent", '"cachedContent" must be a name such as "cachedContents/abc"');
+  }
   const uris = request.mentions("fileUri", "file_uri", "uri");
   for (const uri of uris.filter(isInBucket)) checkBucket("fileUri", uri, fileBuckets);
   const files = uris.flatMap((uri) => fileIn(uri) ?? []);

@@ -37,6 +37,14 @@ describe("a responses request goes to a responses vendor as it came", () => {
 });
 
 describe("a responses request is read", () => {
+  it.each(["__proto__", "constructor", "toString"])(
+    "a responses request with a part of type %s, which every object has a member of, is refused as any unknown type",
+    (type) => {
+      const input = [{ type: "message", role: "user", content: [{ type, text: "a" }] }];
+      expect(() => decode({ model: "m", input })).toThrow(`"${type}" is not a known type`);
+    },
+  );
+
   it("a responses request is read with a plain string as input", () => {
     const { conversation, stream } = decode({ model: "m", input: "hi", instructions: "do" });
     expect(conversation?.turns).toMatchObject([
