@@ -118,7 +118,7 @@ const probePauses: readonly number[] = [50, 1_000, 10_000];
 /** Sends something that the client passes over: an interim reply, or in a stream what fills silence there. */
 function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void {
   const response = runningOn(socket);
-  if (socket.destroyed || response === undefined) return;
+  if (socket.destroyed || response === undefined || response.writableEnded) return;
   const isHead = !response.headersSent && response.req.httpVersion !== "1.0";
   if (isHead) response.writeProcessing();
   else if (!response.emit(halfClosed)) {

@@ -408,9 +408,9 @@ export class StreamWriter {
 
   readonly #fill = (): void => {
     const response = this.#response;
-    if (this.#filler && !response.destroyed && !response.writableNeedDrain) {
-      this.#send(this.#filler);
-    }
+    // What is written to a reply that has ended, and has not left yet, would end the process.
+    const canWrite = !response.destroyed && !response.writableEnded && !response.writableNeedDrain;
+    if (this.#filler && canWrite) this.#send(this.#filler);
   };
 }
 

@@ -1,10 +1,12 @@
 /** The public listener's HTTP server: what it answers itself. */
-import { IncomingMessage } from "node:http";
-import { Socket } from "node:net";
+import { once } from "node:events";
+import { IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
 import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
-import { createHttpServer } from "../../src/facade/http-server.ts";
+import { createHttpServer, halfClosed } from "../../src/facade/http-server.ts";
+import { StreamWriter } from "../../src/facade/rest-call.ts";
 
 test("a client that asks for a WebSocket at a malformed host, and has left when it is answered, ends nothing but its connection", async () => {
   const upgrades = { accepts: () => true, onUpgrade: () => expect.fail("was accepted") };
@@ -28,4 +30,25 @@ test("a client that asks for a WebSocket at a malformed host, and has left when 
   await closed;
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(socket.destroyed).toBe(true);
+});
+
+test("a client that closes its sending side when its stream has ended, and not left yet, gets it whole, and ends nothing else", async () => {
+  const upgrades = { accepts: () => false, onUpgrade: () => expect.fail("was accepted") };
+  const serve = (_request: unknown, response: ServerResponse): void => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const writer = new StreamWriter(response, Buffer.from(": silence\n\n"));
+    void writer.write(Buffer.from("data: 1\n\n"));
+    writer.end();
+    expect(response.writableFinished).toBe(false);
+    response.emit(halfClosed);
+    writer.close();
+  };
+  const server = createHttpServer(serve, upgrades, { bodies: new UnfinishedBodies() });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const reply = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
+  expect(await reply.text()).toBe("data: 1\n\n");
+  server.close();
+  await once(server, "close");
 });
