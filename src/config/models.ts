@@ -197,7 +197,7 @@ function warnOfFuture(document: ConfigDocument, path: Path, prices: readonly Dat
   const [first] = prices;
   if (first === undefined || first.fromMs <= Date.now()) return;
   const message =
-    "has not come by this machine's clock: until then this price applies nevertheless; put the current one before it, without from";
+    "is in the future by this machine's clock, and this price applies until then too: put the current price before it, without from";
   document.warn([...path, 0, "from"], message);
 }
 

@@ -48,8 +48,8 @@ describe("uas check warns of a model whose price is below what a route costs", (
     const dated = (output: string): string =>
       `[{ from: "2999-01-01", input: "1", output: "${output}" }]`;
     expect(await warnings(dated("2"), dated("1"))).toEqual([
-      expect.stringContaining("routes[0].cost[0].from: has not come by this machine's clock"),
-      expect.stringContaining("price[0].from: has not come by this machine's clock"),
+      expect.stringContaining("routes[0].cost[0].from: is in the future by this machine's clock"),
+      expect.stringContaining("price[0].from: is in the future by this machine's clock"),
       `uas.yaml:5 models.m: the price of output, 1, is below the cost of route openai acme-1, 2: ${fix}`,
     ]);
   });

@@ -336,10 +336,10 @@ models:
   m: { type: TEXT, routes: [{ vendor: claude, model: c, cost: ${list} }, { vendor: local, model: l, cost: ${list} }], max_output_tokens: 9, price: ${list} }
 `;
     const message =
-      "has not come by this machine's clock: until then this price applies nevertheless; put the current one before it, without from";
+      "is in the future by this machine's clock, and this price applies until then too: put the current price before it, without from";
     const { warnings } = loadText(priced, { env: { KEY: "k" } });
     // Nothing is said of the costs of a route that is not served.
-    expect(warnings.filter((warning) => warning.includes("has not come"))).toEqual([
+    expect(warnings.filter((warning) => warning.includes("is in the future"))).toEqual([
       `uas.yaml:6:195 models.m.routes[1].cost[0].from: ${message}`,
       `uas.yaml:6:315 models.m.price[0].from: ${message}`,
     ]);

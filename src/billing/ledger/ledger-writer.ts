@@ -267,7 +267,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   }
 
   onEmpty(queue: AccountQueue): void {
-    // Its account may have a queue since that is not empty: one with a turn to come is asked once more.
+    // A queue may say so twice, where it has a turn to come. Its account may have a new queue by then, which is not empty.
     if (this.#queues.get(queue.accountId) === queue) this.#queues.delete(queue.accountId);
   }
 
