@@ -3,6 +3,7 @@
  * with escapes, and longer where it is not Latin-1; copying the client's bytes takes a tenth of that.
  */
 import { joinBuffers } from "../../core/bytes.ts";
+import { writePieces } from "./json-tree.ts";
 import type { JsonRecord } from "./value.ts";
 import { longTextBytes, type Outline, scanObject, type TextSpan } from "./outline.ts";
 import type { KnownText } from "./scan.ts";
@@ -24,24 +25,9 @@ export class LongTexts {
     this.#written.set(text, written);
   }
 
-  /**
-   * Writes JSON.
-   *
-   * @param write creates the JSON; it must pass every text value through `hide`
-   */
-  write(write: (hide: (text: string) => string) => string): JsonBody {
-    const hidden: Buffer[] = [];
-    const json = write((text) => {
-      const written = text.length * 3 < longTextBytes ? undefined : this.#written.get(text);
-      if (written === undefined) return text;
-      hidden.push(written);
-      return sign;
-    });
-    if (hidden.length === 0) return bodyOf([json], []);
-    const pieces = json.split(`"${writtenSign}"`);
-    // The client's own text contains the placeholder.
-    if (pieces.length !== hidden.length + 1) return bodyOf([write((text) => text)], []);
-    return bodyOf(pieces, hidden);
+  /** The JSON of a long text; `undefined` for any other text. */
+  find(text: string): Buffer | undefined {
+    return text.length * 3 < longTextBytes ? undefined : this.#written.get(text);
   }
 }
 
@@ -52,35 +38,29 @@ export interface JsonBody {
   readonly outline: () => Outline;
 }
 
-/** Writes a value. @param texts long texts that the value may contain */
+/**
+ * Writes a value.
+ *
+ * @param value may contain JsonText
+ * @param texts long texts that the value may contain
+ */
 export function jsonBody(value: object, texts: LongTexts | undefined): JsonBody {
-  if (texts === undefined) return bodyOf([JSON.stringify(value)], []);
-  return texts.write((hide) =>
-    JSON.stringify(value, (_name, each: unknown) => (typeof each === "string" ? hide(each) : each)),
-  );
-}
-
-/** @param texts placed between the pieces */
-function bodyOf(pieces: readonly string[], texts: readonly Buffer[]): JsonBody {
-  const all = pieces.flatMap((piece, at) => [Buffer.from(piece), ...texts.slice(at, at + 1)]);
-  const body = joinBuffers(all);
-  let outline: Outline | undefined;
-  return {
-    body,
-    outline: () => (outline ??= scanObject(body, {}, knownIn(all))),
-  };
-}
-
-/** The long texts among the pieces of a body: every second one. Weighed here at half the cost of scanning them. */
-function knownIn(pieces: readonly Buffer[]): KnownText[] {
+  const written = writePieces(value, texts && ((text) => texts.find(text)));
+  // Only long texts are pieces of bytes.
   const known: KnownText[] = [];
+  const pieces: Buffer[] = [];
   let start = 0;
-  for (const [at, piece] of pieces.entries()) {
+  for (const each of written) {
+    const piece = typeof each === "string" ? Buffer.from(each) : each;
     const end = start + piece.length;
-    if (at % 2 === 1) known.push({ start, end, weight: textWeight(piece) });
+    // Weighed here at half the cost of scanning them.
+    if (typeof each !== "string") known.push({ start, end, weight: textWeight(piece) });
+    pieces.push(piece);
     start = end;
   }
-  return known;
+  const body = joinBuffers(pieces);
+  let outline: Outline | undefined;
+  return { body, outline: () => (outline ??= scanObject(body, {}, known)) };
 }
 
 /** A parsed body. */

@@ -66,6 +66,8 @@ export interface Outline extends BodySize {
   readonly end: number;
   /** Long texts, in order. */
   readonly longTexts: readonly TextSpan[];
+  /** Offsets of the commas between the elements of top-level lists, in order. */
+  readonly commas: readonly number[];
 }
 
 const quote = 0x22;
@@ -107,6 +109,7 @@ export function scanObject(
     nested: new KeySet(),
     media: new MediaScan(text),
     longTexts: [],
+    commas: [],
     levels: [newLevel(closeBrace, Place.OPEN)],
     limits,
     depthMax: limits.depthMax ?? Number.POSITIVE_INFINITY,
@@ -168,15 +171,18 @@ class ScannedOutline implements Outline {
   readonly end: number;
   readonly media: readonly FoundMedia[];
   readonly longTexts: readonly TextSpan[];
+  readonly commas: readonly number[];
   readonly #text: JsonText;
   #weight: number | undefined;
 
-  constructor({ text, nested, media, longTexts }: Scan, members: readonly Member[], end: number) {
+  constructor(scan: Scan, members: readonly Member[], end: number) {
+    const { text, nested, media, longTexts, commas } = scan;
     this.members = members;
     this.nested = nested;
     this.end = end;
     this.media = media.found;
     this.longTexts = longTexts;
+    this.commas = commas;
     this.#text = text;
   }
 
@@ -192,6 +198,7 @@ interface Scan {
   readonly nested: KeySet;
   readonly media: MediaScan;
   readonly longTexts: TextSpan[];
+  readonly commas: number[];
   /** Open values, outermost first; after them closed ones for reuse. */
   readonly levels: Level[];
   readonly depthMax: number;
@@ -259,6 +266,7 @@ function valueEnd(scan: Scan, start: number, top: NamedRole): number {
     while (depth > 0) {
       at = spaceEnd(bytes, at);
       if (bytes[at] === comma) {
+        if (depth === 1 && level.closer !== closeBrace) scan.commas.push(at);
         at = spaceEnd(bytes, at + 1);
         if (level.closer === closeBrace) {
           at = nestedKeyEnd(scan, level, at);
@@ -333,6 +341,28 @@ function utf8(bytes: Uint8Array, start: number, end: number): string {
 /** Decodes a range of JSON as text. */
 export function sliceText(bytes: Uint8Array, member: Member): string {
   return utf8(bytes, member.valueStart, member.valueEnd);
+}
+
+/** The text of an element of a top-level list, with white space around it. @param list the member that is the list */
+export function sliceElement(bytes: Uint8Array, list: Member, index: number, outline: Outline) {
+  const { commas } = outline;
+  const first = firstFrom(commas, list.valueStart);
+  const start = index === 0 ? list.valueStart : (commas[first + index - 1] ?? list.valueEnd);
+  // The last element ends before the closing bracket.
+  const end = Math.min(commas[first + index] ?? list.valueEnd, list.valueEnd - 1);
+  return bytes.subarray(start + 1, end);
+}
+
+/** The place of the first number of a sorted list that is at least `least`. */
+function firstFrom(sorted: readonly number[], least: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as number) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The position after a number or word. */

@@ -8,7 +8,8 @@ import type { GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import { readOutline } from "../body-members.ts";
 import { type LongTexts, parseBody } from "./long-texts.ts";
-import { type Outline, sliceText } from "./outline.ts";
+import { type Member, type Outline, sliceElement, sliceText } from "./outline.ts";
+import { JsonSource, withoutSpace } from "./source.ts";
 import { isRecord, type JsonRecord } from "./value.ts";
 import { newExtra } from "../parts.ts";
 
@@ -20,18 +21,15 @@ import { newExtra } from "../parts.ts";
  */
 export function parseObject(body: Uint8Array, outline?: Outline): JsonReader {
   const bytes = asBuffer(body);
-  const spelled = new Map<string, string>();
   const known = outline ?? readOutline(bytes);
+  const members = new Map<string, Member>();
   for (const member of known.members) {
-    if (spelled.has(member.key)) {
-      throw invalid(member.key, `"${member.key}" occurs twice in the body; send it once`);
-    }
-    // The text of a long list is never needed; that of a number may have more digits than JavaScript keeps.
-    const short = member.valueEnd - member.valueStart <= spelledBytesMax;
-    spelled.set(member.key, short ? sliceText(bytes, member) : "");
+    const { key } = member;
+    if (members.has(key)) throw invalid(key, `"${key}" occurs twice in the body; send it once`);
+    members.set(key, member);
   }
   const { record, texts } = parseBody(bytes, known.longTexts);
-  return new JsonReader(record, undefined, { spelled, texts });
+  return new JsonReader(record, undefined, { bytes, outline: known, members, texts });
 }
 
 /** Position of an object: a member of another object, or an element of a list there. */
@@ -41,15 +39,13 @@ interface Place {
   readonly index: number | undefined;
 }
 
-/** The original text of the body. */
+/** The body as the client wrote it. */
 interface Written {
-  /** Text of members by name. */
-  readonly spelled: ReadonlyMap<string, string>;
+  readonly bytes: Buffer;
+  readonly outline: Outline;
+  readonly members: ReadonlyMap<string, Member>;
   readonly texts: LongTexts | undefined;
 }
-
-/** Top-level members up to this length, in bytes, are kept as written. */
-const spelledBytesMax = 4096;
 
 /** Range of a number. */
 export interface NumberRange {
@@ -67,7 +63,10 @@ export class JsonReader {
   readonly longTexts: LongTexts | undefined;
   readonly #record: JsonRecord;
   readonly #place: Place | undefined;
-  readonly #spelled: ReadonlyMap<string, string> | undefined;
+  /** `undefined` for all but the body itself. */
+  readonly #written: Written | undefined;
+  /** Created on demand. */
+  #source: JsonSource | undefined;
   /**
    * Names of present members that were read, without duplicates. A request may have many thousand objects, most
    * with fewer than six members; a Set for each was most of the garbage.
@@ -79,7 +78,7 @@ export class JsonReader {
   constructor(record: JsonRecord, place?: Place, written?: Written) {
     this.#record = record;
     this.#place = place;
-    this.#spelled = written?.spelled;
+    this.#written = written;
     this.longTexts = written?.texts;
   }
 
@@ -126,14 +125,33 @@ export class JsonReader {
     this.#read = "all";
   }
 
-  /** A member as JSON, as written for short top-level members; empty where it is absent. */
+  /** A member as JSON, as the client wrote it, without white space between tokens; empty where it is absent. */
   json(name: string): string {
-    const value = this.value(name);
-    return value === undefined ? "" : this.#written(name, value);
+    return this.value(name) === undefined ? "" : this.#jsonOf(name);
   }
 
-  #written(name: string, value: unknown): string {
-    return this.#spelled?.get(name) || JSON.stringify(value);
+  #jsonOf(name: string): string {
+    if (this.#written === undefined) return this.#sourceOf().memberText(this.#record, name);
+    const { bytes, members } = this.#written;
+    const member = members.get(name);
+    return member === undefined ? "" : withoutSpace(sliceText(bytes, member));
+  }
+
+  /** The text of the member or the element of the body that the object is in: no more of it is searched. */
+  #sourceOf(): JsonSource {
+    if (this.#place === undefined) throw new Error("the body itself is read by its outline");
+    const { parent, name, index } = this.#place;
+    if (parent.#written === undefined) return parent.#sourceOf();
+    return (this.#source ??= new JsonSource(parent.#slice(name, index), this.#record));
+  }
+
+  #slice(name: string, index: number | undefined): Uint8Array {
+    const { bytes, outline, members } = this.#written as Written;
+    const member = members.get(name);
+    if (member === undefined) return bytes.subarray(0, 0);
+    return index === undefined
+      ? bytes.subarray(member.valueStart, member.valueEnd)
+      : sliceElement(bytes, member, index, outline);
   }
 
   /** A string; empty where it is absent. */
@@ -189,7 +207,7 @@ export class JsonReader {
     throw this.invalid(`must be a whole number from ${min} to ${max}`, name);
   }
 
-  /** A 64-bit integer, exact at the top level; `undefined` where it is absent. */
+  /** A 64-bit integer, exact; `undefined` where it is absent. */
   int64(name: string): bigint | undefined {
     const text = this.json(name);
     if (text === "") return undefined;
@@ -248,9 +266,11 @@ export class JsonReader {
     });
   }
 
-  /** The whole object as JSON. */
+  /** The whole object as JSON, as the client wrote it, without white space between tokens. */
   toJson(): string {
-    return JSON.stringify(this.#record);
+    return this.#written === undefined
+      ? this.#sourceOf().textOf(this.#record)
+      : withoutSpace(this.#written.bytes.toString("utf8"));
   }
 
   /** Members that were not read, for the contract's `extras`; then all are known. */
@@ -264,7 +284,7 @@ export class JsonReader {
     const extras: Extra[] = [];
     for (const name of names) {
       const value = known.has(name) ? undefined : this.#peek(name);
-      if (value !== undefined) extras.push(newExtra(name, this.#written(name, value)));
+      if (value !== undefined) extras.push(newExtra(name, this.#jsonOf(name)));
     }
     // One by one, each would be searched for among those before.
     this.#read = "all";

@@ -14,8 +14,8 @@ import {
 import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
-import { type JsonBody, LongTexts, textsOf } from "../json/long-texts.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
+import { jsonBody, textsOf } from "../json/long-texts.ts";
 import { isRecord, type JsonRecord, parseRecord, setMember } from "../json/value.ts";
 import { type Block, encodePart } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
@@ -60,14 +60,10 @@ export function encodeMessagesRequest(
   };
   const version = writer.needsOldVersion ? oldVersion : newVersion;
   return {
-    ...writeBody(withExtras(body, generation, writer), textsOf(generation)),
+    ...jsonBody(withExtras(body, generation, writer), textsOf(generation)),
     headers: { "anthropic-version": version },
     dropped: writer.dropped,
   };
-}
-
-function writeBody(tree: JsonTree, texts: LongTexts | undefined): JsonBody {
-  return (texts ?? new LongTexts()).write((hide) => writeJson(tree, hide));
 }
 
 /** The end user and the service tier. */
