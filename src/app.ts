@@ -22,6 +22,7 @@ import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
+import { requireMasterKey } from "./key/master-key.ts";
 import type { Clock } from "./core/clock.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
 import { formatUsd } from "./core/money.ts";
@@ -104,6 +105,7 @@ export async function buildApp(options: BuildOptions): Promise<App> {
   const backend = await openBackend({ ...options, ...observers });
   watchClock(metrics, backend.clock);
   try {
+    await requireMasterKey(backend.database.pool, backend.masterKey);
     return await assemble({ ...options, log, metrics, onLowBalance, backend });
   } catch (error) {
     await backend.close();

@@ -20,6 +20,8 @@ export async function main(argv: readonly string[]): Promise<void> {
     app: async () => ({
       openBackend: async (options) => (await import("./app/backend.ts")).openBackend(options),
       serve: async (options) => (await import("./app/serve.ts")).serve(options),
+      rotateMasterKey: async (options) =>
+        (await import("./app/master-key.ts")).rotateMasterKey(options),
     }),
   });
 }

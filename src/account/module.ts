@@ -12,7 +12,7 @@ import { createSessionService, createStepUp } from "./session/service.ts";
 import { createSessions } from "./session/store.ts";
 import { createSms } from "./sms/sms.ts";
 import { createLinks } from "./user/links.ts";
-import { createTotpCheck } from "./user/proof.ts";
+import { createTotpCheck, totpPurpose } from "./user/proof.ts";
 import { createUserService } from "./user/service.ts";
 import { createUsers } from "./user/store.ts";
 import type { Caller } from "../core/caller.ts";
@@ -120,7 +120,7 @@ export function createSignInObserver(metrics: Metrics): SignInObserver {
 /** Encrypts the secrets of authenticators; created on first use. */
 function keepingSealing(masterKey: () => Uint8Array): () => Sealing {
   let kept: Sealing | undefined;
-  return () => (kept ??= createSealing(masterKey(), "authenticator"));
+  return () => (kept ??= createSealing(masterKey(), totpPurpose));
 }
 
 // Deletes expired rows. SQL: sets of rows, by the database's clock.

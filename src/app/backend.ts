@@ -23,6 +23,7 @@ import { type Database, openDatabase } from "../db/database.ts";
 import { startEmbedded } from "../db/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
 import type { SpentOf } from "../key/message.ts";
+import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyRoom } from "../key/module.ts";
 import { createOperatorReading, createRouteService } from "../operator/service.ts";
 import { createDirectTransport } from "../rpc/direct-transport.ts";
@@ -115,6 +116,7 @@ export async function openBackend({
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
+    if (isKeySure) await requireMasterKey(database.pool, masterKey);
     const anchor = await openAnchor(database, { settings, config, log });
     const options = {
       ...{ database, clock, config, masterKey, log, onLowBalance, signInObserver, isKeySure },
@@ -194,7 +196,12 @@ function createRooms({
   });
   const { requireStepUp } = signIn;
   const webhooks = createWebhookRoom(
-    { database, config: config.webhooks, masterKey },
+    {
+      database,
+      config: config.webhooks,
+      masterKey,
+      requireMasterKey: () => requireMasterKey(pool, masterKey),
+    },
     { accountExists, requireStepUp },
   );
   const keys = createKeyRoom(
@@ -242,7 +249,7 @@ const asOperator: Interceptor = (next) => (request) => {
  * Reads the master key. All processes on one database must use the same one, since each decrypts what the others
  * encrypted.
  */
-function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
+export function masterKeyOf({ masterKey, databaseUrl, dataDir }: Settings, log: Logger): Buffer {
   if (masterKey !== undefined) return masterKey;
   if (databaseUrl !== undefined) {
     log.warn(

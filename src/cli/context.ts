@@ -9,6 +9,23 @@ export interface CliApp {
   readonly openBackend: (options: OpenBackendOptions) => Promise<Backend>;
   /** Runs the gateway; resolves after a signal and the drain. */
   readonly serve: (options: ServeOptions) => Promise<void>;
+  /** Encrypts the secrets of the database with the master key of the settings. */
+  readonly rotateMasterKey: (options: RotateOptions) => Promise<RotatedSecrets>;
+}
+
+/** Options of a change of the master key. */
+export interface RotateOptions {
+  readonly settings: Settings;
+  /** The former master key, 32 bytes. Undefined: it is lost, so what it encrypts is deleted. */
+  readonly previous: Uint8Array | undefined;
+}
+
+/** The number of secrets of each kind that were encrypted again, or deleted if the former key is lost. */
+export interface RotatedSecrets {
+  readonly dataKeys: number;
+  readonly webhookSecrets: number;
+  readonly authenticators: number;
+  readonly reasoning: number;
 }
 
 /** Settings and configuration of this installation. */

@@ -10,6 +10,7 @@ import type { CliContext, CliTools, Output } from "./context.ts";
 import { failureLines } from "./failure.ts";
 import { addKeyCommands } from "./key.ts";
 import { addLedgerCommands } from "./ledger.ts";
+import { addMasterKeyCommands } from "./master-key.ts";
 import { addModelsCommands } from "./models.ts";
 import { addPriceCommands } from "./price.ts";
 import { addRedeemCommands } from "./redeem.ts";
@@ -70,6 +71,7 @@ export function buildProgram(tools: CliTools): Command {
   addLedgerCommands(program, tools);
   addTaskCommands(program, tools);
   addWebhookCommands(program, tools);
+  addMasterKeyCommands(program, tools);
   return program;
 }
 

@@ -3,7 +3,6 @@
  * key, and the data key with the master key. So a new master key changes one row per account, and one account's
  * rows decrypt no other's.
  */
-import { randomBytes } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { MikroORM } from "@mikro-orm/postgresql";
 import type { Pool } from "pg";
@@ -12,8 +11,8 @@ import type { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { requireSession, type RequireStepUp } from "../core/browser-session.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { createSealing, type Sealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
+import { createDataKeys, gatewayId } from "./data-keys.ts";
 import { ApiKeyEntity } from "./entity.ts";
 import { noSuchKey } from "./state.ts";
 
@@ -25,10 +24,7 @@ export interface KeyCopies {
   open(accountId: string, keyId: string): Promise<string | undefined>;
   /** Returns the keys that have a copy. */
   keptOf(keyIds: readonly string[]): Promise<ReadonlySet<string>>;
-  /**
-   * For a running gateway: records the master key used for copies, or deletes all copies where they are switched
-   * off.
-   */
+  /** For a running gateway: deletes all copies if they are switched off. */
   sweep(): Promise<void>;
 }
 
@@ -49,60 +45,19 @@ interface KeyCopiesOptions {
 }
 
 const sql = {
-  dataKey: `select wrapped from data_key where account_id = $1`,
-  addDataKey: `insert into data_key (account_id, wrapped) values ($1, $2) on conflict do nothing`,
   copy: `select sealed from key_copy where key_id = $1 and account_id = $2`,
   kept: `select key_id from key_copy where key_id = any($1::uuid[])`,
   sweep: `delete from key_copy`,
 } as const;
 
-const dataKeyBytes = 32;
-
-/** Takes the place of an account id. Its row verifies the master key that copies are kept with. */
-const nobody = "00000000-0000-0000-0000-000000000000";
-
-/** Encryption context of data keys, besides the account. */
-const dataKeyContext = Buffer.from("data key");
-
-/** The data keys of accounts under one master key. */
-function createDataKeys({ pool, masterKey }: Pick<KeyCopiesOptions, "pool" | "masterKey">) {
-  let made: Sealing | undefined;
-  const wrapping = (): Sealing => (made ??= createSealing(masterKey(), "data key"));
-  const wrappedOf = async (accountId: string): Promise<Buffer | undefined> => {
-    const query = pool.query<{ wrapped: Buffer }>(sql.dataKey, [accountId]);
-    return (await mapDatabaseLoss(query)).rows[0]?.wrapped;
-  };
-  return {
-    exists: async (accountId: string) => (await wrappedOf(accountId)) !== undefined,
-    /**
-     * Returns the account's encryption; creates its data key exactly once. `undefined` where another master key
-     * created it.
-     */
-    async sealingOf(accountId: string): Promise<Sealing | undefined> {
-      for (;;) {
-        const wrapped = await wrappedOf(accountId);
-        if (wrapped !== undefined) {
-          const text = wrapping().open(accountId, dataKeyContext, wrapped);
-          if (text === undefined) return undefined;
-          return createSealing(Buffer.from(text, "base64"), "key copy");
-        }
-        const fresh = randomBytes(dataKeyBytes).toString("base64");
-        const values = [accountId, wrapping().seal(accountId, dataKeyContext, fresh)];
-        await mapDatabaseLoss(pool.query(sql.addDataKey, values));
-      }
-    },
-  };
-}
-
 /** Creates the store of copies. */
 export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
   const { pool, isOn, isKeySure, warn } = options;
   const dataKeys = createDataKeys(options);
-  let isGateway = false;
   /** Whether this master key is the one that the gateway's copies are kept with. */
   const isGateways = async (): Promise<boolean> => {
-    if (!isKeySure && !isGateway && !(await dataKeys.exists(nobody))) return false;
-    return (await dataKeys.sealingOf(nobody)) !== undefined;
+    if (!isKeySure && !(await dataKeys.exists(gatewayId))) return false;
+    return (await dataKeys.sealingOf(gatewayId)) !== undefined;
   };
   return {
     async seal(accountId, keyId, secret) {
@@ -141,11 +96,7 @@ export function createKeyCopies(options: KeyCopiesOptions): KeyCopies {
     },
 
     async sweep() {
-      isGateway = true;
       if (!isOn) await pool.query(sql.sweep);
-      else if ((await dataKeys.sealingOf(nobody)) === undefined) {
-        warn("copies of keys cannot be opened or made: UAS_MASTER_KEY is not the one before", {});
-      }
     },
   };
 }

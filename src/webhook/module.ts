@@ -25,6 +25,11 @@ export interface WebhookOptions {
   readonly config: WebhookConfig;
   /** The master key, read at its first use. */
   readonly masterKey: () => Uint8Array;
+  /**
+   * Called before a secret is created. Rejects if the master key is not that of the database. Default:
+   * no check, for a process that has checked its key.
+   */
+  readonly requireMasterKey?: () => Promise<void>;
 }
 
 /** The service, and the secrets that a server signs with. */
@@ -35,10 +40,10 @@ export interface WebhookRoom {
 
 /** Creates the webhook room. @param checks of accounts and of a second proof, by the account room */
 export function createWebhookRoom(
-  { database: { orm, taskPool: pool }, config, masterKey }: WebhookOptions,
+  { database: { orm, taskPool: pool }, config, masterKey, requireMasterKey }: WebhookOptions,
   checks: Pick<WebhookServiceOptions, "accountExists" | "requireStepUp">,
 ): WebhookRoom {
-  const secrets = createSecrets({ pool, masterKey });
+  const secrets = createSecrets({ pool, masterKey, ...(requireMasterKey && { requireMasterKey }) });
   const { allowHosts } = config;
   const service = createWebhookService({ orm, pool, secrets, allowHosts, ...checks });
   return { secrets, service: serve(WebhookService, service) };

@@ -3,6 +3,7 @@ import type { Pool } from "pg";
 import { webhookRotationMs } from "../config/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { SealedColumns } from "../core/sealed-columns.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import type { RowOf } from "../db/row.ts";
 import type { WebhookSecretEntity } from "./entity.ts";
@@ -55,17 +56,38 @@ type StoredRow = SecretRow & RowOf<typeof WebhookSecretEntity, "rotate_time">;
 /** The sealing context of secrets, beside their account. */
 const context = Buffer.from("webhook secret");
 
+const purpose = "webhook";
+
+/** The secrets as they are stored, for a change of the master key. */
+export const sealedSecrets: SealedColumns = {
+  table: "webhook_secret",
+  key: ["account_id"],
+  columns: ["sealed", "previous"],
+  account: "account_id",
+  purpose,
+  context: () => context,
+};
+
 /** Options of {@link createSecrets}. */
 export interface SecretsOptions {
   readonly pool: Pool;
   /** The master key, 32 bytes; read at its first use. */
   readonly masterKey: () => Uint8Array;
+  /**
+   * Called before a secret is created. Rejects if the master key is not that of the database. Default:
+   * no check, for a process that has checked its key.
+   */
+  readonly requireMasterKey?: () => Promise<void>;
 }
 
 /** Creates the store. */
-export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
+export function createSecrets({
+  pool,
+  masterKey,
+  requireMasterKey = async () => {},
+}: SecretsOptions): Secrets {
   let made: Sealing | undefined;
-  const sealing = (): Sealing => (made ??= createSealing(masterKey(), "webhook"));
+  const sealing = (): Sealing => (made ??= createSealing(masterKey(), purpose));
   const open: Secrets["open"] = (accountId, row) => {
     const { is_rotating: isRotating, is_promoted: isPromoted } = row;
     const newest = sealing().open(accountId, context, row.sealed);
@@ -76,12 +98,15 @@ export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
   };
   const one = async (text: string, values: readonly unknown[]): Promise<StoredRow | undefined> =>
     (await mapDatabaseLoss(pool.query<StoredRow>(text, [...values]))).rows[0];
-  const seal = (accountId: string): Buffer => sealing().seal(accountId, context, newSecret());
+  const sealNew = async (accountId: string): Promise<Buffer> => {
+    await requireMasterKey();
+    return sealing().seal(accountId, context, newSecret());
+  };
   const ensure = async (accountId: string): Promise<StoredRow> => {
     for (;;) {
       const row = await one(sql.get, [accountId]);
       if (row !== undefined) return row;
-      await one(sql.make, [accountId, seal(accountId)]);
+      await one(sql.make, [accountId, await sealNew(accountId)]);
     }
   };
   const read = (accountId: string, row: StoredRow): AccountSecrets => {
@@ -100,7 +125,7 @@ export function createSecrets({ pool, masterKey }: SecretsOptions): Secrets {
     async rotate(accountId) {
       // Opened first: a secret that can no longer be opened is not replaced silently.
       read(accountId, await ensure(accountId));
-      const row = await one(sql.rotate, [accountId, seal(accountId)]);
+      const row = await one(sql.rotate, [accountId, await sealNew(accountId)]);
       return read(accountId, row ?? (await ensure(accountId)));
     },
     async promote(accountId, dropOld) {

@@ -29,6 +29,7 @@ async function uas(...line: string[]) {
     app: async () => ({
       ...(await import("../../src/app/backend.ts")),
       ...(await import("../../src/app/serve.ts")),
+      ...(await import("../../src/app/master-key.ts")),
     }),
   });
   const json = JSON.parse(out === "" ? "null" : out) as Readonly<Record<string, string>>;

@@ -44,6 +44,7 @@ export async function run(line: readonly string[], world: World = {}): Promise<R
     async serve(options) {
       served.push(options);
     },
+    rotateMasterKey: () => Promise.reject(new Error("not needed")),
   };
   const context: CliContext = {
     env,

@@ -1,6 +1,7 @@
 /** Checks authenticator codes as a second factor. */
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { SealedColumns } from "../../core/sealed-columns.ts";
 import type { Sealing } from "../../core/sealing.ts";
 import type { Attempt, Failures } from "../session/failures.ts";
 import type { UserRow, Users } from "./store.ts";
@@ -10,6 +11,19 @@ import { totpPeriod } from "./totp.ts";
 export function totpContext(userId: string): Buffer {
   return Buffer.from(`totp ${userId}`);
 }
+
+/** The purpose of the encryption of authenticator secrets. */
+export const totpPurpose = "authenticator";
+
+/** The secrets of authenticators as they are stored, for a change of the master key. */
+export const sealedAuthenticators: SealedColumns = {
+  table: "console_user",
+  key: ["id"],
+  columns: ["totp", "totp_pending"],
+  account: "account_id",
+  purpose: totpPurpose,
+  context: (row) => totpContext(row["id"] as string),
+};
 
 /** Options of {@link createTotpCheck}. */
 export interface TotpCheckOptions {

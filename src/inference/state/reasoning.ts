@@ -12,6 +12,7 @@ import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.t
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { KeptReasoningEntity } from "../entity.ts";
+import type { SealedColumns } from "../../core/sealed-columns.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 
 /** Restores stored reasoning into a conversation. `undefined`: it has no tool calls, so there is none. */
@@ -167,10 +168,22 @@ interface ReasoningCarryOptions {
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
+const purpose = "reasoning";
+
+/** The stored reasoning, for a change of the master key. */
+export const sealedReasoning: SealedColumns = {
+  table: "kept_reasoning",
+  key: ["account_id", "digest"],
+  columns: ["sealed"],
+  account: "account_id",
+  purpose,
+  context: (row) => row["digest"] as Buffer,
+};
+
 /** Creates the reasoning store over a database. */
 export function createReasoningCarry(options: ReasoningCarryOptions): ReasoningCarry {
   const { pool, key, warn = () => {} } = options;
-  const sealing = createSealing(key, "reasoning");
+  const sealing = createSealing(key, purpose);
   return {
     keep: (accountId, toolCallIds, partsJson) =>
       keep({ pool, sealing }, { accountId, toolCallIds, partsJson }),
