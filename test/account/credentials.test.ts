@@ -139,6 +139,24 @@ describe("an authenticator", () => {
   });
 });
 
+describe("a name", () => {
+  it("UpdateUser changes the user who calls, and refuses the id of another", async () => {
+    const [browser, other] = [site.browser(), site.browser()];
+    await signInWithCode(browser, newPhone());
+    const { user: stranger } = await signInWithCode(other, newPhone());
+    const updateMask = { paths: ["name"] };
+    const own = await browser.users.updateUser({ user: { name: "Ada" }, updateMask });
+    const { userId } = own.user ?? { userId: "" };
+    const renamed = { userId, name: "Ada L." };
+    expect((await browser.users.updateUser({ user: renamed, updateMask })).user?.name).toBe(
+      "Ada L.",
+    );
+    const foreign = { userId: stranger?.userId ?? "none", name: "Eve" };
+    const failure = await failureOf(browser.users.updateUser({ user: foreign, updateMask }));
+    expect([failure.code, failure.param]).toEqual([ErrorCode.ACCESS_DENIED, "user.user_id"]);
+  });
+});
+
 describe("a number", () => {
   it("a number is changed with codes of both, the new one and the present one", async () => {
     const [old, next] = [newPhone(), newPhone()];

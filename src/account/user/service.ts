@@ -58,6 +58,7 @@ function createOwnUserRpcs(
     async updateUser({ user, updateMask }, context) {
       const { userId } = requireSession(context);
       const members = requiredMembers(updateMask);
+      if (user !== undefined && user.userId !== "" && user.userId !== userId) throw notOwnUser();
       const changed = await users.change(userId, {
         ...(members.has("name") && { name: user?.name.trim() ?? "" }),
         ...(members.has("language") && { language: languageOf(user?.language ?? "") }),
@@ -121,6 +122,14 @@ function requiredMembers(mask: FieldMask | undefined): ReadonlySet<string> {
   throw invalid(
     "update_mask",
     "update_mask is required: list the fields to change: name, language",
+  );
+}
+
+function notOwnUser(): GatewayError {
+  return new GatewayError(
+    ErrorCode.ACCESS_DENIED,
+    "UpdateUser changes the user who calls: leave user_id out, or send your own",
+    { param: "user.user_id" },
   );
 }
 

@@ -252,7 +252,7 @@ export const CreateSignInLinkResponseSchema: GenMessage<CreateSignInLinkResponse
  */
 export type UpdateUserRequest = Message<"uas.account.v1.UpdateUserRequest"> & {
   /**
-   * The new values.
+   * The new values. Another user's `user_id` is refused.
    *
    * @generated from field: uas.account.v1.User user = 1;
    */
