@@ -109,7 +109,10 @@ export interface RoutingWishes {
   readonly models?: readonly string[] | undefined;
 }
 
-const routingMembers: ReadonlySet<string> = new Set(["provider", "models"]);
+/** The members that list fallback models: OpenRouter's name, and the one that `uas.yaml` has. */
+const modelLists: readonly string[] = ["models", "fallback_models"];
+
+const routingMembers: ReadonlySet<string> = new Set(["provider", ...modelLists]);
 
 /** The most models that a request may name. */
 const modelsMax = 10;
@@ -130,14 +133,17 @@ export function takeRoutingMembers(
   for (const { key, valueStart, valueEnd } of members) {
     const value = (): string => bytes.toString("utf8", valueStart, valueEnd);
     if (key === "provider") preferences = readPreferences(value(), "provider");
-    else if (key === "models") models = readModels(value());
+    else if (modelLists.includes(key)) {
+      if (models !== undefined) throw invalid(key, "send `models` or `fallback_models`, not both");
+      models = readModels(key, value());
+    }
   }
   return { preferences, models, body: withoutMembers(bytes, members, routingMembers) };
 }
 
-function readModels(json: string): readonly string[] {
+function readModels(name: string, json: string): readonly string[] {
   const models: unknown = JSON.parse(json);
   const isList = Array.isArray(models) && models.length <= modelsMax;
   if (isList && models.every((each) => typeof each === "string")) return models;
-  throw invalid("models", `"models" must be a list of at most ${modelsMax} model names`);
+  throw invalid(name, `"${name}" must be a list of at most ${modelsMax} model names`);
 }

@@ -375,6 +375,7 @@ describe("fallback models", () => {
   it.each([
     ["of the configuration", { model: "replaced" }],
     ["of the request", { model: "alone", models: ["alone", "cheaper"] }],
+    ["of the request by their name in uas.yaml", { model: "alone", fallback_models: ["cheaper"] }],
   ])(
     "fallback models %s take the call when all routes fail, at their own price",
     async (_name, more) => {
@@ -383,6 +384,7 @@ describe("fallback models", () => {
       const reply = await chat(ask("", more), { "x-request-id": id });
       expect(reply.status).toBe(200);
       expect(JSON.parse(reply.body.toString())).toMatchObject({ model: "cheaper" });
+      expect(reply.headers["x-uas-route"]).toBe("b/y");
       const call = await fixture.gateway.call(id);
       expect(call.model).toBe("cheaper");
       // 15 tokens at 2 USD for a million.
