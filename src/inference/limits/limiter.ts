@@ -354,7 +354,9 @@ export class Limiter {
       return;
     }
     const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
-    const retryMs = row.retry_ms?.[index] ?? 1_000;
+    // Uses are counted in slices of 5 s, so the last of them may leave a moment after its minute. Clients
+    // expect a per-minute limit to ask for a minute at most: SDKs ignore longer waits.
+    const retryMs = Math.min(row.retry_ms?.[index] ?? 1_000, windowMs);
     const used = useOf(subject);
     this.#known.delete(subject.name);
     const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
@@ -374,6 +376,9 @@ export class Limiter {
     });
   }
 }
+
+/** The time that limits per minute look back, and the longest time until a call fits into one. */
+const windowMs = 60_000;
 
 const noUse: LimitUse = { requests: 0, tokens: 0 };
 
