@@ -13,6 +13,7 @@ import type { ExternalTasks } from "../task/external.ts";
 import type { JobTracker } from "./job-tracker.ts";
 import type { Links } from "./links.ts";
 import type { FindNativeModel } from "./models.ts";
+import type { VersionLookup } from "./versions.ts";
 
 /** What the handlers use of other rooms. */
 export interface NativeContext {
@@ -20,6 +21,7 @@ export interface NativeContext {
   /** By prefix. */
   readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;
+  readonly versions: VersionLookup;
   readonly catalogue: Catalogue;
   readonly handlers: Pick<InferenceHandlers, "runAdapter">;
   readonly calls: RunningCalls;

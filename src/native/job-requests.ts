@@ -106,29 +106,49 @@ export async function list(
 ): Promise<void> {
   const { mount, route, request, caller } = exchange;
   const { accountId } = caller;
-  const cursor = request.query.get(route.cursor) ?? "";
-  if (cursor !== "" && !isUuid(cursor)) {
-    const text = `${route.cursor}: take it from the page before`;
-    throw new GatewayError(ErrorCode.INVALID_REQUEST, text, { param: route.cursor });
-  }
+  const cursor = readCursor(request.query.get(route.cursor) ?? "", route.cursor);
   const jobs = await listJobs(context.pool, {
     accountId,
     vendor: mount.config.name,
     word: route.task.collection,
-    after: cursor === "" ? undefined : cursor,
+    ...cursor,
     limit: route.pageSize + 1,
   });
-  const page = jobs.slice(0, route.pageSize);
-  const last = jobs.length > page.length ? page.at(-1)?.task_id : undefined;
+  const isBack = cursor.before !== undefined;
+  const isMore = jobs.length > route.pageSize;
+  const page = isBack ? jobs.slice(-route.pageSize) : jobs.slice(0, route.pageSize);
   const [{ url }] = mount.transport.bases;
-  const next = last && `${url}${exchange.path}?${route.cursor}=${last}`;
+  const at = (text: string | undefined): string | undefined =>
+    text && `${url}${exchange.path}?${route.cursor}=${text}`;
+  const [newest, oldest] = [page.at(0)?.task_id, page.at(-1)?.task_id];
+  const hasNewer = isBack ? isMore : cursor.after !== undefined;
+  const pages = {
+    previous: at(hasNewer && newest !== undefined ? `${backwards}${newest}` : undefined),
+    next: at(isBack || isMore ? oldest : undefined),
+  };
   const texts = page.map(({ body, ...job }) => {
     const [id, model] = [job.vendor_id ?? "", job.vendor_model ?? ""];
     const brief = () =>
       JSON.stringify(route.brief({ id, model, status: job.status, baseUrl: url }));
     return body?.toString("utf8") ?? brief();
   });
-  await answer(exchange, context, { body: Buffer.from(route.body(texts, next)) });
+  await answer(exchange, context, { body: Buffer.from(route.body(texts, pages)) });
+}
+
+/** Begins the cursor of a page of newer jobs. */
+const backwards = "p-";
+
+/** Reads a cursor: jobs older than one, or newer than one. @throws GatewayError INVALID_REQUEST */
+function readCursor(
+  text: string,
+  param: string,
+): { readonly after?: string; readonly before?: string } {
+  if (text === "") return {};
+  const isBack = text.startsWith(backwards);
+  const id = isBack ? text.slice(backwards.length) : text;
+  if (isUuid(id)) return isBack ? { before: id } : { after: id };
+  const message = `${param}: take it from the page before`;
+  throw new GatewayError(ErrorCode.INVALID_REQUEST, message, { param });
 }
 
 /** Lists the models of this vendor that the caller may use (R-AUTH-5). */

@@ -41,7 +41,7 @@ export interface JobTrackerOptions {
   readonly pool: Pool;
   /** Called when a task is due. */
   readonly onNews: () => void;
-  /** The largest age of a report before it is refreshed, in milliseconds. Default `nativeRefreshMs`. */
+  /** The largest age of a report before it is refreshed. Default: that of the vendor, else `nativeRefreshMs`. */
   readonly refreshMs?: number | undefined;
 }
 
@@ -63,7 +63,8 @@ const requestTimeoutMs = 30_000;
 /** Creates the job tracker. */
 export function createJobTracker(options: JobTrackerOptions): JobTracker {
   const refreshes = new Map<string, Promise<JobReport>>();
-  const { refreshMs = nativeRefreshMs } = options;
+  const maxAgeMs = ({ refreshMs = nativeRefreshMs }: NativeTask): number =>
+    options.refreshMs ?? refreshMs;
   const start = (lookup: JobLookup, maxAgeMs: number): Promise<JobReport> => {
     const { task_id: id } = lookup.job;
     const look = refreshJob(lookup, maxAgeMs, options).finally(() => {
@@ -74,7 +75,7 @@ export function createJobTracker(options: JobTrackerOptions): JobTracker {
   };
   const tracker: JobTracker = {
     refresh: (mount, job, task) =>
-      refreshes.get(job.task_id) ?? start({ mount, job, task }, refreshMs),
+      refreshes.get(job.task_id) ?? start({ mount, job, task }, maxAgeMs(task)),
     async refreshNow(mount, job, task) {
       // A request that is under way may have been answered before the end.
       const running = await refreshes.get(job.task_id)?.catch(() => undefined);

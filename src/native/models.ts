@@ -17,6 +17,8 @@ import type {
 export interface NativeModel {
   readonly model: ModelConfig;
   readonly route: RouteConfig;
+  /** The version of the model that the client named, as it was sent. Undefined: the configured one. */
+  readonly version?: string;
 }
 
 /** Finds the model of a vendor by a name; `undefined`: it has none of that name. */

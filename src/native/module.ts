@@ -29,6 +29,7 @@ import { createJobTracker, type JobTrackerOptions } from "./job-tracker.ts";
 import { createLinks } from "./links.ts";
 import { createFindNativeModel } from "./models.ts";
 import { customerBody } from "./send.ts";
+import { createVersionLookup } from "./versions.ts";
 import { createNativeHandlers, createNativeService, type NativeHandlers } from "./service.ts";
 import { jobOfTask } from "./store.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
@@ -92,7 +93,8 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { allowHosts } = config.webhooks;
   const findModel = createFindNativeModel(config.models.values());
   const { jobs: routing } = options.upstream;
-  const own = { vendors, clock, findModel, pool, external, jobTracker };
+  const versions = createVersionLookup(findModel);
+  const own = { vendors, clock, findModel, versions, pool, external, jobTracker };
   const context = { ...own, links, allowHosts, publicUrl };
   return {
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({

@@ -71,6 +71,9 @@ const sql = {
   list: `select ${columns} ${from} where job.account_id = $1 and job.vendor = $2 and job.word = $3
     and job.vendor_id is not null and ($4::uuid is null or job.task_id < $4)
     order by job.task_id desc limit $5`,
+  newer: `select * from (select ${columns} ${from} where job.account_id = $1 and job.vendor = $2 and job.word = $3
+    and job.vendor_id is not null and job.task_id > $4
+    order by job.task_id limit $5) newer order by task_id desc`,
 } as const;
 
 /** Whose an object is. */
@@ -184,13 +187,17 @@ export async function listJobs(
     readonly accountId: string;
     readonly vendor: string;
     readonly word: string;
-    readonly after: string | undefined;
+    /** Only jobs older than this one. */
+    readonly after?: string;
+    /** Only jobs newer than this one: the oldest of them. */
+    readonly before?: string;
     readonly limit: number;
   },
 ): Promise<readonly NativeJob[]> {
-  const { accountId, vendor, word, after, limit } = page;
-  const values = [accountId, vendor, word, after ?? null, limit];
-  return (await mapDatabaseLoss(database.query<NativeJob>(sql.list, values))).rows;
+  const { accountId, vendor, word, after, before, limit } = page;
+  const values = [accountId, vendor, word, before ?? after ?? null, limit];
+  const text = before === undefined ? sql.list : sql.newer;
+  return (await mapDatabaseLoss(database.query<NativeJob>(text, values))).rows;
 }
 
 /** 404 for an unknown object and for one of another account: always the same (R-VND-3). */

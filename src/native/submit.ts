@@ -71,8 +71,9 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
   let model = "";
   try {
     request.needBody();
+    const version = await findVersion(exchange, context);
     const found = checkedModel(request, route.model, {
-      find: (name) => context.findModel(mount.vendor.name, name),
+      find: (name) => version ?? context.findModel(mount.vendor.name, name),
       authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
     });
     checkModel(found.model, route.types);
@@ -115,6 +116,18 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
   }
 }
 
+/** The model whose version the request names; undefined if it names a configured model, or none. */
+async function findVersion(
+  { mount, route, request, caller, signal }: SubmitExchange,
+  { catalogue, versions }: NativeContext,
+): Promise<NativeModel | undefined> {
+  if (route.model.in !== "body" || route.model.version === undefined) return undefined;
+  const [name] = route.model.members.map((member) => request.member(member));
+  if (typeof name !== "string") return undefined;
+  const models = catalogue.list(caller);
+  return versions.find({ mount, name, at: route.model, models, signal });
+}
+
 const none: ReadonlySet<string> = new Set();
 
 function recordRefused(
@@ -150,7 +163,7 @@ async function send(
 ): Promise<Answer> {
   const place = { ...found.route, credential: exchange.mount.credential };
   const startMs = context.routing.clock();
-  const change = { named: found.named, vendorModel: found.route.model };
+  const change = { named: found.named, vendorModel: found.version ?? found.route.model };
   const sent = vendorRequest(exchange, context.publicUrl(), change);
   const { transport } = exchange.mount;
   // Not cancelled when the client disconnects: the job would run without a record of its id.

@@ -147,7 +147,21 @@ export type NativeModelAt =
       readonly isAnyVersion?: boolean;
     }
   /** The first of the members that is present. `prefix`: optional text before the name, such as `models/`. */
-  | { readonly in: "body"; readonly members: readonly string[]; readonly prefix?: string };
+  | {
+      readonly in: "body";
+      readonly members: readonly string[];
+      readonly prefix?: string;
+      /** How a name that is a version of a model is recognized. Absent: models have no versions. */
+      readonly version?: NativeVersionForm;
+    };
+
+/** The form of versions of models that are configured without one. */
+export interface NativeVersionForm {
+  /** Has the groups `owner` (the model's name; optional) and `version`. */
+  readonly pattern: RegExp;
+  /** The path at the vendor that answers 200 if the model has the version. */
+  readonly pathOf: (this: void, model: string, version: string) => string;
+}
 
 /** A call with an immediate reply, whole or streamed. It is held, metered and charged like a text generation. */
 export interface NativeCallRoute extends RouteBase {
@@ -294,6 +308,8 @@ export interface NativeTask {
   };
   /** Retention at the vendor, in milliseconds. A job that has not ended by then is given up. */
   readonly retentionMs: number;
+  /** Maximum age of a reported state for clients. Default `nativeRefreshMs`. */
+  readonly refreshMs?: number;
 }
 
 /** The vendor's reply to a request for a result. */
@@ -347,11 +363,17 @@ export interface NativeListRoute extends RouteBase {
    * A page as JSON text.
    *
    * @param jobs the vendor's last state of each job, as JSON texts
-   * @param next the URL of the next page with its cursor; `undefined` on the last page
+   * @param pages the URLs of the pages before and after it with their cursors; undefined at the ends
    */
-  body(jobs: readonly string[], next: string | undefined): string;
+  body(jobs: readonly string[], pages: NativePages): string;
   /** A job whose last state is too long to keep, in brief. */
   brief(job: NativeBriefJob): JsonObject;
+}
+
+/** The neighbours of a page of a list. */
+export interface NativePages {
+  readonly previous: string | undefined;
+  readonly next: string | undefined;
 }
 
 /** What is known of a job without its last state. */

@@ -1,6 +1,7 @@
 /** Replicate's own client and the AI SDK's against the gateway, with nothing changed but the key and the address. */
 import { createReplicate } from "@ai-sdk/replicate";
 import { generateImage } from "ai";
+import { Pool } from "pg";
 import Replicate from "replicate";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Customer } from "../support/gateway.ts";
@@ -161,6 +162,36 @@ test("replicate: files, models, and errors as its client reads them", async () =
   await expect(broke.predictions.create({ model: "labs/flux", input: {} })).rejects.toThrow(
     /402.*insufficient_balance/,
   );
+});
+
+test("replicate: paginate goes through all pages of predictions, and back again", async () => {
+  const who = await gateway.customer();
+  const pool = new Pool({ connectionString: gateway.databaseUrl, max: 1 });
+  await pool.query(
+    `insert into native_job (task_id, account_id, vendor, word, vendor_id, status, body)
+     select ('01890000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, $1, 'replicate', 'predictions',
+       'page' || n, 'succeeded', convert_to('{"id":"page' || n || '"}', 'UTF8')
+     from generate_series(1, 250) n`,
+    [who.accountId],
+  );
+  await pool.end();
+  const paging = new Replicate({ auth: who.key, baseUrl: `${gateway.url}/replicate/v1` });
+  const pages: string[][] = [];
+  for await (const page of paging.paginate(paging.predictions.list)) {
+    pages.push(page.map(({ id }) => id));
+  }
+  expect(pages.map(({ length }) => length)).toEqual([100, 100, 50]);
+  expect(pages.flat()).toEqual(Array.from({ length: 250 }, (_, at) => `page${250 - at}`));
+  const read = async (url: string): Promise<{ previous: string; results: { id: string }[] }> => {
+    const reply = await fetch(url, { headers: { authorization: `Bearer ${who.key}` } });
+    return (await reply.json()) as { previous: string; results: { id: string }[] };
+  };
+  const first = (await paging.predictions.list()) as unknown as { next: string; previous: null };
+  expect(first.previous).toBeNull();
+  const second = await read(first.next);
+  const back = await read(second.previous);
+  expect(back.results.map(({ id }) => id)).toEqual(pages[0]);
+  expect(back.previous).toBeNull();
 });
 
 test("@ai-sdk/replicate generates an image", async () => {

@@ -100,12 +100,21 @@ function answer(
     };
   }
   if (url === "/v1/files/file1") return { body: '{"id": "file1"}' };
+  if (url === `/v1/models/labs/flux/versions/${fluxVersion}`) {
+    return { body: `{"id": "${fluxVersion}"}` };
+  }
+  if (/^\/v1\/models\/[\w-]+\/[\w-]+\/versions\/\w+$/.test(url)) {
+    return { status: 404, body: '{"detail": "The requested resource could not be found."}' };
+  }
   if (/^\/v1\/models\/[\w-]+\/[\w-]+\/versions$/.test(url)) {
     return { body: '{"previous": null, "next": null, "results": [{"id": "v1"}]}' };
   }
   if (/^\/v1\/models\/[\w-]+\/[\w-]+$/.test(url)) return { body: '{"name": "flux"}' };
   return undefined;
 }
+
+/** A version of labs/flux, which is configured without one. */
+export const fluxVersion = "f".repeat(64);
 
 /** With numbers and white space of its own. */
 function write(prediction: Prediction, origin: string): string {

@@ -5,6 +5,7 @@ import type { Customer } from "../support/gateway.ts";
 import { send, sendBytes } from "../support/raw-http.ts";
 import { often } from "./native-vendor.ts";
 import { type ReplicateGateway, startReplicateGateway, version } from "./replicate-gateway.ts";
+import { fluxVersion } from "./replicate-vendor.ts";
 
 let gateway: ReplicateGateway;
 let customer: Customer;
@@ -211,6 +212,8 @@ test("models are named by owner and name, by version, or by the gateway's name",
     ["/v1/predictions", { version: "flux" }, "labs/flux"],
     ["/v1/predictions", { version: `labs/pinned:${version}` }, `labs/pinned:${version}`],
     ["/v1/predictions", { version }, `labs/pinned:${version}`],
+    ["/v1/predictions", { version: fluxVersion }, fluxVersion],
+    ["/v1/predictions", { version: `labs/flux:${fluxVersion}` }, `labs/flux:${fluxVersion}`],
   ] as const;
   for (const [path, body, sent] of rows) {
     const { response } = await submit({ prompt: "a" }, { path, body });
@@ -220,6 +223,22 @@ test("models are named by owner and name, by version, or by the gateway's name",
   }
   const unknown = await submit({}, { path: "/v1/predictions", body: { version: "a".repeat(64) } });
   expect(unknown.response.status).toBe(404);
+  const other = `labs/llama:${fluxVersion}`;
+  const wrong = await submit({}, { path: "/v1/predictions", body: { version: other } });
+  expect(wrong.response.status).toBe(404);
+});
+
+test("a version is charged at the price of its model, and the vendor is asked about it once", async () => {
+  const path = "/v1/predictions";
+  const body = { version: fluxVersion };
+  await submit({ prompt: "a" }, { path, body });
+  finish("failed");
+  gateway.vendor.clear();
+  await submit({ prompt: "a" }, { path, body, headers: { "x-request-id": "by-version" } });
+  const urls = gateway.vendor.requests.map(({ url }) => url);
+  expect(urls.filter((url) => url.includes("/versions/"))).toEqual([]);
+  finish("succeeded", [`${gateway.vendor.origin}/files/out.png`]);
+  expect((await gateway.call("by-version")).cost?.amountNanos).toBe(3_000_000n);
 });
 
 test("a video without a requested length is held for the usual one, and charged by its own", async () => {

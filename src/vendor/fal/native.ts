@@ -45,6 +45,9 @@ const jobs: NativeTask = {
   readUpdate: falUpdate,
   result: { path: (id, model) => `/${falApp(model)}/requests/${id}`, readUpdate: falResult },
   retentionMs: retentionMs,
+  // fal's clients ask every 500 ms, and show logs while a job is IN_PROGRESS: fast models run for less
+  // than the second for which other vendors' reports are kept.
+  refreshMs: 400,
 };
 
 function ofJob(method: "GET" | "PUT", rest: string) {

@@ -25,7 +25,14 @@ const idForm = "(?<id>[\\w-]{1,200})";
 
 const inModel = { in: "path", group: "model" } as const;
 
-const inVersion: NativeModelAt = { in: "body", members: ["version"] };
+const inVersion: NativeModelAt = {
+  in: "body",
+  members: ["version"],
+  version: {
+    pattern: /^(?:(?<owner>[\w.-]+\/[\w.-]+):)?(?<version>[0-9a-f]{64})$/,
+    pathOf: (model, version) => `/v1/models/${model}/versions/${version}`,
+  },
+};
 
 const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO];
 
@@ -72,8 +79,8 @@ const routes: readonly NativeRoute[] = [
     task: predictions,
     pageSize: 100,
     cursor: "cursor",
-    body: (jobs, next) =>
-      `{"previous":null,"next":${JSON.stringify(next ?? null)},"results":[${jobs.join(",")}]}`,
+    body: (jobs, { previous = null, next = null }) =>
+      `{"previous":${JSON.stringify(previous)},"next":${JSON.stringify(next)},"results":[${jobs.join(",")}]}`,
     brief: briefPrediction,
   },
   {
