@@ -40,7 +40,7 @@ async function withBackend<Result>(
   work: (backend: Backend) => Promise<Result>,
 ): Promise<Result> {
   const kinds = servedKinds;
-  const config = await loadConfig({ env: {}, cwd: place.folder, kinds, unresolved: "placeholder" });
+  const config = loadConfig({ env: {}, cwd: place.folder, kinds, unresolved: "placeholder" });
   const backend = await openBackend({ settings: settingsOf(masterKey), config });
   try {
     return await work(backend);

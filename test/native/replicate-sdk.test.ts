@@ -177,7 +177,7 @@ test("replicate: paginate goes through all pages of predictions, and back again"
   await pool.end();
   const paging = new Replicate({ auth: who.key, baseUrl: `${gateway.url}/replicate/v1` });
   const pages: string[][] = [];
-  for await (const page of paging.paginate(paging.predictions.list)) {
+  for await (const page of paging.paginate(() => paging.predictions.list())) {
     pages.push(page.map(({ id }) => id));
   }
   expect(pages.map(({ length }) => length)).toEqual([100, 100, 50]);
