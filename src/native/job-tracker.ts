@@ -63,7 +63,7 @@ const requestTimeoutMs = 30_000;
 /** Creates the job tracker. */
 export function createJobTracker(options: JobTrackerOptions): JobTracker {
   const refreshes = new Map<string, Promise<JobReport>>();
-  const maxAgeMs = ({ refreshMs = nativeRefreshMs }: NativeTask): number =>
+  const keptMs = ({ refreshMs = nativeRefreshMs }: NativeTask): number =>
     options.refreshMs ?? refreshMs;
   const start = (lookup: JobLookup, maxAgeMs: number): Promise<JobReport> => {
     const { task_id: id } = lookup.job;
@@ -75,7 +75,7 @@ export function createJobTracker(options: JobTrackerOptions): JobTracker {
   };
   const tracker: JobTracker = {
     refresh: (mount, job, task) =>
-      refreshes.get(job.task_id) ?? start({ mount, job, task }, maxAgeMs(task)),
+      refreshes.get(job.task_id) ?? start({ mount, job, task }, keptMs(task)),
     async refreshNow(mount, job, task) {
       // A request that is under way may have been answered before the end.
       const running = await refreshes.get(job.task_id)?.catch(() => undefined);
