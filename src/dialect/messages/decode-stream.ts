@@ -35,16 +35,14 @@ import { readCitation } from "./citation.ts";
 import { readBlock } from "./decode-reply.ts";
 import { failureCode } from "./errors.ts";
 import { type Ending, readEnding } from "./finish-reason.ts";
-import { readUsage } from "./usage.ts";
+import { StreamUsage } from "./usage.ts";
 import { readServedTier } from "./wire.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
 export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
-  /** What was told of the usage so far: later figures are totals, and replace the earlier. */
-  #usageMembers: Record<string, unknown> = {};
-  #usage: Usage | undefined;
+  readonly #usage = new StreamUsage();
   #ending: Ending | undefined;
   /** Whether the last event has been returned. */
   #isOver = false;
@@ -54,7 +52,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
   }
 
   get usage(): Usage | undefined {
-    return this.#usage;
+    return this.#usage.usage;
   }
 
   push(pieces: readonly Buffer[]): GenerateEvent[] {
@@ -111,11 +109,8 @@ export class MessagesStreamDecoder implements StreamDecoder {
   }
 
   #start(message: JsonRecord): GenerateEvent {
-    this.#addUsage(message);
-    // Of its output it only tells that there will be some: nothing has come that could be charged.
-    if (this.#usageMembers["output_tokens"] !== undefined) this.#usageMembers["output_tokens"] = 0;
-    const usage = readUsage(this.#usageMembers);
-    this.#usage = usage;
+    this.#usage.begin(message["usage"]);
+    const usage = this.#usage.inputUsage;
     const id = textAt(message, "id");
     const model = textAt(message, "model");
     return create(GenerateEventSchema, {
@@ -124,22 +119,15 @@ export class MessagesStreamDecoder implements StreamDecoder {
   }
 
   #onMessageDelta(record: JsonRecord): void {
-    this.#addUsage(record);
+    this.#usage.add(record["usage"]);
     const ending = readEnding(recordAt(record, "delta") ?? {});
     if (ending.stopReason !== StopReason.UNSPECIFIED) this.#ending = ending;
   }
 
-  #addUsage(record: JsonRecord): void {
-    for (const [name, value] of Object.entries(recordAt(record, "usage") ?? {})) {
-      if (value !== null) this.#usageMembers[name] = value;
-    }
-    this.#usage = readUsage(this.#usageMembers);
-  }
-
   #end(): GenerateEvent {
     this.#isOver = true;
-    const usage = this.#usage;
-    const serviceTier = readServedTier(textAt(this.#usageMembers, "service_tier"));
+    const { usage } = this;
+    const serviceTier = readServedTier(this.#usage.serviceTier);
     return create(GenerateEventSchema, {
       kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
     });

@@ -2,14 +2,13 @@
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { isRecord, type JsonRecord } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/scan.ts";
 import { ToolCallCount, toolOfBlock } from "../tool-calls.ts";
-import { reportedUsage, tokenCount } from "../usage.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
-import { estimatedUsage, hourWrites, toolUsage, writeUsage } from "./usage.ts";
+import { estimatedUsage, readUsage, StreamUsage, writeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -36,8 +35,7 @@ export function addedMessagesText(event: Buffer): number {
 export class MessagesStreamRelay extends EventRelay {
   readonly #event = new ObjectScan();
   readonly #inner = new ObjectScan();
-  /** Usage so far: from message_start, then overwritten by each message_delta. */
-  #usageMembers: JsonRecord = {};
+  readonly #usage = new StreamUsage();
   /** Numbers of open blocks. */
   readonly #open = new Set<number>();
 
@@ -93,23 +91,14 @@ export class MessagesStreamRelay extends EventRelay {
   #onStart(bytes: Buffer, message: ObjectScan): void {
     this.restoreModel(message);
     this.textBytes += contentTextBytes(bytes, message, this.tools);
-    const usage = message.value("usage");
-    // Its output count is a placeholder: nothing was sent yet that could be charged.
-    const hasOutputTokens = isRecord(usage) && tokenCount(usage["output_tokens"]) !== undefined;
-    this.#onUsage(hasOutputTokens ? { ...usage, output_tokens: 0 } : usage);
+    this.#usage.begin(message.value("usage"));
+    this.usage = this.#usage.usage;
   }
 
   #onMessageDelta(delta: ObjectScan): void {
     if (delta.stringBytes("stop_reason") > 0) this.finished = true;
-    this.#onUsage(this.#event.value("usage"));
-  }
-
-  /** Absent and null figures keep their earlier values. */
-  #onUsage(usage: unknown): void {
-    if (!isRecord(usage)) return;
-    const reported = Object.entries(usage).filter(([, value]) => value !== null);
-    this.#usageMembers = { ...this.#usageMembers, ...Object.fromEntries(reported) };
-    this.usage = readUsage(this.#usageMembers) ?? this.usage;
+    this.#usage.add(this.#event.value("usage"));
+    this.usage = this.#usage.usage;
   }
 
   /** The members of one of the event's objects. */
@@ -150,20 +139,4 @@ function blockTextBytes(block: ObjectScan): number {
   const inputBytes = block.end(input) - block.start(input);
   // The empty input at the start of calls.
   return text + (inputBytes > 2 ? inputBytes : 0);
-}
-
-/** The style's `input_tokens` leaves out what was read from the cache or written into it. */
-function readUsage(usage: JsonRecord): Usage | undefined {
-  const fresh = tokenCount(usage["input_tokens"]);
-  const cached = tokenCount(usage["cache_read_input_tokens"]) ?? 0;
-  const written = tokenCount(usage["cache_creation_input_tokens"]) ?? 0;
-  return reportedUsage({
-    input: fresh === undefined ? undefined : fresh + cached + written,
-    cached,
-    written,
-    output: usage["output_tokens"],
-    reasoning: recordAt(usage, "output_tokens_details")?.["thinking_tokens"],
-    hourWritten: hourWrites(usage),
-    ...toolUsage(usage),
-  });
 }

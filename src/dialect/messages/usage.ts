@@ -1,36 +1,93 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type ReportedUsage, reportedUsage, tokensMax } from "../usage.ts";
-import { countAt, type JsonRecord, recordAt } from "../json/value.ts";
+import { type ReportedUsage, reportedUsage, tokenCount, tokensMax } from "../usage.ts";
+import { isRecord, type JsonRecord, recordAt, setMember, textAt } from "../json/value.ts";
 
-/** The vendor's figures; `undefined` where it tells neither input nor output. */
+/** The vendor's figures; `undefined` if input or output is missing: both are then estimated. */
 export function readUsage(record: JsonRecord): Usage | undefined {
-  const fresh = countAt(record, "input_tokens");
-  const output = countAt(record, "output_tokens");
-  if (fresh === undefined && output === undefined) return undefined;
-  const cached = countAt(record, "cache_read_input_tokens") ?? 0;
-  const written = countAt(record, "cache_creation_input_tokens") ?? 0;
-  const details = recordAt(record, "output_tokens_details");
+  const fresh = tokenCount(record["input_tokens"]);
+  const cached = tokenCount(record["cache_read_input_tokens"]) ?? 0;
+  const written = writtenTokens(record);
   return reportedUsage({
-    input: Math.min((fresh ?? 0) + cached + written, tokensMax),
+    input: fresh === undefined ? undefined : Math.min(fresh + cached + written, tokensMax),
     cached,
     written,
-    output: output ?? 0,
-    reasoning: details?.["thinking_tokens"],
-    ...toolUsage(record),
+    output: record["output_tokens"],
+    reasoning: recordAt(record, "output_tokens_details")?.["thinking_tokens"],
     hourWritten: hourWrites(record),
+    ...toolUsage(record),
   });
 }
 
+/** Tokens written to the cache: the total, or the sum by duration if a vendor reports no total. */
+function writtenTokens(record: JsonRecord): number {
+  const total = tokenCount(record["cache_creation_input_tokens"]) ?? 0;
+  if (total > 0) return total;
+  const parts = recordAt(record, "cache_creation") ?? {};
+  const [short, long] = [parts["ephemeral_5m_input_tokens"], hourWrites(record)].map(tokenCount);
+  return (short ?? 0) + (long ?? 0);
+}
+
+/** The usage of a stream: `message_start` reports the input, each `message_delta` totals. */
+export class StreamUsage {
+  #members: JsonRecord = {};
+
+  /** The figures so far; `undefined` if they are not complete. */
+  get usage(): Usage | undefined {
+    return readUsage(this.#members);
+  }
+
+  /** The figures of the input so far; `undefined` if there are none. */
+  get inputUsage(): Usage | undefined {
+    return readUsage({ ...this.#members, output_tokens: 0 });
+  }
+
+  /** The tier that served the request, in the vendor's word. Empty: not reported. */
+  get serviceTier(): string {
+    return textAt(this.#members, "service_tier");
+  }
+
+  /** Takes the usage of `message_start`. Its output count is a placeholder: nothing has come yet. */
+  begin(usage: unknown): void {
+    this.add(usage);
+    const { output_tokens: output } = this.#members;
+    if (output !== undefined) this.#members = { ...this.#members, output_tokens: 0 };
+  }
+
+  /**
+   * Takes the usage of `message_delta`. A figure that is absent, null or 0 keeps the earlier one: several
+   * vendors repeat only the output, and write 0 for the rest.
+   */
+  add(usage: unknown): void {
+    if (isRecord(usage)) this.#members = updated(this.#members, usage);
+  }
+}
+
+function updated(before: JsonRecord, later: JsonRecord): JsonRecord {
+  const members: Record<string, unknown> = { ...before };
+  for (const [name, value] of Object.entries(later)) {
+    const known = members[name];
+    if (isRecord(value)) setMember(members, name, updated(isRecord(known) ? known : {}, value));
+    else if (value !== null && (!isFigure(known) || tokenCount(value))) {
+      setMember(members, name, value);
+    }
+  }
+  return members;
+}
+
+function isFigure(value: unknown): boolean {
+  return typeof value === "number" || isRecord(value);
+}
+
 /** Calls of the tools that the vendor runs, as far as usage has them. */
-export function toolUsage(record: JsonRecord): Pick<ReportedUsage, "webSearches" | "webFetches"> {
+function toolUsage(record: JsonRecord): Pick<ReportedUsage, "webSearches" | "webFetches"> {
   const tools = recordAt(record, "server_tool_use");
   if (tools === undefined) return {};
   return { webSearches: tools["web_search_requests"], webFetches: tools["web_fetch_requests"] };
 }
 
 /** Of the tokens written to the cache, those kept for an hour. */
-export function hourWrites(record: JsonRecord): unknown {
+function hourWrites(record: JsonRecord): unknown {
   return recordAt(record, "cache_creation")?.["ephemeral_1h_input_tokens"];
 }
 
