@@ -14,8 +14,16 @@ const mib = 1_024 * kib;
 
 /** Maximum request body: room for a few images in base64. */
 export const bodyBytesMax = 20 * mib;
-/** How much of a refused body is read and discarded: many clients read no reply before they have sent everything. */
-export const discardedBodyBytesMax = 1_024 * mib;
+/**
+ * Bytes of a refused body that are read and discarded. Clients that send a short body before they read the reply get
+ * it on a connection that stays open; a longer body costs the gateway bandwidth that nobody pays.
+ */
+export const discardedBodyBytesMax = mib;
+/**
+ * Time between the end of reading a refused body and the end of its connection: the client's sending stalls, so that
+ * it reads the reply, which would be lost if the connection were reset at once.
+ */
+export const discardedBodyLingerMs = second;
 /** Maximum of request bodies that are not complete: clients that never end uploads cannot take more memory. */
 export const unfinishedBodyBytesMax = {
   connection: 64 * mib,

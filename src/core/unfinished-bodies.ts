@@ -8,6 +8,8 @@ import {
   anonymousMessageBytesMax,
   bodyBytesPerSecondMin,
   bodyGraceMs,
+  discardedBodyBytesMax,
+  discardedBodyLingerMs,
   unfinishedBodyBytesMax,
 } from "../config/limits.ts";
 import type { Caller } from "./caller.ts";
@@ -60,17 +62,23 @@ export class UnfinishedBodies {
   }
 
   /**
-   * Watches the rest of a request over HTTP/1.1 that was answered before its body ended. Node passes over that, for as long as
-   * it takes; this ends the connection where it is too slow. Harmless where there is no rest.
+   * Watches the rest of a request over HTTP/1.1 that was answered before its body ended. Node.js reads all of it, for as long
+   * as it takes; this ends the connection if the rest is too slow, or longer than
+   * {@link discardedBodyBytesMax}. Has no effect if there is no rest.
    */
   watchRest(request: IncomingMessage): void {
     if (request.complete || request.destroyed) return;
     const { socket } = request;
-    const before = socket.bytesRead;
-    const rest = this.open({
-      received: () => socket.bytesRead - before,
-      onRefused: () => socket.destroy(),
-    });
+    let received = 0;
+    const rest = this.open({ received: () => received, onRefused: () => socket.destroy() });
+    const onData = (piece: Buffer): void => {
+      received += piece.length;
+      if (received <= discardedBodyBytesMax) return;
+      request.off("data", onData);
+      request.pause();
+      setTimeout(() => socket.destroy(), discardedBodyLingerMs).unref();
+    };
+    request.on("data", onData);
     request.once("close", () => rest.close());
   }
 

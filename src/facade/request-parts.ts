@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { presentedKey, type Caller } from "../core/caller.ts";
 import { emptyBody, bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts";
 import type { RestRoute } from "./route-table.ts";
-import { bodyBytesMax, discardedBodyBytesMax } from "../config/limits.ts";
+import { bodyBytesMax, discardedBodyBytesMax, discardedBodyLingerMs } from "../config/limits.ts";
 import { uploadMax } from "../config/upload-limits.ts";
 import { countMemory } from "../core/body-memory.ts";
 import { emptyBuffer, joinAndFree } from "../core/bytes.ts";
@@ -235,9 +235,8 @@ interface KnownReply {
 }
 
 /**
- * Sends a reply while the request's body still arrives, then reads the rest and drops it. Clients that read while they send
- * stop; the many that read no reply before they have sent everything get it, too. A connection that was closed under
- * them would be a broken pipe to them, and their SDKs would send the whole request again. Never rejects.
+ * Sends a reply while the request's body still arrives, then drops the rest of a short body. Of a long one the gateway
+ * reads no more: after a moment, in which the client reads the reply, it ends the connection. Never rejects.
  */
 export async function replyBeforeBodyEnds(
   request: IncomingMessage,
@@ -279,7 +278,10 @@ function discardBody(request: IncomingMessage, bodies: UnfinishedBodies): Promis
     const onData = (piece: Buffer): void => {
       size += piece.length;
       rest.drop(piece.length);
-      if (size > discardedBodyBytesMax) stop();
+      if (size <= discardedBodyBytesMax) return;
+      request.off("data", onData);
+      request.pause();
+      setTimeout(stop, discardedBodyLingerMs).unref();
     };
     const rest = bodies.open({ onRefused: stop });
     request.on("data", onData);

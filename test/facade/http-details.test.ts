@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { bodyBytesMax } from "../../src/config/limits.ts";
-import { send, sendBytes, sendThenRead } from "../support/raw-http.ts";
+import { send, sendBytes } from "../support/raw-http.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { ask, errorOf, useGateway } from "./harness.ts";
 
@@ -103,37 +103,71 @@ describe("the Host header", () => {
   });
 });
 
-describe("oversized uploads", () => {
-  const chunk = Buffer.concat([
-    Buffer.from("400000\r\n"),
-    Buffer.alloc(0x400000, 0x20),
-    Buffer.from("\r\n"),
-  ]);
+describe("refused uploads", () => {
+  const mib = 1024 * 1024;
+  const piece = Buffer.alloc(mib, 0x20);
+  const chunk = Buffer.concat([Buffer.from("100000\r\n"), piece, Buffer.from("\r\n")]);
 
-  it("a client that reads nothing before it has sent 150 MiB in chunks gets the 413", async () => {
-    const pieces = Array.from({ length: 38 }, () => chunk);
-    const bytes = [Buffer.from(head("transfer-encoding: chunked")), ...pieces, "0\r\n\r\n"];
-    const { socket, received } = open();
-    socket.pause();
-    for (const piece of bytes) {
-      if (!socket.write(piece)) await new Promise((resolve) => socket.once("drain", resolve));
+  /** Sends pieces of a body for as long as the gateway takes them. Resolves to how much it took. */
+  async function sendAll(socket: Socket, text: string, next: Buffer): Promise<number> {
+    const isOver = new Promise<boolean>((resolve) => {
+      socket.once("close", () => resolve(true));
+    });
+    socket.write(text);
+    for (let at = 0; at < 150; at++) {
+      const isSent = new Promise<boolean>((resolve) => {
+        socket.write(next, () => resolve(false));
+      });
+      if (await Promise.race([isSent, isOver])) break;
     }
-    socket.resume();
-    expect(await received(/request_too_large/)).toMatch(/^HTTP\/1\.1 413 /);
-  });
+    return socket.bytesWritten - socket.writableLength;
+  }
 
-  it("an upload that announces 150 MiB and wants the connection closed is refused in the same way", async () => {
-    const length = 150 * 1024 * 1024;
-    const text = head(`content-length: ${length}`, "connection: close");
-    const bytes = Buffer.concat([Buffer.from(text), Buffer.alloc(length, 0x20)]);
-    const reply = await sendThenRead(fixture.gateway.url, bytes);
-    expect(reply.toString()).toMatch(/^HTTP\/1\.1 413 [\s\S]*request_too_large/);
-  });
+  it.each([
+    ["in chunks", () => head("transfer-encoding: chunked"), chunk],
+    ["with its length", () => head(`content-length: ${150 * mib}`), piece],
+    ["and no more", () => head(`content-length: ${150 * mib}`, "connection: close"), piece],
+  ])(
+    "an upload of 150 MiB %s gets its 413, and is not read to its end",
+    async (_name, text, next) => {
+      const { socket, received } = open();
+      const sent = await sendAll(socket, text(), next);
+      expect(await received(/request_too_large/)).toMatch(/^HTTP\/1\.1 413 /);
+      expect(sent).toBeLessThan(64 * mib);
+    },
+  );
 
   it("a client that reads at once has the 413 before it has sent the rest", async () => {
     const { socket, received } = open();
     socket.write(head(`content-length: ${bodyBytesMax + 1}`));
     expect(await received(/request_too_large/)).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  it.each([
+    ["whole", () => Buffer.alloc(40 * mib, 0x20)],
+    ["streamed", () => ReadableStream.from(Array.from({ length: 40 }, () => piece))],
+  ])("fetch gets the 413 of a body of 40 MiB that it sends %s", async (_name, body) => {
+    const reply = await fetch(`${fixture.gateway.url}${path}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${fixture.customer.key}`,
+        "content-type": "application/json",
+      },
+      body: body() as Buffer<ArrayBuffer>,
+      duplex: "half",
+    } as RequestInit);
+    expect([reply.status, await reply.text()]).toEqual([
+      413,
+      expect.stringContaining("request_too_large"),
+    ]);
+  });
+
+  it("an upload with a wrong key gets its 401, and is not read to its end (R-AUTH-7)", async () => {
+    const { socket, received } = open();
+    const text = head(`content-length: ${19 * mib}`).replace(fixture.customer.key, "uas_no");
+    const sent = await sendAll(socket, text, piece);
+    expect(await received(/Invalid API Key/)).toMatch(/^HTTP\/1\.1 401 /);
+    expect(sent).toBeLessThan(19 * mib);
   });
 });
 

@@ -77,22 +77,6 @@ export function sendBytes(url: string, bytes: string | Uint8Array): Promise<RawR
   });
 }
 
-/** Sends all these bytes before it reads any, as simple clients do, then everything until the server closes. */
-export function sendThenRead(url: string, bytes: Uint8Array): Promise<Buffer> {
-  const { hostname, port } = new URL(url);
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname);
-    const pieces: Buffer[] = [];
-    socket.once("error", reject);
-    socket.once("end", () => {
-      socket.destroy();
-      resolve(Buffer.concat(pieces));
-    });
-    // Paused until the system has taken everything.
-    socket.write(bytes, () => socket.on("data", (piece: Buffer) => pieces.push(piece)));
-  });
-}
-
 function isWhole(bytes: Buffer): boolean {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return false;
