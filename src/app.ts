@@ -22,6 +22,7 @@ import { RunningCalls } from "./inference/running-calls.ts";
 import { createTokenCounter } from "./inference/tokens/counter.ts";
 import { createInferenceState } from "./inference/state/state.ts";
 import { createAuthenticator } from "./key/authenticate.ts";
+import { createKeyCheck } from "./key/usable.ts";
 import { requireMasterKey } from "./key/master-key.ts";
 import type { Clock } from "./core/clock.ts";
 import { createMetrics, type Metrics } from "./core/metrics.ts";
@@ -149,7 +150,8 @@ async function assemble(built: Parts): Promise<App> {
   const work = { database, clock, config, vendors, prices, metrics, upstream, state };
   const { taskTimings = {} } = built;
   const common = { ...work, settings, log, onLowBalance, onLoss, masterKey, results, taskTimings };
-  const { native, working, tasks } = createTaskRooms(common);
+  const isKeyUsable = createKeyCheck(pool);
+  const { native, working, tasks } = createTaskRooms({ ...common, isKeyUsable });
   const inference = createInference({ ...parts, limiter, settings, database, upstream, tasks });
   const natives = native.serve({ ...parts, ...inference });
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];

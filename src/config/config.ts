@@ -105,6 +105,14 @@ export interface CredentialConfig {
   readonly limits?: RateLimits | undefined;
 }
 
+/** What an account may upload to vendors for free, each day (UTC). */
+export interface UploadLimits {
+  /** Default 1,000. */
+  readonly objectsPerDay: number;
+  /** Default 2 GiB. */
+  readonly bytesPerDay: number;
+}
+
 /** The limits of keys and accounts without any of their own, and of every model. Absent: none. */
 export interface LimitDefaults {
   readonly key?: RateLimits | undefined;
@@ -112,6 +120,8 @@ export interface LimitDefaults {
   readonly model?: RateLimits | undefined;
   /** How long a call waits for room in its limits, in milliseconds. Default 0: it is refused at once. */
   readonly waitMs?: number | undefined;
+  /** What an account may upload to vendors. Default {@link UploadLimits}. */
+  readonly uploads?: UploadLimits | undefined;
 }
 
 /** When calls stop going to a route or credential that fails, and for how long. */

@@ -1,6 +1,6 @@
 /** Settings of routing: shares of calls, circuit breakers, retries. */
 import type { z } from "zod";
-import type { BreakerConfig, LimitDefaults, RetryConfig } from "./config.ts";
+import type { BreakerConfig, LimitDefaults, RetryConfig, UploadLimits } from "./config.ts";
 import { limitWaitMsMax } from "./limits.ts";
 import { duration, positive, whole, word } from "./scalars.ts";
 import { mapsOf, section } from "./schema.ts";
@@ -42,11 +42,23 @@ export const limitsSchema = section({
   concurrency: positive().optional(),
 });
 
+/** What an account may upload to vendors each day if the file does not say. */
+export const uploadLimitsDefault: UploadLimits = {
+  objectsPerDay: 1_000,
+  bytesPerDay: 2 * 1_024 ** 3,
+};
+
+const uploadsSchema = section({
+  objects_per_day: whole(0, 1_000_000_000).default(uploadLimitsDefault.objectsPerDay),
+  bytes_per_day: whole(0, Number.MAX_SAFE_INTEGER).default(uploadLimitsDefault.bytesPerDay),
+});
+
 /** The schema of `limits:`. An empty section is as none. */
 export const limitDefaultsSchema = section({
   key: someLimits().optional(),
   account: someLimits().optional(),
   model: someLimits().optional(),
+  uploads: uploadsSchema.optional(),
   wait: duration()
     .refine((waitMs) => waitMs <= limitWaitMsMax, {
       error: `must be at most ${limitWaitMsMax / 1_000}s: clients give up on a longer silence`,

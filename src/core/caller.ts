@@ -6,6 +6,12 @@ import { ErrorCode, GatewayError } from "./errors.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { newId } from "./uuid.ts";
 
+/** A key of an account. */
+export interface KeyRef {
+  readonly accountId: string;
+  readonly keyId: string;
+}
+
 /**
  * A caller with an API key, with the facts about key and account that a call needs. They are cached with the key,
  * so that a call reads no database for them.

@@ -19,6 +19,7 @@ import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
 import { ClockForward0002 } from "./migration/0002-clock-forward.ts";
+import { NativeUpload0003 } from "./migration/0003-native-upload.ts";
 import {
   boundStatements,
   connectLimitMs,
@@ -207,6 +208,7 @@ function nameOf(migration: { name: string } | (new (...args: never[]) => unknown
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-baseline", class: Baseline0001 },
   { name: "0002-clock-forward", class: ClockForward0002 },
+  { name: "0003-native-upload", class: NativeUpload0003 },
 ];
 
 /** The tables of all rooms. A room adds its list here. */

@@ -12,7 +12,9 @@ import type { RunningCalls } from "../inference/running-calls.ts";
 import type { ExternalTasks } from "../task/external.ts";
 import type { JobTracker } from "./job-tracker.ts";
 import type { Links } from "./links.ts";
+import type { KeyRef } from "../core/caller.ts";
 import type { FindNativeModel } from "./models.ts";
+import type { Uploads } from "./uploads.ts";
 import type { VersionLookup } from "./versions.ts";
 
 /** What the handlers use of other rooms. */
@@ -32,6 +34,9 @@ export interface NativeContext {
   /** Chooses the credentials of jobs. */
   readonly routing: JobRouting;
   readonly links: Links;
+  readonly uploads: Uploads;
+  /** Whether a key can still be used. */
+  readonly isKeyUsable: (key: KeyRef) => Promise<boolean>;
   /** Hosts of callbacks that are exempt from the public-address rule. */
   readonly allowHosts: readonly string[];
   readonly metrics: Metrics;

@@ -61,5 +61,18 @@ export const NativeJobEntity = defineEntity({
   ],
 });
 
+/** What an account uploaded to vendors on a day (UTC): objects, and bytes of its requests. */
+export const NativeUploadEntity = defineEntity({
+  name: "NativeUploadEntity",
+  tableName: "native_upload",
+  properties: {
+    accountId: p.uuid().primary(),
+    day: p.date().primary(),
+    objects: p.integer(),
+    bytes: p.bigint(),
+  },
+  indexes: [{ name: "native_upload_day_index", properties: ["day"] }],
+});
+
 /** The tables of the native room. */
-export const nativeEntities = [NativeObjectEntity, NativeJobEntity] as const;
+export const nativeEntities = [NativeObjectEntity, NativeJobEntity, NativeUploadEntity] as const;

@@ -189,7 +189,7 @@ export async function answer(
   context: NativeContext,
   { body, status = 200 }: { readonly body: Buffer; readonly status?: number | undefined },
 ): Promise<void> {
-  const told = customerBody({ mount, accountId: caller.accountId }, body, context);
+  const told = customerBody({ mount, owner: caller }, body, context);
   const headers = {
     "content-type": "application/json",
     "content-length": String(told.length),

@@ -3,6 +3,7 @@
  * valid for a limited time. Nothing is stored for them.
  */
 import { nativeLinkMs } from "../config/limits.ts";
+import type { KeyRef } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import { createSealing } from "../core/sealing.ts";
 import { isUuid } from "../core/uuid.ts";
@@ -14,7 +15,8 @@ export interface LinkTarget {
   readonly base: string;
   /** Path and query there. */
   readonly target: string;
-  readonly accountId: string;
+  /** The key that the link was made with: the link ends with it. */
+  readonly owner: KeyRef;
 }
 
 /** Creates and opens links. */
@@ -22,7 +24,7 @@ export interface Links {
   /** Replaces the vendor's addresses in a body by links. */
   replace(
     body: Buffer,
-    to: { readonly mount: NativeMount; readonly accountId: string; readonly publicUrl: string },
+    to: { readonly mount: NativeMount; readonly owner: KeyRef; readonly publicUrl: string },
   ): Buffer;
   /** Opens a link; `undefined`: it is invalid or has expired. */
   open(mount: NativeMount, token: string): LinkTarget | undefined;
@@ -39,13 +41,13 @@ export const linkPath = /^\/_s\/([\w-]{60,4000})$/;
 export function createLinks(masterKey: Uint8Array, clock: Clock): Links {
   const sealing = createSealing(masterKey, "native link");
   const contextOf = ({ prefix }: NativeMount): Buffer => Buffer.from(prefix);
-  const mint = (mount: NativeMount, accountId: string, url: string): string => {
-    const text = JSON.stringify([clock.now() + nativeLinkMs, url]);
+  const mint = (mount: NativeMount, { accountId, keyId }: KeyRef, url: string): string => {
+    const text = JSON.stringify([clock.now() + nativeLinkMs, url, keyId]);
     const sealed = sealing.seal(accountId, contextOf(mount), text);
     return `${accountId.replaceAll("-", "")}${sealed.toString("base64url")}`;
   };
   return {
-    replace(body, { mount, accountId, publicUrl }) {
+    replace(body, { mount, owner, publicUrl }) {
       const members = mount.api.linkMembers ?? [];
       if (members.length === 0) return body;
       const pattern = new RegExp(`("(?:${members.join("|")})"\\s*:\\s*")([^"\\\\]+)(?=")`, "g");
@@ -53,7 +55,7 @@ export function createLinks(masterKey: Uint8Array, clock: Clock): Links {
       const linked = text.replaceAll(pattern, (all, start: string, url: string) =>
         baseOf(mount, url) === undefined
           ? all
-          : `${start}${publicUrl}${mount.prefix}/_s/${mint(mount, accountId, url)}`,
+          : `${start}${publicUrl}${mount.prefix}/_s/${mint(mount, owner, url)}`,
       );
       return linked === text ? body : Buffer.from(linked, "latin1");
     },
@@ -64,10 +66,10 @@ export function createLinks(masterKey: Uint8Array, clock: Clock): Links {
       const sealed = Buffer.from(token.slice(32), "base64url");
       const text = sealing.open(accountId, contextOf(mount), sealed);
       if (text === undefined) return undefined;
-      const [untilMs, url] = JSON.parse(text) as [number, string];
+      const [untilMs, url, keyId] = JSON.parse(text) as [number, string, string];
       const base = baseOf(mount, url);
       if (untilMs < clock.now() || base === undefined) return undefined;
-      return { base: base.name, target: url.slice(base.url.length), accountId };
+      return { base: base.name, target: url.slice(base.url.length), owner: { accountId, keyId } };
     },
   };
 }

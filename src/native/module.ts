@@ -5,6 +5,7 @@ import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
+import { uploadLimitsDefault } from "../config/routing.ts";
 import { nativePayloadBytesMax, nativeObjectTtlMs, taskKeptMs } from "../config/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -29,6 +30,7 @@ import { createJobTracker, type JobTrackerOptions } from "./job-tracker.ts";
 import { createLinks } from "./links.ts";
 import { createFindNativeModel } from "./models.ts";
 import { customerBody } from "./send.ts";
+import { createUploads } from "./uploads.ts";
 import { createVersionLookup } from "./versions.ts";
 import { createNativeHandlers, createNativeService, type NativeHandlers } from "./service.ts";
 import { jobOfTask } from "./store.ts";
@@ -47,6 +49,8 @@ export interface NativeRoomOptions {
   readonly masterKey: Uint8Array;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** Whether a key can still be used. */
+  readonly isKeyUsable: NativeContext["isKeyUsable"];
   /** Called when a task is due. */
   readonly onNews: () => void;
   readonly onLowBalance: NonNullable<TransitionOptions["onLowBalance"]>;
@@ -95,7 +99,9 @@ export function createNativeRoom(options: NativeRoomOptions): NativeRoom {
   const { jobs: routing } = options.upstream;
   const versions = createVersionLookup(findModel);
   const own = { vendors, clock, findModel, versions, pool, external, jobTracker };
-  const context = { ...own, links, allowHosts, publicUrl };
+  const uploads = createUploads(pool, config.limits.uploads ?? uploadLimitsDefault);
+  const { isKeyUsable } = options;
+  const context = { ...own, links, uploads, isKeyUsable, allowHosts, publicUrl };
   return {
     prefixes: [...vendors.values()].map(({ prefix, api }) => ({
       prefix,
@@ -183,10 +189,8 @@ function createNotify(options: NotifyRoomOptions) {
     if (task.finish_time === null && !job.wants_progress) return;
     const mount = options.vendors.get(job.vendor);
     const { body, vendor, vendor_id: vendorId, status } = job;
-    const payload =
-      mount &&
-      body &&
-      customerBody({ mount, accountId: task.account_id }, body, options).toString("utf8");
+    const owner = { accountId: task.account_id, keyId: task.key_id };
+    const payload = mount && body && customerBody({ mount, owner }, body, options).toString("utf8");
     const isShort = payload && Buffer.byteLength(payload) <= nativePayloadBytesMax;
     await notifyTask(transaction, task, {
       callbackId: job.callback_id ?? vendorId,
@@ -232,6 +236,11 @@ const statements: readonly (readonly [text: string, ttlMs: number])[] = [
       left join task on task.id = job.task_id where task.id is null
       and job.refresh_time < now() - $1 * interval '1 ms' limit ${batch})`,
     taskKeptMs,
+  ],
+  [
+    `delete from native_upload where ctid in (select ctid from native_upload
+      where day < (now() at time zone 'utc')::date - 1 and $1 >= 0 limit ${batch})`,
+    0,
   ],
 ];
 

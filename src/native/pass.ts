@@ -1,5 +1,6 @@
 /** Passes free requests to a vendor: token counts, files, and other objects of the caller. */
 import { replyBytesMax } from "../config/limits.ts";
+import type { KeyRef } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
@@ -32,6 +33,11 @@ export async function pass(
   const credential = owned?.credential;
   // What a vendor stores belongs to one credential.
   const mount = credential === undefined ? given.mount : withCredential(given.mount, credential);
+  if (route.isUpload === true) {
+    const { accountId } = given.caller;
+    const objects = ownName === undefined ? 1 : 0;
+    await context.uploads.admit({ accountId, objects, bytes: request.bytes });
+  }
   const exchange = { ...given, mount };
   const reply = await send(exchange, context, change);
   try {
@@ -108,7 +114,7 @@ function claimReplyObjects(
 
 /** The vendor and the account of a reply. */
 interface Owner extends Pick<NativeExchange, "mount"> {
-  readonly caller: Pick<NativeExchange["caller"], "accountId">;
+  readonly caller: KeyRef;
 }
 
 interface Relay {
@@ -145,11 +151,7 @@ export async function relay(
   if (onWhole !== undefined) {
     const body = await reply.body.whole(replyBytesMax);
     await onWhole(body);
-    const told = customerBody(
-      { mount: exchange.mount, accountId: exchange.caller.accountId },
-      body,
-      context,
-    );
+    const told = customerBody({ mount: exchange.mount, owner: exchange.caller }, body, context);
     const shown = customerHeaders(exchange, publicUrl, { headers, length: told.length });
     sink.whole({ status, headers: shown }, told);
     return;

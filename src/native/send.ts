@@ -1,4 +1,5 @@
 /** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
+import type { KeyRef } from "../core/caller.ts";
 import type { NativeSend } from "../vendor/native-http.ts";
 import { type BodyChanges } from "./body.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
@@ -42,11 +43,11 @@ export function vendorRequest(
 
 /** The customer's form of a complete body: the vendor's addresses become the gateway's, keyless ones become links. */
 export function customerBody(
-  { mount, accountId }: { readonly mount: NativeExchange["mount"]; readonly accountId: string },
+  { mount, owner }: { readonly mount: NativeExchange["mount"]; readonly owner: KeyRef },
   body: Buffer,
   { publicUrl, links }: Pick<NativeContext, "publicUrl" | "links">,
 ): Buffer {
-  const linked = links.replace(body, { mount, accountId, publicUrl: publicUrl() });
+  const linked = links.replace(body, { mount, owner, publicUrl: publicUrl() });
   return rewriteAddresses(linked, outwardAddresses({ mount }, publicUrl()));
 }
 

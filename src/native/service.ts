@@ -142,14 +142,15 @@ async function follow(
   const mount = context.vendors.get(prefix);
   const link = mount && context.links.open(mount, token);
   if (mount === undefined || link === undefined) throw noSuchAddress("GET", `${prefix}/_s/…`);
-  const { base, target, accountId } = link;
+  const { base, target, owner } = link;
+  if (!(await context.isKeyUsable(owner))) throw noSuchAddress("GET", `${prefix}/_s/…`);
   checkRequest({ query: "", headers, body: new Uint8Array() });
   const passed = passHeaders(headers, mount.requestHeaders);
-  const exchange = { mount, caller: { accountId } };
+  const exchange = { mount, caller: owner };
   const sent = { base, target, headers: passed, body: [], signal };
   const reply = await mount.transport.send({ ...sent, method: "GET" });
   try {
-    await context.calls.runFree(accountId, () =>
+    await context.calls.runFree(owner.accountId, () =>
       relay(exchange, context, { reply, sink, onWhole: undefined }),
     );
   } finally {

@@ -46,11 +46,7 @@ export async function submit(given: SubmitExchange, context: NativeContext): Pro
   const { task, found, credential } = await begin(given, context);
   const exchange = { ...given, mount: withCredential(given.mount, credential) };
   const { status, headers, body } = await send(exchange, context, { task, found });
-  const told = customerBody(
-    { mount: exchange.mount, accountId: exchange.caller.accountId },
-    body,
-    context,
-  );
+  const told = customerBody({ mount: exchange.mount, owner: exchange.caller }, body, context);
   const shown = customerHeaders(exchange, context.publicUrl(), { headers, length: told.length });
   exchange.sink.whole({ status, headers: shown }, told);
 }

@@ -482,6 +482,8 @@ export interface NativePassRoute extends RouteBase {
   ownedName?(request: NativeRequest): string;
   /** Whether success deletes the requested object, so that its owner is forgotten. Default false. */
   readonly isRemoval?: boolean;
+  /** Whether the request leaves a file, or a part of one, at the vendor. Default false. */
+  readonly isUpload?: boolean;
   /** The names of objects that a reply reports as created, in its JSON or a header. Absent: none. */
   creates?(this: void, reply: NativePassReply): readonly string[];
   /**

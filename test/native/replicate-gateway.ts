@@ -22,7 +22,7 @@ export const version = "5c7d5dc6dd8bf75c1acaa8565735e7986bc5b66206b55cca93cb72c9
 
 /** Starts them. */
 export async function startReplicateGateway(
-  options: Pick<GatewayOptions, "webhooks" | "settings" | "taskTimings"> = {},
+  options: Pick<GatewayOptions, "webhooks" | "settings" | "taskTimings" | "limits"> = {},
 ): Promise<ReplicateGateway> {
   const vendor = await startNativeVendor({ header: "authorization", scheme: "Bearer " });
   const route = (model: string) => [{ vendor: "replicate", model }];

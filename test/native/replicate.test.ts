@@ -1,4 +1,5 @@
 /** `/replicate`: jobs in the vendor's own form, over raw HTTP. */
+import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { anonymousMessageBytesMax } from "../../src/config/limits.ts";
 import type { Customer } from "../support/gateway.ts";
@@ -50,6 +51,12 @@ async function submit(
   const response = await ask(path, { method: "POST", body: sent, headers });
   const text = await response.text();
   return { response, text, seen: JSON.parse(text) as Seen };
+}
+
+/** Runs a statement on the gateway's database. */
+async function query(text: string, values: readonly unknown[]): Promise<void> {
+  const pool = new Pool({ connectionString: gateway.databaseUrl, max: 1 });
+  await pool.query(text, [...values]).finally(() => pool.end());
 }
 
 /** Finishes the newest prediction at the vendor. */
@@ -265,6 +272,43 @@ test("pitfall 2: the stream's link needs no key, is opaque, and cannot be forged
   const forged = stream.slice(0, -2) + (stream.endsWith("AA") ? "BB" : "AA");
   expect((await fetch(forged)).status).toBe(404);
   finish("failed");
+});
+
+test("a link without a key ends with the key that it was made with, and with its account", async () => {
+  const linkOf = async (who: Customer): Promise<string> => {
+    const made = await ask("/v1/models/labs/flux/predictions", {
+      method: "POST",
+      body: '{"input": {"prompt": "a"}}',
+      who,
+    });
+    finish("failed");
+    return ((await made.json()) as Seen).urls["stream"] ?? "";
+  };
+  const statusOf = async (link: string): Promise<number> => {
+    const reply = await fetch(link, { headers: { accept: "text/event-stream" } });
+    await reply.body?.cancel();
+    return reply.status;
+  };
+  const [disabled, deleted, expired, suspended] = await Promise.all(
+    [1, 2, 3, 4].map(() => gateway.customer()),
+  );
+  const ends: [Customer | undefined, (who: Customer) => Promise<unknown>][] = [
+    [disabled, ({ keyId }) => gateway.keys.disableKey({ keyId })],
+    [deleted, ({ keyId }) => gateway.keys.deleteKey({ keyId })],
+    [
+      expired,
+      ({ keyId }) =>
+        query("update api_key set expire_time = now() - interval '1 s' where id = $1", [keyId]),
+    ],
+    [suspended, ({ accountId }) => gateway.accounts.suspendAccount({ accountId, reason: "test" })],
+  ];
+  for (const [who, end] of ends) {
+    if (who === undefined) throw new Error("no customer");
+    const link = await linkOf(who);
+    expect(await statusOf(link)).toBe(200);
+    await end(who);
+    expect(await statusOf(link)).toBe(404);
+  }
 });
 
 test("R-AUTH-7: whoever follows a link sends at most 64 KiB with it, announced or in chunks", async () => {

@@ -60,6 +60,7 @@ const uploads: NativeRoute = {
   kind: "pass",
   method: "POST",
   path: /^\/rest(?<path>\/storage\/upload\/initiate(?:-multipart)?)$/,
+  isUpload: true,
   target: ({ groups }) => ({ base: "rest", path: groups["path"] ?? "" }),
 };
 

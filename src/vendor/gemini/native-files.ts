@@ -43,6 +43,7 @@ export const geminiFiles: readonly NativeRoute[] = [
     path: uploadPath,
     when: isSecondStep,
     ownedName: uploadOf,
+    isUpload: true,
     creates: uploaded,
   },
   {
@@ -51,9 +52,10 @@ export const geminiFiles: readonly NativeRoute[] = [
     path: uploadPath,
     when: isSecondStep,
     ownedName: uploadOf,
+    isUpload: true,
     creates: uploaded,
   },
-  { kind: "pass", method: "POST", path: uploadPath, creates: uploaded },
+  { kind: "pass", method: "POST", path: uploadPath, isUpload: true, creates: uploaded },
   { kind: "pass", method: "GET", path: filePath, ownedName: fileOf },
   { kind: "pass", method: "DELETE", path: filePath, ownedName: fileOf },
   {

@@ -108,6 +108,7 @@ const routes: readonly NativeRoute[] = [
     kind: "pass",
     method: "POST",
     path: /^\/v1\/files$/,
+    isUpload: true,
     creates: ({ json }) => (typeof json?.["id"] === "string" ? [`files/${json["id"]}`] : []),
   },
   {
