@@ -41,6 +41,11 @@ export const headMs = 10 * second;
 export const [bodyBytesPerSecondMin, bodyGraceMs] = [kib, 10 * second];
 /** How long a client may take to send one request. */
 export const requestMs = 5 * minute;
+/**
+ * Keys of an account that its own users may have: those that are not deleted, and those created within a day. Operators
+ * may create more.
+ */
+export const accountKeysMax = 1_000;
 /** Maximum request head. */
 export const headerBytesMax = 16 * kib;
 /** Maximum nesting of a JSON body; the outermost value is level 1. */

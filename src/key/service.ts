@@ -2,7 +2,7 @@
 import { timestampDate, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import { LockMode } from "@mikro-orm/core";
-import type { MikroORM } from "@mikro-orm/postgresql";
+import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
 import { KeyState } from "../../gen/uas/key/v1/key_pb.ts";
 import type {
   CreateKeyRequest,
@@ -12,12 +12,14 @@ import type {
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
+import { accountKeysMax } from "../config/limits.ts";
 import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { type Budgets, budgetFacts } from "../core/budgets.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { rateColumns } from "../core/rate-limits.ts";
@@ -99,7 +101,9 @@ function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "cre
         masked: maskSecret(secret),
         state: KeyState.ENABLED,
       };
+      const caller = values.get(callerKey);
       const work = orm.em.fork().transactional(async (em) => {
+        if (caller?.kind === "session") await requireRoomForKey(em, accountId);
         const created = em.create(ApiKeyEntity, fresh);
         if (sealed !== undefined) em.create(KeyCopyEntity, { keyId: id, accountId, sealed });
         await em.flush();
@@ -111,6 +115,29 @@ function listAndCreate(options: KeyServiceOptions): Pick<Rpcs, "listKeys" | "cre
       return { key: await messageOf(await mapDatabaseLoss(work)), secret };
     },
   };
+}
+
+/**
+ * Refuses a key above the maximum of its account. The account's row is locked, so that keys created at the same time
+ * are counted.
+ *
+ * @throws GatewayError INVALID_REQUEST
+ */
+async function requireRoomForKey(em: EntityManager, accountId: string): Promise<void> {
+  await em.execute("select 1 from account where id = ? for update", [accountId]);
+  const [counts] = await em.execute<{ kept: number; fresh: number }[]>(
+    `select count(*) filter (where state <> ${KeyState.DELETED})::int as kept,
+       count(*) filter (where create_time > now() - interval '1 day')::int as fresh
+     from api_key where account_id = ?`,
+    [accountId],
+  );
+  if (counts === undefined || Math.max(counts.kept, counts.fresh) < accountKeysMax) return;
+  throw new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    counts.kept < accountKeysMax
+      ? `the account created ${accountKeysMax} keys within a day, its maximum: try again tomorrow`
+      : `the account has ${accountKeysMax} keys, its maximum: delete those that are not used`,
+  );
 }
 
 /** Reads the properties of a new key. */
