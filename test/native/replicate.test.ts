@@ -56,7 +56,8 @@ async function submit(
 /** Runs a statement on the gateway's database. */
 async function query(text: string, values: readonly unknown[]): Promise<void> {
   const pool = new Pool({ connectionString: gateway.databaseUrl, max: 1 });
-  await pool.query(text, [...values]).finally(() => pool.end());
+  await pool.query(text, [...values]);
+  await pool.end();
 }
 
 /** Finishes the newest prediction at the vendor. */
