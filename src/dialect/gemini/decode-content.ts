@@ -13,12 +13,14 @@ import {
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { hash } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { sealOf, type SealPlace } from "./reasoning.ts";
+import { CitationReader } from "./citation.ts";
 import { candidateOf, emptyReasoning, emptyText } from "./wire.ts";
 import { readFailure } from "./errors.ts";
-import { GeminiToolCount, readUsage } from "./usage.ts";
+import { GeminiToolCount, UsageReader } from "./usage.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
+import type { JsonSource } from "../json/source.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
 
@@ -26,7 +28,8 @@ import { newPart } from "../parts.ts";
 export class ReplyReader {
   readonly #parts = new PartReader();
   #id: string | undefined;
-  #usage: Usage | undefined;
+  #callSeed = "";
+  readonly #usage = new UsageReader();
   readonly #tools = new GeminiToolCount();
   #finish: Finish | undefined;
   #isOver = false;
@@ -38,15 +41,15 @@ export class ReplyReader {
 
   /** What was reported so far. */
   get usage(): Usage | undefined {
-    return this.#usage;
+    return this.#usage.usage;
   }
 
-  /** Reads the next chunk. */
-  read(chunk: JsonRecord, events: GenerateEvent[]): void {
+  /** Reads the next chunk. @param source of the chunk */
+  read(chunk: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
     if (this.#isOver) return;
     const candidate = candidateOf(chunk);
     this.#tools.read(candidate);
-    this.#usage = readUsage(chunk, this.#tools.calls) ?? this.#usage;
+    this.#usage.read(chunk, this.#tools.calls);
     const failure = readFailure(chunk, candidate);
     if (failure !== undefined) {
       this.#isOver = true;
@@ -54,7 +57,7 @@ export class ReplyReader {
       return;
     }
     this.#begin(chunk, events);
-    this.#parts.read(candidate, this.#id ?? "", events);
+    this.#parts.read(candidate, { replyId: this.#callSeed, source }, events);
     this.#finish = readFinish(chunk, candidate) ?? this.#finish;
   }
 
@@ -65,8 +68,9 @@ export class ReplyReader {
   end(events: GenerateEvent[]): void {
     if (this.#isOver || this.#finish === undefined) return;
     this.#isOver = true;
-    this.#parts.close(events);
+    this.#parts.end(events);
     const { reason, detail } = this.#finish;
+    const { usage } = this;
     const isCall = reason === StopReason.END && this.#parts.hasCalls;
     events.push(
       generateEvent({
@@ -76,7 +80,7 @@ export class ReplyReader {
           stopReason: isCall ? StopReason.TOOL_CALLS : reason,
           stopSequence: "",
           stopDetail: detail,
-          ...(this.#usage && { usage: this.#usage }),
+          ...(usage && { usage }),
           serviceTier: "",
         },
       }),
@@ -86,6 +90,9 @@ export class ReplyReader {
   #begin(chunk: JsonRecord, events: GenerateEvent[]): void {
     if (this.#id !== undefined) return;
     this.#id = textAt(chunk, "responseId");
+    // Without one, the ids of calls would be those of other replies.
+    this.#callSeed = this.#id || randomUUID();
+    const { usage } = this;
     events.push(
       generateEvent({
         case: "start",
@@ -94,97 +101,137 @@ export class ReplyReader {
           id: this.#id,
           model: textAt(chunk, "modelVersion"),
           created: 0n,
-          ...(this.#usage && { usage: this.#usage }),
+          ...(usage && { usage }),
         },
       }),
     );
   }
 }
 
+/** The chunk that a part is in. */
+interface PartContext {
+  /** Makes ids for calls that have none. */
+  readonly replyId: string;
+  readonly source: JsonSource;
+}
+
+/** A part that goes on. */
+type OpenPart = "text" | "reasoning" | "call";
+
 /** Reads the parts of one reply, in order. */
 class PartReader {
   /** How many parts have begun. */
   #count = 0;
-  /** The part that goes on: a text or a reasoning. */
-  #open: "text" | "reasoning" | undefined;
-  #calls = 0;
-  readonly #cited = new Set<string>();
+  #open: OpenPart | undefined;
+  /** Whether the open call has its input. */
+  #hasInput = false;
+  readonly #callIds = new Set<string>();
+  readonly #citations = new CitationReader();
+  /** Signatures of the open text. They follow it, but sources that come later still belong to it. */
+  #signatures: string[] = [];
 
   /** Whether the model called a function. */
   get hasCalls(): boolean {
-    return this.#calls > 0;
+    return this.#callIds.size > 0;
   }
 
-  /** Reads the parts of a candidate. @param replyId makes ids for calls that have none */
-  read(candidate: JsonRecord, replyId: string, events: GenerateEvent[]): void {
+  /** Reads the parts of a candidate. */
+  read(candidate: JsonRecord, context: PartContext, events: GenerateEvent[]): void {
+    this.#citations.read(candidate, context.source);
     const content = recordAt(candidate, "content") ?? {};
-    for (const part of recordsAt(content, "parts")) this.#part(part, replyId, events);
-    this.#citations(candidate, events);
+    for (const part of recordsAt(content, "parts")) this.#part(part, context, events);
+    if (this.#open === "text") this.#cite(events);
   }
 
-  /** Ends the part that goes on. */
-  close(events: GenerateEvent[]): void {
-    if (this.#open === undefined) return;
-    this.#open = undefined;
-    events.push(partEnd(this.#count - 1));
+  /** Ends the reply. Sources that no text follows or precedes get an empty one. */
+  end(events: GenerateEvent[]): void {
+    if (this.#citations.isWaiting) this.#begin("text", events);
+    this.#close(events);
   }
 
-  #part(part: JsonRecord, replyId: string, events: GenerateEvent[]): void {
+  #part(part: JsonRecord, context: PartContext, events: GenerateEvent[]): void {
     const { text } = part;
+    const { functionCall: call, inlineData: blob } = part;
+    const isThought = part["thought"] === true;
     const signature = textAt(part, "thoughtSignature");
-    if (typeof text === "string") {
-      const isThought = part["thought"] === true;
-      if (text !== "") this.#text(isThought ? "reasoning" : "text", text, events);
-      const place = isThought ? "thought" : "content";
-      if (signature !== "") this.#seal(signature, place, events);
+    const hasText = typeof text === "string" && text !== "";
+    if (hasText) this.#text(isThought ? "reasoning" : "text", text, events);
+    if (hasMembers(call)) {
+      if (signature !== "") this.#seal(signature, "call", events);
+      this.#call(call, context, events);
       return;
     }
     // Images made while thinking are not part of the reply.
-    if (part["thought"] === true) return;
-    const call = recordAt(part, "functionCall");
-    if (call !== undefined) {
-      if (signature !== "") this.#seal(signature, "call", events);
-      this.#call(call, replyId, events);
-      return;
+    if (hasMembers(blob)) {
+      if (isThought) return;
+      this.#whole({ case: "media", value: mediaOf(blob) }, events);
+    } else if (!hasText && !isThought) {
+      const type = Object.keys(part).find((name) => hasMembers(part[name]));
+      // Its signature is in it.
+      if (type !== undefined) return this.#opaque(context.source.textOf(part), type, events);
     }
-    const blob = recordAt(part, "inlineData");
-    if (blob !== undefined) this.#whole({ case: "media", value: mediaOf(blob) }, events);
-    else this.#opaque(part, events);
-    if (blob !== undefined && signature !== "") {
-      this.#seal(signature, "content", events);
-    }
+    const place = isThought && typeof text === "string" ? "thought" : "content";
+    if (signature !== "") this.#seal(signature, place, events);
   }
 
   #text(kind: "text" | "reasoning", text: string, events: GenerateEvent[]): void {
+    // A signature is sent back where it was: between the texts.
+    if (this.#signatures.length > 0) this.#close(events);
     this.#begin(kind, events);
     this.#delta({ case: "text", value: text }, events);
   }
 
   /** The seal of a call or thought belongs to the reasoning before it; that of a text, to reasoning after it. */
   #seal(signature: string, place: SealPlace, events: GenerateEvent[]): void {
-    if (place === "content") this.close(events);
+    if (place === "content" && this.#open === "text") {
+      this.#signatures.push(signature);
+      return;
+    }
+    if (place === "content") this.#close(events);
     this.#begin("reasoning", events);
     this.#delta({ case: "seal", value: sealOf(signature, place) }, events);
-    this.close(events);
+    this.#close(events);
   }
 
   #begin(kind: "text" | "reasoning", events: GenerateEvent[]): void {
     if (this.#open === kind) return;
-    this.close(events);
+    this.#close(events);
     events.push(partStart(this.#count, newPart(kind === "text" ? emptyText() : emptyReasoning())));
     this.#count++;
     this.#open = kind;
+  }
+
+  /** Ends the part that goes on. */
+  #close(events: GenerateEvent[]): void {
+    const open = this.#open;
+    if (open === undefined) return;
+    if (open === "text") this.#cite(events);
+    if (open === "call" && !this.#hasInput) this.#delta({ case: "input", value: "{}" }, events);
+    this.#open = undefined;
+    events.push(partEnd(this.#count - 1));
+    const signatures = this.#signatures;
+    this.#signatures = [];
+    for (const signature of signatures) this.#seal(signature, "content", events);
   }
 
   #delta(delta: PartDelta["delta"], events: GenerateEvent[]): void {
     events.push(partDelta(this.#count - 1, delta));
   }
 
-  #call(call: JsonRecord, replyId: string, events: GenerateEvent[]): void {
+  /** A call stays open: some vendors send its name and its arguments in parts of their own. */
+  #call(call: JsonRecord, { replyId, source }: PartContext, events: GenerateEvent[]): void {
     const name = textAt(call, "name");
-    const input = JSON.stringify(recordAt(call, "args") ?? {});
-    const id = textAt(call, "id") || callId([replyId, this.#calls, name, input]);
-    this.#calls++;
+    const args = recordAt(call, "args");
+    const isMore = name === "" && this.#open === "call";
+    if (name === "" && !isMore && !hasMembers(args)) return;
+    if (!isMore) this.#beginCall(name, this.#callId(textAt(call, "id"), replyId), events);
+    if (!hasMembers(args) || this.#hasInput) return;
+    this.#hasInput = true;
+    this.#delta({ case: "input", value: source.textOf(args) }, events);
+  }
+
+  #beginCall(name: string, id: string, events: GenerateEvent[]): void {
+    this.#close(events);
     const value: ToolCall = {
       $typeName: "uas.inference.v1.ToolCall",
       id,
@@ -194,57 +241,38 @@ class PartReader {
       namespace: "",
       itemId: "",
     };
-    this.close(events);
     events.push(partStart(this.#count++, newPart({ case: "toolCall", value })));
-    this.#delta({ case: "input", value: input }, events);
-    events.push(partEnd(this.#count - 1));
+    this.#open = "call";
+    this.#hasInput = false;
   }
 
-  #opaque(part: JsonRecord, events: GenerateEvent[]): void {
-    const type = Object.keys(part).find((name) => isRecord(part[name]));
-    // Empty, or only a signature: Gemini ends some streams like that.
-    if (type === undefined) {
-      const signature = textAt(part, "thoughtSignature");
-      if (signature !== "") this.#seal(signature, "content", events);
-      return;
-    }
-    const json = JSON.stringify(part);
+  /** The vendor's id, unless it has none or gave it to an earlier call of the reply. */
+  #callId(given: string, replyId: string): string {
+    const isNew = given !== "" && !this.#callIds.has(given);
+    const id = isNew ? given : callId([replyId, this.#callIds.size]);
+    this.#callIds.add(id);
+    return id;
+  }
+
+  #opaque(json: string, type: string, events: GenerateEvent[]): void {
     const value = { $typeName: "uas.inference.v1.OpaquePart", dialect: Dialect.GEMINI, type, json };
     this.#whole({ case: "opaque", value } as Part["kind"], events);
   }
 
   #whole(kind: Part["kind"], events: GenerateEvent[]): void {
-    this.close(events);
+    this.#close(events);
     events.push(partStart(this.#count, newPart(kind)), partEnd(this.#count));
     this.#count++;
   }
 
-  /** Sources: of texts that the model quoted, and of searches. They come late, and some of them again. */
-  #citations(candidate: JsonRecord, events: GenerateEvent[]): void {
-    const quoted = recordAt(candidate, "citationMetadata") ?? {};
-    for (const list of ["citationSources", "citations"]) {
-      for (const source of recordsAt(quoted, list)) this.#citation(source, source, events);
-    }
-    const grounding = recordAt(candidate, "groundingMetadata") ?? {};
-    for (const chunk of recordsAt(grounding, "groundingChunks")) {
-      const web = recordAt(chunk, "web");
-      if (web !== undefined) this.#citation(chunk, web, events);
-    }
+  #cite(events: GenerateEvent[]): void {
+    for (const value of this.#citations.take()) this.#delta({ case: "citation", value }, events);
   }
+}
 
-  #citation(whole: JsonRecord, source: JsonRecord, events: GenerateEvent[]): void {
-    const json = JSON.stringify(whole);
-    if (this.#open !== "text" || this.#cited.has(json)) return;
-    this.#cited.add(json);
-    const value = {
-      $typeName: "uas.inference.v1.Citation",
-      dialect: Dialect.GEMINI,
-      json,
-      url: textAt(source, "uri"),
-      title: textAt(source, "title"),
-    } as const;
-    this.#delta({ case: "citation", value }, events);
-  }
+/** Whether a value is an object with members: some vendors write empty ones for what is absent. */
+function hasMembers(value: unknown): value is JsonRecord {
+  return isRecord(value) && Object.keys(value).length > 0;
 }
 
 /** An id that is unique to a call, and the same each time the same reply is read. */

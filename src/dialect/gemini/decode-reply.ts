@@ -6,6 +6,7 @@ import {
   type Reply,
   ReplySchema,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { JsonSource, listElements, memberOf, changeMembers } from "../json/source.ts";
 import { UnreadableReplyError, parseReply } from "../json/value.ts";
 import { ReplyReader } from "./decode-content.ts";
 
@@ -13,7 +14,8 @@ import { ReplyReader } from "./decode-content.ts";
 export function decodeGeminiReply(body: Buffer): Reply {
   const reader = new ReplyReader();
   const events: GenerateEvent[] = [];
-  reader.read(parseReply(body), events);
+  const record = parseReply(body);
+  reader.read(record, new JsonSource(body, record), events);
   reader.end(events);
   const reply = create(ReplySchema);
   for (const each of events) apply(reply, each);
@@ -23,10 +25,12 @@ export function decodeGeminiReply(body: Buffer): Reply {
 
 /** Implements {@link VendorCodec.splitChoices}. The usage of all candidates stands in each part. */
 export function splitGeminiCandidates(body: Buffer): readonly Buffer[] {
-  const { candidates, ...rest } = parseReply(body);
-  const list: readonly unknown[] = Array.isArray(candidates) ? candidates : [];
-  if (list.length <= 1) return [body];
-  return list.map((each) => Buffer.from(JSON.stringify({ ...rest, candidates: [each] })));
+  const { candidates } = parseReply(body);
+  if (!Array.isArray(candidates) || candidates.length <= 1) return [body];
+  const text = body.toString("utf8");
+  return listElements(memberOf(text, "candidates")).map((each) =>
+    Buffer.from(changeMembers(text, { candidates: `[${each}]` })),
+  );
 }
 
 function apply(reply: Reply, { kind }: GenerateEvent): void {

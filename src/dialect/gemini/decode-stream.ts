@@ -1,6 +1,7 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { StreamDecoder, StreamSplitter } from "../codec.ts";
+import { JsonSource, changeMembers } from "../json/source.ts";
 import { type JsonRecord, parseRecord, recordsAt, UnreadableReplyError } from "../json/value.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { ReplyReader } from "./decode-content.ts";
@@ -32,7 +33,8 @@ export class GeminiStreamDecoder implements StreamDecoder {
   }
 
   #onData(data: string, events: GenerateEvent[]): void {
-    this.#reader.read(parseChunk(data), events);
+    const chunk = parseChunk(data);
+    this.#reader.read(chunk, new JsonSource(data, chunk), events);
   }
 }
 
@@ -54,12 +56,14 @@ export class GeminiStreamSplitter implements StreamSplitter {
     const split = this.#begun.map((): Buffer[] => []);
     this.#data.read(pieces, (data) => {
       const chunk = parseChunk(data);
+      const source = new JsonSource(data, chunk);
       const found = recordsAt(chunk, "candidates");
       for (const [choice, events] of split.entries()) {
         const own = found.filter((each, place) => indexOf(each, place) === choice);
         this.#begun[choice] ||= own.length > 0;
         if (!this.#begun[choice]) continue;
-        events.push(Buffer.from(`data: ${JSON.stringify({ ...chunk, candidates: own })}\n\n`));
+        const candidates = `[${own.map((each) => source.textOf(each)).join(",")}]`;
+        events.push(Buffer.from(`data: ${changeMembers(data, { candidates })}\n\n`));
       }
     });
     return split;

@@ -18,14 +18,15 @@ import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { geminiToolName } from "./encode-tools.ts";
 import { openPlace } from "./reasoning.ts";
-import type { GeminiBlob, GeminiContent, GeminiPart } from "./wire.ts";
+import type { GeminiBlob, GeminiContent, GeminiPart, GeminiPiece } from "./wire.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { type JsonRecord, parseRecord } from "../json/value.ts";
 
 /** A conversation as Gemini has it. */
 interface EncodedContents {
   readonly contents: readonly GeminiContent[];
   /** The system messages at the beginning; empty for none. */
-  readonly system: readonly GeminiPart[];
+  readonly system: readonly GeminiPiece[];
 }
 
 /**
@@ -42,7 +43,7 @@ const foreignSignature = "skip_thought_signature_validator";
  * @throws GatewayError INVALID_REQUEST for content that Gemini cannot take
  */
 export function encodeContents(turns: readonly Turn[], context: EncodeContext): EncodedContents {
-  const system: GeminiPart[] = [];
+  const system: GeminiPiece[] = [];
   const contents: GeminiContent[] = [];
   const writer = new TurnWriter(context);
   const list = new ContentList(contents);
@@ -72,20 +73,20 @@ export function encodeContents(turns: readonly Turn[], context: EncodeContext): 
 class ContentList {
   readonly #contents: GeminiContent[];
   /** The last parts of the last content, from a late system text on: results of tools still come before them. */
-  #late: GeminiPart[] | undefined;
+  #late: GeminiPiece[] | undefined;
 
   constructor(contents: GeminiContent[]) {
     this.#contents = contents;
   }
 
   /** The parts of the last content, where it is of that role. */
-  partsOf(role: GeminiContent["role"]): readonly GeminiPart[] {
+  partsOf(role: GeminiContent["role"]): readonly GeminiPiece[] {
     const last = this.#contents.at(-1);
     return last?.role === role ? last.parts : [];
   }
 
   /** System text does not answer a call, so tool results that follow it are moved before it. */
-  add(role: GeminiContent["role"], parts: readonly GeminiPart[]): void {
+  add(role: GeminiContent["role"], parts: readonly GeminiPiece[]): void {
     const last = this.#contents.at(-1);
     if (parts.length === 0) return;
     if (last?.role !== role) {
@@ -93,11 +94,11 @@ class ContentList {
       this.#contents.push({ role, parts: [...parts] });
       return;
     }
-    const isAnswer = parts.some(({ functionResponse }) => functionResponse !== undefined);
+    const isAnswer = parts.some((part) => partOf(part)?.functionResponse !== undefined);
     append(isAnswer ? last.parts : (this.#late ?? last.parts), parts);
   }
 
-  addLate(parts: readonly GeminiPart[]): void {
+  addLate(parts: readonly GeminiPiece[]): void {
     if (parts.length === 0) return;
     if (this.#contents.at(-1)?.role !== "user") {
       this.end();
@@ -115,7 +116,7 @@ class ContentList {
 
 /** Only the first of parallel calls carries a signature. */
 function signFirstCall({ parts }: GeminiContent): void {
-  const first = parts.find((part) => part.functionCall !== undefined);
+  const first = parts.map(partOf).find((part) => part?.functionCall !== undefined);
   if (first !== undefined) first.thoughtSignature ??= foreignSignature;
 }
 
@@ -130,7 +131,7 @@ class TurnWriter {
     this.#context = context;
   }
 
-  system({ parts }: Turn): GeminiPart[] {
+  system({ parts }: Turn): GeminiPiece[] {
     return parts.flatMap((part) => {
       if (part.kind.case !== "text")
         throw invalid(undefined, "a system message may only contain text");
@@ -139,8 +140,8 @@ class TurnWriter {
   }
 
   /** @param before earlier parts in the same content: some styles make each part a turn of its own */
-  parts(turn: Turn, before: readonly GeminiPart[]): GeminiPart[] {
-    const parts: GeminiPart[] = [];
+  parts(turn: Turn, before: readonly GeminiPiece[]): GeminiPiece[] {
+    const parts: GeminiPiece[] = [];
     for (const part of turn.parts) {
       append(parts, this.#signed(part, parts.length === 0 ? before : parts));
     }
@@ -148,14 +149,14 @@ class TurnWriter {
   }
 
   /** Signatures whose calls did not follow. They are sent with an empty text, which Gemini accepts. */
-  leftOver(): GeminiPart[] {
+  leftOver(): GeminiPiece[] {
     const parts = this.#waiting.map((thoughtSignature) => ({ text: "", thoughtSignature }));
     this.#waiting = [];
     return parts;
   }
 
   /** A part; the seal of a medium goes to the last one of `before`. */
-  #signed(part: Part, before: readonly GeminiPart[]): GeminiPart[] {
+  #signed(part: Part, before: readonly GeminiPiece[]): GeminiPiece[] {
     const { kind } = part;
     if (kind.case !== "reasoning") return this.#part(part);
     const { seal } = kind.value;
@@ -169,10 +170,10 @@ class TurnWriter {
   #reasoning(
     { text, summaries }: Reasoning,
     seal: ReasoningSeal | undefined,
-    last: GeminiPart | undefined,
-  ): GeminiPart[] {
+    last: GeminiPiece | undefined,
+  ): GeminiPiece[] {
     const said = text || summaries.join("\n\n");
-    const thought: GeminiPart[] = said === "" ? [] : [{ text: said, thought: true }];
+    const thought: GeminiPiece[] = said === "" ? [] : [{ text: said, thought: true }];
     if (seal === undefined) return thought;
     const { signature: thoughtSignature, place } = openPlace(seal);
     if (place === "thought") return [{ text: said, thought: true, thoughtSignature }];
@@ -180,14 +181,15 @@ class TurnWriter {
       this.#waiting.push(thoughtSignature);
       return thought;
     }
-    if (last?.inlineData === undefined || last.thoughtSignature !== undefined) {
+    const signed = last && partOf(last);
+    if (signed?.inlineData === undefined || signed.thoughtSignature !== undefined) {
       return [...thought, { text: "", thoughtSignature }];
     }
-    last.thoughtSignature = thoughtSignature;
+    signed.thoughtSignature = thoughtSignature;
     return thought;
   }
 
-  #part({ kind, cacheHint, extras }: Part): GeminiPart[] {
+  #part({ kind, cacheHint, extras }: Part): GeminiPiece[] {
     const context = this.#context;
     if (cacheHint !== undefined) context.drop("cache_hint");
     context.extras(extras);
@@ -224,21 +226,27 @@ class TurnWriter {
   }
 }
 
+/** A part that was written here. */
+function partOf(piece: GeminiPiece): GeminiPart | undefined {
+  return piece instanceof JsonText ? undefined : piece;
+}
+
 /** Gemini refuses parts without content. */
-function textPart(text: string): GeminiPart[] {
+function textPart(text: string): GeminiPiece[] {
   return text === "" ? [] : [{ text }];
 }
 
 /** Gemini requires an object. Other input (free text, broken JSON) is shown as it was. */
-function argumentsOf(type: ToolType, input: string): JsonRecord {
+function argumentsOf(type: ToolType, input: string): JsonRecord | JsonText {
   if (type === ToolType.CUSTOM) return { input };
-  return input.trim() === "" ? {} : (parseRecord(input) ?? { input });
+  if (input.trim() === "") return {};
+  return parseRecord(input) === undefined ? { input } : new JsonText(input);
 }
 
 /** A part of Gemini's own, whole. */
-function opaquePart({ dialect, type, json }: OpaquePart): GeminiPart {
-  const part = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
-  if (part !== undefined) return part;
+function opaquePart({ dialect, type, json }: OpaquePart): JsonText {
+  const isOwn = dialect === Dialect.GEMINI && parseRecord(json) !== undefined;
+  if (isOwn) return new JsonText(json);
   throw invalid(undefined, `"${type}" is not supported by this model's vendor: leave it out`);
 }
 
@@ -255,12 +263,15 @@ interface ToolResultContext {
  *
  * @throws GatewayError INVALID_REQUEST where it belongs to no call
  */
-function encodeToolResult(result: ToolResult, { context, names }: ToolResultContext): GeminiPart[] {
+function encodeToolResult(
+  result: ToolResult,
+  { context, names }: ToolResultContext,
+): GeminiPiece[] {
   const { toolCallId: id, isError } = result;
   const name = names.get(id) ?? ownName(result);
   const texts: string[] = [];
   const within: GeminiBlob[] = [];
-  const behind: GeminiPart[] = [];
+  const behind: GeminiPiece[] = [];
   for (const part of result.parts) {
     const written = resultPart(part, context);
     if (written.text !== undefined) texts.push(written.text);

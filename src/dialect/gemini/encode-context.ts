@@ -2,6 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { RequestTarget } from "../codec.ts";
+import { JsonText } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
 
 /** The state of one encoding. */
@@ -28,9 +29,7 @@ export class EncodeContext {
   /** The extras to restore; those of another style are reported as dropped. */
   extras(extras: readonly Extra[]): JsonRecord {
     if (this.#isOwn) {
-      return Object.fromEntries(
-        extras.map(({ name, json }) => [name, JSON.parse(json) as unknown]),
-      );
+      return Object.fromEntries(extras.map(({ name, json }) => [name, new JsonText(json)]));
     }
     for (const { name } of extras) this.drop(name);
     return {};

@@ -14,6 +14,7 @@ import { EncodeContext } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
 import type { GeminiRequest, GenerationConfig, ThinkingConfig } from "./wire.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { parseRecord } from "../json/value.ts";
 
 /** Implements {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
@@ -129,12 +130,11 @@ function encodeFormat(
   const responseMimeType = "application/json";
   if (type === ResponseFormatType.JSON_OBJECT) return { responseMimeType };
   if (type !== ResponseFormatType.JSON_SCHEMA) return {};
-  const schema = parseRecord(schemaJson);
-  if (schema === undefined) {
+  if (parseRecord(schemaJson) === undefined) {
     throw invalid("response_format", "the schema of the response format must be a JSON object");
   }
   if (description !== "") context.drop("response_format.description");
-  return { responseMimeType, responseJsonSchema: schema };
+  return { responseMimeType, responseJsonSchema: new JsonText(schemaJson) };
 }
 
 function encodeReasoning(

@@ -13,6 +13,7 @@ import { invalid } from "../../core/validation.ts";
 import { customInputSchema } from "../custom-tools.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { toolNameFor } from "../tool-names.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
@@ -35,7 +36,7 @@ export function encodeTools(
   // True is what Gemini does; it cannot be told not to.
   if (parallelToolCalls === false) context.drop("parallel_tool_calls");
   const functions: Declaration[] = [];
-  const own: JsonRecord[] = [];
+  const own: (JsonRecord | JsonText)[] = [];
   for (const tool of tools) {
     if (tool.cacheHint !== undefined) context.drop("cache_hint");
     if (tool.namespaceDescription !== "") context.drop("tools.namespace_description");
@@ -58,15 +59,14 @@ export function encodeTools(
 function declare(tool: Tool, made: FunctionTool, context: EncodeContext): Declaration {
   const { name: called, description, parametersJson, strict } = made;
   if (strict === true) context.drop("tools.strict");
-  const schema = parametersJson === "" ? undefined : parseRecord(parametersJson);
-  if (schema === undefined && parametersJson !== "") {
+  if (parametersJson !== "" && parseRecord(parametersJson) === undefined) {
     throw invalid("tools", `the parameters of the tool "${called}" must be a JSON object`);
   }
   const name = geminiToolName({ name: called, namespace: tool.namespace });
   const wire = {
     name,
     ...(description && { description }),
-    ...(schema && { parametersJsonSchema: schema }),
+    ...(parametersJson && { parametersJsonSchema: new JsonText(parametersJson) }),
     ...context.extras(tool.extras),
   };
   return { called, name, wire };
@@ -81,18 +81,18 @@ function declareCustom(tool: Tool, made: CustomTool, context: EncodeContext): De
   const wire = {
     name,
     ...(description && { description }),
-    parametersJsonSchema: parseRecord(customInputSchema),
+    parametersJsonSchema: new JsonText(customInputSchema),
     ...context.extras(tool.extras),
   };
   return { called, name, wire };
 }
 
 /** A tool of Gemini itself: of those of other vendors it has the search only. */
-function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonRecord {
+function ownTool(tool: OpaquePart | undefined, context: EncodeContext): JsonRecord | JsonText {
   const search = tool && readWebSearch(tool);
   if (search !== undefined) return googleSearch(search, context);
-  const own = tool?.dialect === Dialect.GEMINI ? parseRecord(tool.json) : undefined;
-  if (own !== undefined) return own;
+  const isOwn = tool?.dialect === Dialect.GEMINI && parseRecord(tool.json) !== undefined;
+  if (isOwn) return new JsonText(tool.json);
   const type = tool?.type ?? "(none)";
   throw invalid(
     "tools",
@@ -116,7 +116,7 @@ function isLimited(choice: ToolChoice | undefined): choice is ToolChoice {
 function encodeChoice(
   choice: ToolChoice | undefined,
   functions: readonly Declaration[],
-): FunctionCallingConfig | undefined {
+): FunctionCallingConfig | JsonText | undefined {
   if (choice === undefined) return undefined;
   if (choice.opaque !== undefined) return ownChoice(choice.opaque);
   const { mode } = choice;
@@ -148,10 +148,9 @@ function mustCallOneOf(
   return { mode: "ANY", ...(allowedFunctionNames.length > 0 && { allowedFunctionNames }) };
 }
 
-function ownChoice({ dialect, type, json }: OpaquePart): FunctionCallingConfig {
+function ownChoice({ dialect, type, json }: OpaquePart): JsonText {
   const config = dialect === Dialect.GEMINI ? parseRecord(json) : undefined;
-  const mode = (["AUTO", "NONE", "ANY"] as const).find((each) => each === config?.["mode"]);
-  if (mode !== undefined) return { ...config, mode };
+  if (["AUTO", "NONE", "ANY"].some((each) => each === config?.["mode"])) return new JsonText(json);
   throw invalid(
     "tool_choice",
     `this model's vendor does not support the tool choice "${type}": use auto, none or required`,

@@ -5,28 +5,69 @@ import type { ToolCalls } from "../billed-features.ts";
 import { tokensMax } from "../usage.ts";
 import { type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json/value.ts";
 
+/** The counts, and their lists by modality. */
+const countNames = /^\w+(?:TokenCount|TokensDetails)$/;
+
+/** Collects the usage of one reply. */
+export class UsageReader {
+  /** The largest counts so far, by name; lists of details as they came last. */
+  readonly #counts: Record<string, unknown> = {};
+  #calls = 0;
+  #usage: Usage | undefined;
+
+  /** What was reported so far; `undefined` until the input was. */
+  get usage(): Usage | undefined {
+    return this.#usage;
+  }
+
+  /**
+   * Reads a chunk, whose counts are those of the whole reply so far. Some vendors leave counts out of later chunks, or
+   * write 0: a count never falls.
+   *
+   * @param tools the calls of tools so far. Default: none
+   */
+  read(chunk: JsonRecord, tools?: ToolCalls): void {
+    const counts = recordAt(chunk, "usageMetadata") ?? {};
+    const calls = Object.values(tools ?? {}).reduce<number>((sum, each) => sum + (each ?? 0), 0);
+    // Most chunks of some vendors have no counts: the usage is then the same object as before.
+    if (Object.keys(counts).length === 0 && calls === this.#calls) return;
+    this.#calls = calls;
+    for (const name of Object.keys(counts).filter((each) => countNames.test(each))) {
+      const count = protoCountAt(counts, name);
+      const known = protoCountAt(this.#counts, name) ?? 0;
+      if (count !== undefined) this.#counts[name] = Math.max(count, known);
+      else if (recordsAt(counts, name).length > 0) this.#counts[name] = counts[name];
+    }
+    this.#usage = usageOf(this.#counts, tools);
+  }
+}
+
+/** Reads the usage of a whole reply; `undefined` if it does not report the input, which no reply is without. */
+export function readUsage(reply: JsonRecord): Usage | undefined {
+  const reader = new UsageReader();
+  reader.read(reply);
+  return reader.usage;
+}
+
 /**
- * The usage so far: each chunk's counts hold for the whole reply. What tools of Gemini itself brought in is
- * input, and thoughts are output, which the candidates' count leaves out.
- *
- * @param tools the calls of tools so far. Default: none
- * @returns `undefined` where the chunk does not tell the input, which no reply is without
+ * What Gemini's own tools brought in is input. Thoughts are output, which the count of the candidates leaves out. Some
+ * models think without a count of their thoughts: then what the total has besides the other counts is thoughts.
  */
-export function readUsage(chunk: JsonRecord, tools?: ToolCalls): Usage | undefined {
-  const counts = recordAt(chunk, "usageMetadata");
-  if (counts === undefined) return undefined;
+function usageOf(counts: JsonRecord, tools: ToolCalls | undefined): Usage | undefined {
   const prompt = protoCountAt(counts, "promptTokenCount");
   if (prompt === undefined) return undefined;
-  const reasoningTokens = protoCountAt(counts, "thoughtsTokenCount") ?? 0;
   const found = protoCountAt(counts, "toolUsePromptTokenCount") ?? 0;
   const inputTokens = Math.min(prompt + found, tokensMax);
   const cached = Math.min(protoCountAt(counts, "cachedContentTokenCount") ?? 0, inputTokens);
   const written = protoCountAt(counts, "candidatesTokenCount") ?? 0;
+  const hidden = (protoCountAt(counts, "totalTokenCount") ?? 0) - inputTokens - written;
+  const thought = Math.max(protoCountAt(counts, "thoughtsTokenCount") ?? 0, hidden);
+  const outputTokens = Math.min(written + thought, tokensMax);
   const usage = create(UsageSchema, {
     inputTokens,
     cachedInputTokens: cached,
-    outputTokens: Math.min(written + reasoningTokens, tokensMax),
-    reasoningTokens,
+    outputTokens,
+    reasoningTokens: Math.min(thought, outputTokens),
     ...tools,
   });
   const heard =
@@ -50,6 +91,12 @@ function audioTokens(counts: JsonRecord, name: string): number {
   return tokens;
 }
 
+/** Whether a page could be read. Without a status it could. */
+export function isRetrieved(page: JsonRecord): boolean {
+  const status = textAt(page, "urlRetrievalStatus");
+  return status === "" || /_(?:SUCCESS|UNSPECIFIED)$/.test(status);
+}
+
 /** Counts the calls of Google's tools in a reply: metadata that chunks repeat count once. */
 export class GeminiToolCount {
   readonly #queries = new Set<string>();
@@ -63,7 +110,7 @@ export class GeminiToolCount {
     if (grounding !== undefined) this.#readGrounding(grounding);
     const fetched = recordAt(candidate, "urlContextMetadata");
     for (const page of fetched ? recordsAt(fetched, "urlMetadata") : []) {
-      this.#pages.add(textAt(page, "retrievedUrl"));
+      if (isRetrieved(page)) this.#pages.add(textAt(page, "retrievedUrl"));
     }
   }
 

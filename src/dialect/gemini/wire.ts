@@ -1,13 +1,14 @@
 /** The JSON of generateContent requests, as far as it is written here. */
 import type { Part, Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { JsonText } from "../json/json-tree.ts";
 import { type JsonRecord, recordsAt } from "../json/value.ts";
 
 /** A request body. */
 export interface GeminiRequest {
   readonly contents: readonly GeminiContent[];
-  readonly systemInstruction?: { readonly parts: readonly GeminiPart[] };
-  readonly tools?: readonly JsonRecord[];
-  readonly toolConfig?: { readonly functionCallingConfig: FunctionCallingConfig };
+  readonly systemInstruction?: { readonly parts: readonly GeminiPiece[] };
+  readonly tools?: readonly (JsonRecord | JsonText)[];
+  readonly toolConfig?: { readonly functionCallingConfig: FunctionCallingConfig | JsonText };
   readonly generationConfig?: GenerationConfig;
   readonly serviceTier?: string;
 }
@@ -15,8 +16,11 @@ export interface GeminiRequest {
 /** What one side said, whole. */
 export interface GeminiContent {
   readonly role: "user" | "model";
-  readonly parts: GeminiPart[];
+  readonly parts: GeminiPiece[];
 }
+
+/** A part, or one of Gemini's own, as its author wrote it. */
+export type GeminiPiece = GeminiPart | JsonText;
 
 /** One part: its content, and the signature that came with it. */
 export interface GeminiPart {
@@ -39,7 +43,7 @@ export interface GeminiBlob {
 interface FunctionCall {
   readonly id?: string;
   readonly name: string;
-  readonly args: JsonRecord;
+  readonly args: JsonRecord | JsonText;
 }
 
 /** What the function answered. */
@@ -69,7 +73,7 @@ export interface GenerationConfig {
   readonly presencePenalty?: number;
   readonly frequencyPenalty?: number;
   readonly responseMimeType?: string;
-  readonly responseJsonSchema?: JsonRecord;
+  readonly responseJsonSchema?: JsonText;
   readonly thinkingConfig?: ThinkingConfig;
 }
 

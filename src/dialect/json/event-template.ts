@@ -19,7 +19,7 @@ export interface ReadEvent {
   readonly event: Buffer;
   /** The range of its text, without quotes. */
   readonly text: Place;
-  /** The part after the text whose numbers change. Absent: none. */
+  /** The part after the text whose numbers grow; an event in which their sum is smaller does not match. Absent: none. */
   readonly counts?: Place;
   /** The event as relayed, and the bytes before its text. Absent: unchanged. */
   readonly out?: { readonly event: Buffer; readonly textStart: number };
@@ -57,6 +57,9 @@ const run: TemplateRun = {
 /** Where each text of the run starts and ends, alternating. */
 const places: number[] = [];
 
+/** The sum of the numbers of the event that was compared last. */
+let sumOfNumbers = 0;
+
 /** The template of an event. */
 export class EventTemplate {
   /** The bytes before the text. */
@@ -67,6 +70,8 @@ export class EventTemplate {
   readonly #before: number;
   readonly #after: number;
   readonly #writer: EventWriter | undefined;
+  /** The sum of the numbers of the last event. */
+  #sum = 0;
 
   constructor({ event, text, counts, out }: ReadEvent) {
     const numbers = counts ?? { start: event.length, end: event.length };
@@ -79,6 +84,9 @@ export class EventTemplate {
     this.#pieces = pieces.map((piece) => new Piece(Buffer.from(piece, "latin1")));
     const isSame = out === undefined || out.event.equals(event);
     this.#writer = isSame ? undefined : new EventWriter(out, text.end - text.start);
+    const view = new DataView(event.buffer, event.byteOffset, event.length);
+    this.#endBehind(event, view, text.end);
+    this.#sum = sumOfNumbers;
   }
 
   /**
@@ -101,6 +109,8 @@ export class EventTemplate {
       const textEnd = endOfString(bytes, textStart, length);
       const end = this.#endBehind(bytes, view, textEnd);
       if (end < 0 || run.textBytes + textEnd - textStart > textBytesMax) break;
+      if (sumOfNumbers < this.#sum) break;
+      this.#sum = sumOfNumbers;
       if (writer !== undefined) {
         places[size++] = textStart;
         places[size++] = textEnd;
@@ -120,6 +130,7 @@ export class EventTemplate {
     const { length } = bytes;
     let end = at;
     let isBehindNumber = false;
+    sumOfNumbers = 0;
     for (const piece of this.#pieces) {
       const start = isBehindNumber ? endOfNumber(bytes, end) : end;
       if (isBehindNumber && start === end) return -1;
@@ -219,9 +230,15 @@ function wordsOf(bytes: Buffer): readonly number[] {
   return words;
 }
 
+/** Adds the number to {@link sumOfNumbers}. */
 function endOfNumber(bytes: Buffer, start: number): number {
+  let number = 0;
   for (let at = start; ; at++) {
     const digit = (bytes[at] ?? 0) - zero;
-    if (digit < 0 || digit > 9) return at;
+    if (digit < 0 || digit > 9) {
+      sumOfNumbers += number;
+      return at;
+    }
+    number = number * 10 + digit;
   }
 }

@@ -251,7 +251,7 @@ export function writeMembers(members: readonly JsonMember[]): string {
  *
  * @param changes JSON by name; `undefined` removes a member
  */
-export function withMembers(
+export function changeMembers(
   json: string,
   changes: Readonly<Record<string, string | undefined>>,
 ): string {

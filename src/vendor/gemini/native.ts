@@ -20,7 +20,7 @@ import type {
   NativeMeter,
 } from "../native.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { GeminiToolCount, readUsage } from "../../dialect/gemini/usage.ts";
+import { GeminiToolCount, UsageReader } from "../../dialect/gemini/usage.ts";
 import { parseRecord } from "../../dialect/json/value.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/scan.ts";
 import { EventTemplate } from "../../dialect/json/event-template.ts";
@@ -211,7 +211,7 @@ function readCallback(request: NativeRequest): NativeCallbackRequest {
 
 // What a reply of generateContent costs, read from its bytes as they come.
 
-/** Each chunk's counts hold for the whole reply: the last ones count. */
+/** Each chunk's counts hold for the whole reply: the largest ones count. */
 export class GeminiMeter implements NativeMeter {
   textBytes = 0;
   images = 0;
@@ -224,7 +224,7 @@ export class GeminiMeter implements NativeMeter {
   #counts = "";
   /** The text that had come with the counts; `undefined`: none have come. */
   #countedTextBytes: number | undefined;
-  #usage: Usage | undefined;
+  readonly #usage = new UsageReader();
   readonly #tools = new GeminiToolCount();
   #template: EventTemplate | undefined;
   /** Whether the last chunk was one text and its counts, and where that text stands. */
@@ -234,13 +234,8 @@ export class GeminiMeter implements NativeMeter {
   #textEnd = 0;
 
   get usage(): Usage | undefined {
-    if (this.#counts !== "") {
-      const usageMetadata = parseRecord(this.#counts);
-      const usage = usageMetadata && readUsage({ usageMetadata }, this.#tools.calls);
-      this.#usage = usage ?? this.#usage;
-      this.#counts = "";
-    }
-    return this.#usage;
+    this.#readCounts();
+    return this.#usage.usage;
   }
 
   get uncountedTextBytes(): number {
@@ -264,6 +259,7 @@ export class GeminiMeter implements NativeMeter {
       for (const part of this.#content.elements("parts")) this.#readPart(bytes, part);
     }
     if (chunk.kind("usageMetadata") === openBrace) {
+      this.#readCounts();
       this.#counts = chunk.json("usageMetadata");
       this.#countedTextBytes = this.textBytes;
     }
@@ -281,6 +277,7 @@ export class GeminiMeter implements NativeMeter {
   skim(bytes: Buffer, start: number, textBytesMax = Number.POSITIVE_INFINITY): number {
     const run = this.#template?.pass(bytes, start, textBytesMax - this.textBytes);
     if (run === undefined || run.end === start) return start;
+    // The template takes no counts that fall.
     this.#counts = bytes.toString("latin1", run.countsStart, run.countsEnd);
     this.textBytes += run.textBytes;
     this.#countedTextBytes = this.textBytes;
@@ -297,6 +294,12 @@ export class GeminiMeter implements NativeMeter {
         totalTokenCount: inputTokens + outputTokens,
       },
     });
+  }
+
+  #readCounts(): void {
+    const usageMetadata = this.#counts === "" ? undefined : parseRecord(this.#counts);
+    this.#counts = "";
+    this.#usage.read({ usageMetadata }, this.#tools.calls);
   }
 
   #readTools(candidate: ObjectScan): void {

@@ -38,6 +38,12 @@ function templateOf(first: Said, outModel?: string): EventTemplate {
   });
 }
 
+/** Events whose counts grow from one to the next. */
+function growing(first: Said, all: readonly Said[]): Said[] {
+  const counts = all.map(({ count }) => Math.max(count, first.count)).toSorted((a, b) => a - b);
+  return all.map((each, at) => ({ ...each, count: counts[at] ?? 0 }));
+}
+
 /** How many bytes a text has in JSON. */
 function written(content: string): number {
   return Buffer.byteLength(JSON.stringify(content)) - 2;
@@ -46,7 +52,8 @@ function written(content: string): number {
 describe("a template", () => {
   it("a template passes all events of its form, tells their text and the last counts, and nothing behind them", () => {
     fc.assert(
-      fc.property(said, fc.array(said), fc.nat(9), text, (first, events, before, other) => {
+      fc.property(said, fc.array(said), fc.nat(9), text, (first, all, before, other) => {
+        const events = growing(first, all);
         const alike = events.map((each) => eventOf(each)).join("");
         const stranger = `data: ${JSON.stringify({ id: 2, content: other })}\n\n`;
         const bytes = Buffer.from(`${"x".repeat(before)}${alike}${stranger}`);
@@ -60,6 +67,16 @@ describe("a template", () => {
         expect(JSON.parse(counts)).toEqual({ a: last.count, b: 7 });
       }),
     );
+  });
+
+  it("a template takes no event whose counts are smaller than those before it", () => {
+    const [first, more, less] = [9, 120, 90].map((count) => eventOf({ text: "x", count }));
+    const template = templateOf({ text: "a", count: 9 });
+    const bytes = Buffer.from(`${first}${more}${less}`);
+    const end = template.pass(bytes, 0).end;
+    expect(bytes.toString("utf8", end)).toBe(less);
+    // In a later pass too.
+    expect(template.pass(bytes, end).end).toBe(end);
   });
 
   it("a template takes no event for one of its form that differs in a byte elsewhere", () => {

@@ -8,7 +8,7 @@ import {
   listElements,
   memberOf,
   objectMembers,
-  withMembers,
+  changeMembers,
   withoutSpace,
 } from "../../../src/dialect/json/source.ts";
 import { JsonText, writeJson } from "../../../src/dialect/json/json-tree.ts";
@@ -92,11 +92,11 @@ describe("members and elements of JSON", () => {
 
   it("can be changed, added and removed, and the others keep their text and order", () => {
     const json = '{ "7":1.10, "a" : {"x": 1e2}, "1":[-0], "a":2 }';
-    expect(withMembers(json, { 1: "true", b: '"new"' })).toBe(
+    expect(changeMembers(json, { 1: "true", b: '"new"' })).toBe(
       '{"7":1.10,"a":{"x":1e2},"1":true,"a":2,"b":"new"}',
     );
-    expect(withMembers(json, { a: undefined })).toBe('{"7":1.10,"1":[-0]}');
-    expect(withMembers("{}", { b: undefined, a: "1" })).toBe('{"a":1}');
+    expect(changeMembers(json, { a: undefined })).toBe('{"7":1.10,"1":[-0]}');
+    expect(changeMembers("{}", { b: undefined, a: "1" })).toBe('{"a":1}');
     expect(memberOf(json, "a")).toBe("2");
     expect(memberOf(json, "b")).toBe("");
     expect(memberOf("[1]", "0")).toBe("");
