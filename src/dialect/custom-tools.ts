@@ -4,6 +4,7 @@
  */
 
 import type { CustomTool } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { memberOf, objectMembers, changeMembers, writeMembers } from "./json/source.ts";
 import { isRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
 
 /** The JSON Schema of that function, as JSON. */
@@ -33,14 +34,21 @@ export function unwrapCustomInput(args: string): string {
  * Converts a tool's input format between styles: chat completions nest a grammar, responses do not. Unknown forms
  * are returned unchanged.
  *
- * @param format parsed JSON
+ * @param format JSON
  */
-export function customFormat(format: unknown, form: "flat" | "nested"): unknown {
-  if (!isRecord(format) || format["type"] !== "grammar") return format;
-  const { type, grammar, ...flat } = format;
-  const inner = isRecord(grammar) ? grammar : flat;
-  return form === "flat" ? { type, ...inner } : { type, grammar: inner };
+export function customFormat(format: string, form: "flat" | "nested"): string {
+  const record = parseRecord(format);
+  if (record?.["type"] !== "grammar") return format;
+  const isNested = isRecord(record["grammar"]);
+  const inner = isNested
+    ? memberOf(format, "grammar")
+    : changeMembers(format, { type: undefined, grammar: undefined });
+  return form === "nested"
+    ? writeMembers([grammarType, { name: "grammar", json: inner }])
+    : writeMembers([grammarType, ...objectMembers(inner)]);
 }
+
+const grammarType = { name: "type", json: '"grammar"' };
 
 /**
  * The description of that function. A grammar for its input is described in words, since function calls cannot

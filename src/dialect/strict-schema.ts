@@ -1,6 +1,6 @@
 /** What OpenAI's styles demand of a schema that is to be followed exactly. */
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { isRecord } from "./json/value.ts";
+import { isRecord, parseRecord } from "./json/value.ts";
 
 /**
  * Whether every object of a schema names all its members, requires them and allows no others: the only
@@ -23,8 +23,8 @@ export function isClosed(schema: unknown): boolean {
 export interface StrictSchema {
   /** What the request says; `undefined`: the default of its style. */
   readonly strict: boolean | undefined;
-  /** The schema, parsed. */
-  readonly schema: unknown;
+  /** The schema. Empty: none. */
+  readonly schemaJson: string;
   /** The style of the request; `undefined`: a typed caller. */
   readonly source: Dialect | undefined;
 }
@@ -33,8 +33,9 @@ export interface StrictSchema {
  * Whether a vendor may be told to follow it exactly. In messages that may also be asked for schemas with
  * optional members, which the vendor would refuse: the reply then only tries to follow it.
  */
-export function strictFor({ strict, schema, source }: StrictSchema, drop: () => void) {
-  if (source !== Dialect.MESSAGES || strict !== true || isClosed(schema)) return strict;
+export function strictFor({ strict, schemaJson, source }: StrictSchema, drop: () => void) {
+  if (source !== Dialect.MESSAGES || strict !== true) return strict;
+  if (schemaJson === "" || isClosed(parseRecord(schemaJson))) return strict;
   drop();
   return false;
 }

@@ -2,16 +2,18 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { countAt, type JsonRecord, parseRecord, recordAt, textAt } from "../json/value.ts";
+import { JsonText } from "../json/json-tree.ts";
+import { type JsonSource, memberOf, changeMembers } from "../json/source.ts";
+import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
 /** Reads one of a vendor's `annotations`. */
-export function decodeCitation(annotation: JsonRecord): Citation {
+export function decodeCitation(annotation: JsonRecord, source: JsonSource): Citation {
   const cited = recordAt(annotation, "url_citation") ?? {};
   const startIndex = countAt(cited, "start_index");
   const endIndex = countAt(cited, "end_index");
   return create(CitationSchema, {
     dialect: Dialect.CHAT_COMPLETIONS,
-    json: JSON.stringify(annotation),
+    json: source.textOf(annotation),
     url: textAt(cited, "url"),
     title: textAt(cited, "title"),
     ...(startIndex !== undefined && { startIndex }),
@@ -30,17 +32,15 @@ export interface TextPlace {
  *
  * @param place range of the whole text; the citation's own positions are relative to its start
  */
-export function encodeCitation(citation: Citation, place: TextPlace): JsonRecord | undefined {
-  const own =
-    citation.dialect === Dialect.CHAT_COMPLETIONS ? parseRecord(citation.json) : undefined;
-  if (citation.url === "") return own;
-  const { startIndex, endIndex } = citation;
-  const url_citation = {
-    ...(own && recordAt(own, "url_citation")),
-    url: citation.url,
-    title: citation.title,
-    start_index: startIndex === undefined ? place.start : place.start + startIndex,
-    end_index: endIndex === undefined ? place.end : place.start + endIndex,
-  };
-  return { ...own, type: "url_citation", url_citation };
+export function encodeCitation(citation: Citation, place: TextPlace): JsonText | undefined {
+  const { dialect, json, url, title, startIndex, endIndex } = citation;
+  const own = dialect === Dialect.CHAT_COMPLETIONS ? json : "";
+  if (url === "") return own === "" ? undefined : new JsonText(own);
+  const url_citation = changeMembers(memberOf(own, "url_citation"), {
+    url: JSON.stringify(url),
+    title: JSON.stringify(title),
+    start_index: String(startIndex === undefined ? place.start : place.start + startIndex),
+    end_index: String(endIndex === undefined ? place.end : place.start + endIndex),
+  });
+  return new JsonText(changeMembers(own, { type: '"url_citation"', url_citation }));
 }

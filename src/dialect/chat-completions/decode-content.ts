@@ -15,6 +15,7 @@ import {
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
 import { reasoningMembers, signatureMember } from "./reasoning.ts";
 import type { JsonReader } from "../json/reader.ts";
+import type { JsonSource } from "../json/source.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
 
@@ -206,8 +207,8 @@ function opaque(type: string, json: string): Part {
 }
 
 /** The input of a call; some vendors write an object instead of its text. */
-export function readInput(called: JsonRecord, member: string): string {
+export function readInput(called: JsonRecord, member: string, source: JsonSource): string {
   const value = called[member];
   if (typeof value === "string") return value;
-  return typeof value === "object" && value !== null ? JSON.stringify(value) : "";
+  return typeof value === "object" && value !== null ? source.textOf(value) : "";
 }

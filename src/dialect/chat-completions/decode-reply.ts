@@ -10,6 +10,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type VendorError } from "../codec.ts";
+import { JsonSource } from "../json/source.ts";
 import {
   UnreadableReplyError,
   countAt,
@@ -42,7 +43,7 @@ export function decodeChatReply(body: Buffer): Reply {
   if (isFailureReason(finishReason))
     throw new UnreadableReplyError(`the reply ended in ${finishReason}`);
   const id = textAt(wire, "id");
-  const parts = decodeMessage(message, id);
+  const parts = decodeMessage(message, id, new JsonSource(body, wire));
   const usage = decodeUsage(recordAt(wire, "usage"));
   return create(ReplySchema, {
     id,
@@ -55,7 +56,7 @@ export function decodeChatReply(body: Buffer): Reply {
   });
 }
 
-function decodeMessage(message: JsonRecord, replyId: string): Part[] {
+function decodeMessage(message: JsonRecord, replyId: string, source: JsonSource): Part[] {
   const parts: Part[] = [];
   const reasoning = readReasoning(message);
   if (reasoning !== undefined) {
@@ -65,7 +66,7 @@ function decodeMessage(message: JsonRecord, replyId: string): Part[] {
   }
   const text = readText(message);
   if (text !== "") {
-    const citations = recordsAt(message, "annotations").map(decodeCitation);
+    const citations = recordsAt(message, "annotations").map((each) => decodeCitation(each, source));
     parts.push(create(PartSchema, { kind: { case: "text", value: { text, citations } } }));
   }
   const refusal = textAt(message, "refusal");
@@ -73,11 +74,11 @@ function decodeMessage(message: JsonRecord, replyId: string): Part[] {
     parts.push(create(PartSchema, { kind: { case: "refusal", value: { text: refusal } } }));
   }
   for (const [i, call] of recordsAt(message, "tool_calls").entries()) {
-    parts.push(callPart(decodeCall(call, generatedCallId(replyId, i))));
+    parts.push(callPart(decodeCall(call, generatedCallId(replyId, i), source)));
   }
   const legacy = recordAt(message, "function_call");
   if (legacy !== undefined) {
-    parts.push(callPart(decodeCall({ function: legacy }, generatedCallId(replyId, 0))));
+    parts.push(callPart(decodeCall({ function: legacy }, generatedCallId(replyId, 0), source)));
   }
   return parts;
 }
@@ -86,14 +87,14 @@ function callPart(value: ToolCall): Part {
   return create(PartSchema, { kind: { case: "toolCall", value } });
 }
 
-function decodeCall(call: JsonRecord, madeId: string): ToolCall {
+function decodeCall(call: JsonRecord, madeId: string, source: JsonSource): ToolCall {
   const custom = recordAt(call, "custom");
   const called = custom ?? recordAt(call, "function") ?? {};
   return create(ToolCallSchema, {
     id: textAt(call, "id") || madeId,
     name: textAt(called, "name"),
     type: custom ? ToolType.CUSTOM : ToolType.FUNCTION,
-    input: readInput(called, custom ? "input" : "arguments"),
+    input: readInput(called, custom ? "input" : "arguments", source),
   });
 }
 

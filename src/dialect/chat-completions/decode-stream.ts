@@ -15,6 +15,7 @@ import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { decodeUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
 import { type StreamDecoder } from "../codec.ts";
+import { JsonSource } from "../json/source.ts";
 import {
   UnreadableReplyError,
   countAt,
@@ -63,7 +64,10 @@ export class ChatStreamDecoder implements StreamDecoder {
   #onData(data: string, events: GenerateEvent[]): void {
     if (this.#reader.isDone) return;
     if (data.trim() === "[DONE]") this.#reader.finish(events);
-    else this.#reader.read(parseChunk(data), events);
+    else {
+      const chunk = parseChunk(data);
+      this.#reader.read(chunk, new JsonSource(data, chunk), events);
+    }
   }
 }
 
@@ -95,6 +99,8 @@ class ChunkReader {
   #openIndex = 0;
   #reasoningMember = "";
   #hasRefusal = false;
+  /** The text of the current chunk. */
+  #source = new JsonSource("{}", {});
   readonly #calls = new CallReader(() => this.#parts++);
 
   /** Whether the reply has ended or failed; later chunks are ignored. */
@@ -107,8 +113,9 @@ class ChunkReader {
     return this.#usage;
   }
 
-  /** Takes a chunk. */
-  read(chunk: JsonRecord, events: GenerateEvent[]): void {
+  /** Takes a chunk. @param source of the chunk */
+  read(chunk: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
+    this.#source = source;
     const [choice] = recordsAt(chunk, "choices");
     if (choice === undefined || "error" in chunk) {
       const failure = readVendorError(chunk);
@@ -179,12 +186,13 @@ class ChunkReader {
     if (Array.isArray(delta["annotations"])) this.#onAnnotations(delta, events);
     if (Array.isArray(delta["tool_calls"])) {
       this.#closeText(events);
-      for (const call of recordsAt(delta, "tool_calls")) this.#calls.read(call, events);
+      for (const call of recordsAt(delta, "tool_calls"))
+        this.#calls.read(call, this.#source, events);
     }
     const legacy = recordAt(delta, "function_call");
     if (legacy !== undefined) {
       this.#closeText(events);
-      this.#calls.read({ index: 0, function: legacy }, events);
+      this.#calls.read({ index: 0, function: legacy }, this.#source, events);
     }
   }
 
@@ -213,7 +221,7 @@ class ChunkReader {
   #onAnnotations(delta: JsonRecord, events: GenerateEvent[]): void {
     for (const annotation of recordsAt(delta, "annotations")) {
       if (this.#open !== "text") this.#openText("text", events);
-      const value = decodeCitation(annotation);
+      const value = decodeCitation(annotation, this.#source);
       events.push(partDelta(this.#openIndex, { case: "citation", value }));
     }
   }
@@ -290,12 +298,12 @@ class CallReader {
     return this.#open.length;
   }
 
-  /** Takes one of `tool_calls`. */
-  read(delta: JsonRecord, events: GenerateEvent[]): void {
+  /** Takes one of `tool_calls`. @param source of the chunk that it is in */
+  read(delta: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
     const custom = recordAt(delta, "custom");
     const called = custom ?? recordAt(delta, "function") ?? {};
     const call = this.#find(delta, called) ?? this.#begin(delta, events);
-    const input = readInput(called, custom ? "input" : "arguments");
+    const input = readInput(called, custom ? "input" : "arguments", source);
     if (input !== "") {
       events.push(partDelta(call.partIndex, { case: "input", value: input }));
     }

@@ -18,7 +18,8 @@ import {
 import { createHash } from "node:crypto";
 import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
-import { type EncodeContext, parseJson } from "./encode-context.ts";
+import { JsonText } from "../json/json-tree.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
 import { reasoningMembers } from "./reasoning.ts";
@@ -27,12 +28,16 @@ import { refusePrefill } from "../parts.ts";
 /** A JSON object of the body. */
 type Wire = Record<string, unknown>;
 
+/** A part of a message's content. What only this style knows is as its author wrote it, with all its members. */
+type Piece = Wire | JsonText;
+
 /**
  * A part as parts of a message's content.
  *
  * @throws GatewayError INVALID_REQUEST where content cannot hold it
  */
-function encodePart(part: Part, context: EncodeContext): Wire[] {
+function encodePart(part: Part, context: EncodeContext): Piece[] {
+  if (part.kind.case === "opaque") return [encodeOpaquePart(part, part.kind.value, context)];
   const encoded = encodeKind(part, context);
   const last = encoded.at(-1);
   if (part.cacheHint !== undefined) {
@@ -54,7 +59,6 @@ function encodeKind({ kind }: Part, context: EncodeContext): Wire[] {
     case "media":
       return encodeMedia(kind.value, { isOwn: context.isOwn, drop: (name) => context.drop(name) });
     case "opaque":
-      return [encodeOpaque(kind.value)];
     case "toolCall":
     case "toolResult":
     case "reasoning":
@@ -64,9 +68,15 @@ function encodeKind({ kind }: Part, context: EncodeContext): Wire[] {
   }
 }
 
+function encodeOpaquePart(part: Part, opaque: OpaquePart, context: EncodeContext): JsonText {
+  if (part.cacheHint !== undefined && !context.isOwn) context.drop("cache_hint");
+  context.writeExtras({}, part.extras);
+  return encodeOpaque(opaque, context);
+}
+
 /** An opaque part as it was. @throws GatewayError INVALID_REQUEST where it is of another style */
-function encodeOpaque({ dialect, type, json }: OpaquePart): Wire {
-  if (dialect === Dialect.CHAT_COMPLETIONS) return parseJson(json, "messages") as Wire;
+function encodeOpaque({ dialect, type, json }: OpaquePart, context: EncodeContext): JsonText {
+  if (dialect === Dialect.CHAT_COMPLETIONS) return context.json(json, "messages");
   throw invalid(
     "messages",
     `The model's vendor cannot read "${type}"; leave it out, or use a model whose vendor can`,
@@ -96,7 +106,7 @@ function encodeCall(call: ToolCall, part: Part, context: EncodeContext): Wire {
 interface EncodedResult {
   readonly message: Wire;
   /** Pictures and files, as parts of content. */
-  readonly attachments: readonly Wire[];
+  readonly attachments: readonly Piece[];
 }
 
 /** What a tool answered. */
@@ -113,7 +123,7 @@ function encodeResult(result: ToolResult, part: Part, context: EncodeContext): E
   }
   context.writeExtras(message, part.extras);
   const texts = textsOf(pieces);
-  const attachments = pieces.filter(({ type }) => type !== "text");
+  const attachments = pieces.filter((piece) => typeOf(piece) !== "text");
   if (texts.length === 0 && attachments.length > 0) texts.push("See the attachment that follows.");
   message["content"] = (result.isError ? "Error: " : "") + texts.join("\n");
   if (attachments.length > 0) {
@@ -123,10 +133,15 @@ function encodeResult(result: ToolResult, part: Part, context: EncodeContext): E
 }
 
 /** The texts among parts of content. */
-function textsOf(pieces: readonly Wire[]): string[] {
-  return pieces.flatMap(({ type, text }) =>
-    type === "text" && typeof text === "string" ? [text] : [],
-  );
+function textsOf(pieces: readonly Piece[]): string[] {
+  return pieces.flatMap((piece) => {
+    const { text } = piece;
+    return typeOf(piece) === "text" && typeof text === "string" ? [text] : [];
+  });
+}
+
+function typeOf(piece: Piece): unknown {
+  return piece instanceof JsonText ? undefined : piece["type"];
 }
 
 /** Reasoning goes back to vendors of this style only; what others sealed stays out. */
@@ -182,7 +197,7 @@ function runs(turns: readonly Turn[]): Turn[][] {
 /** Turns of the user and the system: results first, then what belongs to them, then the rest in order. */
 function encodeOthers(turns: readonly Turn[], context: EncodeContext): Wire[] {
   const results: Wire[] = [];
-  const attachments: Wire[] = [];
+  const attachments: Piece[] = [];
   for (const part of turns.flatMap(({ parts }) => parts)) {
     if (part.kind.case !== "toolResult") continue;
     const encoded = encodeResult(part.kind.value, part, context);
@@ -225,24 +240,24 @@ function roleWord({ role, roleWord: word }: Turn, { isOwn }: EncodeContext): str
   }
 }
 
-function systemContent(turn: Turn, pieces: readonly Wire[], { isOwn }: EncodeContext): unknown {
+function systemContent(turn: Turn, pieces: readonly Piece[], { isOwn }: EncodeContext): unknown {
   if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
-  if (pieces.some(({ type }) => type !== "text")) {
+  if (pieces.some((piece) => typeOf(piece) !== "text")) {
     throw invalid("messages", "The model's vendor accepts only text in system messages");
   }
   return textsOf(pieces).join("\n\n");
 }
 
-function userContent(turn: Turn, pieces: readonly Wire[], { isOwn }: EncodeContext): unknown {
+function userContent(turn: Turn, pieces: readonly Piece[], { isOwn }: EncodeContext): unknown {
   if (isOwn) return turn.plain ? textsOf(pieces).join("") : pieces;
   const [only] = pieces;
-  return pieces.length === 1 && only?.["type"] === "text" ? only["text"] : pieces;
+  return pieces.length === 1 && only && typeOf(only) === "text" ? only.text : pieces;
 }
 
 function encodeOwnAssistant(turn: Turn, context: EncodeContext): Wire {
   const said = sort(turn.parts, context);
   const texts = textsOf(said.content);
-  const refusals = said.content.filter(({ type }) => type === "refusal");
+  const refusals = said.content.filter((piece) => typeOf(piece) === "refusal");
   const plain = texts.length > 0 ? texts.join("") : null;
   const message: Wire = {
     role: "assistant",
@@ -322,7 +337,7 @@ function saidText(parts: readonly Part[]): string {
 
 /** What the model said, by where it stands in a message. */
 interface MessageParts {
-  readonly content: Wire[];
+  readonly content: Piece[];
   readonly calls: Wire[];
   readonly members: Wire;
 }
@@ -334,7 +349,7 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
     if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, context));
     else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, context));
     else if (kind.case === "opaque" && kind.value.type === "audio") {
-      said.members["audio"] = encodeOpaque(kind.value);
+      said.members["audio"] = encodeOpaque(kind.value, context);
     } else if (kind.case === "media") {
       throw invalid(
         "messages",
@@ -352,6 +367,7 @@ function addReasoning({ members }: MessageParts, added: Readonly<Record<string, 
   }
 }
 
-function refusalText({ refusal }: Wire): string {
+function refusalText(piece: Piece): string {
+  const refusal = piece instanceof JsonText ? "" : piece["refusal"];
   return typeof refusal === "string" ? refusal : "";
 }

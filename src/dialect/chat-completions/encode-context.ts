@@ -2,7 +2,8 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { isRecord, setMember } from "../json/value.ts";
+import { JsonText } from "../json/json-tree.ts";
+import { isJson, isRecord, setMember } from "../json/value.ts";
 
 /** A request body while it is written. */
 export class EncodeContext {
@@ -27,22 +28,27 @@ export class EncodeContext {
     this.#dropped.add(name);
   }
 
+  /**
+   * JSON that the contract carries as text, as its author wrote it.
+   *
+   * @param param its place in the contract
+   * @throws GatewayError INVALID_REQUEST if a typed caller sent something else
+   */
+  json(text: string, param: string): JsonText {
+    // In every style, what became JSON of the contract was a part of the client's JSON.
+    if (this.source === undefined && !isJson(text)) {
+      throw invalid(param, `"${param}" is not valid JSON`);
+    }
+    return new JsonText(text);
+  }
+
   /** Writes extras of this style back into the object that they came from: `function.x` into its member
    * `function`. Those of other styles are dropped. */
   writeExtras(target: Record<string, unknown>, extras: readonly Extra[]): void {
     for (const { name, json } of extras) {
-      if (this.isOwn) writeAt(target, name, parseJson(json, name));
+      if (this.isOwn) writeAt(target, name, this.json(json, name));
       else this.drop(name);
     }
-  }
-}
-
-/** JSON from the contract. @throws GatewayError INVALID_REQUEST where it is none; `param` names the field */
-export function parseJson(json: string, param: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    throw invalid(param, `"${param}" is not valid JSON`);
   }
 }
 
@@ -50,7 +56,8 @@ export function parseJson(json: string, param: string): unknown {
 function writeAt(target: Record<string, unknown>, name: string, value: unknown): void {
   const dot = name.indexOf(".");
   const inner = dot < 0 ? undefined : target[name.slice(0, dot)];
-  if (isRecord(inner)) return writeAt(inner, name.slice(dot + 1), value);
+  if (isRecord(inner) && !(inner instanceof JsonText))
+    return writeAt(inner, name.slice(dot + 1), value);
   if (Object.hasOwn(target, name)) return;
   setMember(target, name, value);
 }

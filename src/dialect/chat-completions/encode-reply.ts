@@ -6,7 +6,9 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { type JsonRecord, recordsAt } from "../json/value.ts";
+import { type JsonText, writeJson } from "../json/json-tree.ts";
+import { listElements, memberOf, changeMembers } from "../json/source.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
@@ -33,15 +35,15 @@ export function encodeChatReply(reply: Reply, options: ReplyOptions): Buffer {
     ...(usage && { usage: encodeUsage(usage) }),
     ...(serviceTier && { service_tier: serviceTier }),
   };
-  return Buffer.from(JSON.stringify(body));
+  return Buffer.from(writeJson(body));
 }
 
 /** Implements {@link CallerCodec.joinChoices}: the first reply with the choices of all. */
 export function joinChatReplies(replies: readonly Buffer[]): Buffer {
-  const bodies = replies.map((reply) => JSON.parse(reply.toString()) as JsonRecord);
-  const all = bodies.flatMap((body) => recordsAt(body, "choices"));
-  const choices = all.map((choice, index) => ({ ...choice, index }));
-  return Buffer.from(JSON.stringify({ ...bodies[0], choices }));
+  const bodies = replies.map((reply) => reply.toString());
+  const all = bodies.flatMap((body) => listElements(memberOf(body, "choices")));
+  const choices = all.map((choice, index) => changeMembers(choice, { index: String(index) }));
+  return Buffer.from(changeMembers(bodies[0] ?? "", { choices: `[${choices.join(",")}]` }));
 }
 
 function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
@@ -72,7 +74,7 @@ interface MessageParts {
   refusal: string;
   readonly reasoning: string[];
   readonly calls: JsonRecord[];
-  readonly annotations: JsonRecord[];
+  readonly annotations: JsonText[];
 }
 
 function add(said: MessageParts, part: Part, lost: LostMembers): void {

@@ -8,7 +8,7 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { encodeMessages } from "./encode-content.ts";
-import { EncodeContext, parseJson } from "./encode-context.ts";
+import { EncodeContext } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
@@ -102,18 +102,19 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): object {
       return { response_format: { type: "json_object" } };
     case ResponseFormatType.JSON_SCHEMA: {
       const { description, schemaJson } = format;
-      const schema = schemaJson && parseJson(schemaJson, "response_format.schema_json");
       const { source } = context;
       // In messages every schema is followed exactly.
       const requested = source === Dialect.MESSAGES ? true : format.strict;
-      const strict = strictFor({ strict: requested, schema, source }, () =>
+      const strict = strictFor({ strict: requested, schemaJson, source }, () =>
         context.drop("response_format.strict"),
       );
       const json_schema = {
         // Not every style names its schema; here the name is required.
         name: format.name || "reply",
         ...(description && { description }),
-        ...(schemaJson && { schema }),
+        ...(schemaJson && {
+          schema: context.json(schemaJson, "response_format.schema_json"),
+        }),
         ...(strict !== undefined && { strict }),
       };
       return { response_format: { type: "json_schema", json_schema } };

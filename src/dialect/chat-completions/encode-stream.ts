@@ -15,6 +15,7 @@ import type {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import { type ChoicesEncoder, errorBody, type ReplyOptions, type StreamEncoder } from "../codec.ts";
+import { writeJson } from "../json/json-tree.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { LostMembers, replyId } from "./wire.ts";
@@ -182,7 +183,7 @@ export class ChatStreamEncoder implements StreamEncoder {
   #cite(index: number, citation: Citation): string {
     const start = this.#parts[index]?.start ?? 0;
     const annotation = encodeCitation(citation, { start, end: this.#contentChars });
-    if (annotation !== undefined) return this.#chunk(JSON.stringify({ annotations: [annotation] }));
+    if (annotation !== undefined) return this.#chunk(writeJson({ annotations: [annotation] }));
     this.#lost.add("citations");
     return "";
   }

@@ -12,8 +12,9 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { type EncodeContext, parseJson } from "./encode-context.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { customFormat } from "../custom-tools.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { strictFor } from "../strict-schema.ts";
 import { toolNameFor } from "../tool-names.ts";
 
@@ -30,7 +31,7 @@ type Wire = Record<string, unknown>;
 export function encodeTools(conversation: Conversation, context: EncodeContext): Wire {
   const { toolChoice: choice, parallelToolCalls } = conversation;
   const members: Wire = {};
-  const tools: Wire[] = [];
+  const tools: (Wire | JsonText)[] = [];
   for (const tool of chosen(conversation, context)) {
     const search = webSearch(tool);
     if (search === undefined) tools.push(encodeTool(tool, context));
@@ -54,28 +55,29 @@ function chosen({ tools, toolChoice }: Conversation, { isOwn }: EncodeContext): 
   return tools.filter(({ kind }) => kind.case === "opaque" || names.has(kind.value?.name ?? ""));
 }
 
-function webSearch({ kind }: Tool): unknown {
+function webSearch({ kind }: Tool): JsonText | undefined {
   if (kind.case !== "opaque" || !isOwnOpaque(kind.value)) return undefined;
   if (kind.value.type !== "web_search_options") return undefined;
-  return parseJson(kind.value.json, "web_search_options");
+  return new JsonText(kind.value.json);
 }
 
-function encodeTool(tool: Tool, context: EncodeContext): Wire {
+function encodeTool(tool: Tool, context: EncodeContext): Wire | JsonText {
   const encoded = encodeKind(tool, context);
   if (tool.cacheHint) context.drop("cache_hint");
   if (tool.namespaceDescription !== "") context.drop("tools.namespace_description");
-  context.writeExtras(encoded, tool.extras);
+  // A tool of a vendor has all its members.
+  context.writeExtras(encoded instanceof JsonText ? {} : encoded, tool.extras);
   return encoded;
 }
 
-function encodeKind({ kind, namespace }: Tool, context: EncodeContext): Wire {
+function encodeKind({ kind, namespace }: Tool, context: EncodeContext): Wire | JsonText {
   switch (kind.case) {
     case "function":
       return { type: "function", function: encodeFunction(kind.value, namespace, context) };
     case "custom":
       return { type: "custom", custom: encodeCustom(kind.value, namespace, context) };
     case "opaque":
-      if (isOwnOpaque(kind.value)) return parseJson(kind.value.json, "tools") as Wire;
+      if (isOwnOpaque(kind.value)) return context.json(kind.value.json, "tools");
       throw invalid(
         "tools",
         `The model's vendor has no tool "${kind.value.type}"; leave it out, or use a model that has it`,
@@ -89,45 +91,39 @@ function encodeKind({ kind, namespace }: Tool, context: EncodeContext): Wire {
 function encodeFunction(tool: FunctionTool, namespace: string, context: EncodeContext): Wire {
   const { name, description, parametersJson } = tool;
   const { source, isOwn } = context;
-  const schema = parametersJson && parseJson(parametersJson, "tools.parameters_json");
-  const strict = strictFor({ strict: tool.strict, schema, source }, () =>
+  const strict = strictFor({ strict: tool.strict, schemaJson: parametersJson, source }, () =>
     context.drop("tools.strict"),
   );
   return {
     name: chatToolName({ name, namespace }),
     ...(description && { description }),
-    ...(parametersJson && { parameters: schema }),
+    ...(parametersJson && { parameters: context.json(parametersJson, "tools.parameters_json") }),
     // Not every vendor takes a function without a schema.
     ...(!parametersJson && !isOwn && { parameters: { type: "object", properties: {} } }),
     ...(strict !== undefined && { strict }),
   };
 }
 
-function encodeCustom(tool: CustomTool, namespace: string, { isOwn }: EncodeContext): Wire {
+function encodeCustom(tool: CustomTool, namespace: string, context: EncodeContext): Wire {
   const { name, description, formatJson } = tool;
-  const written = formatJson && parseJson(formatJson, "tools.format_json");
-  const format = isOwn ? written : customFormat(written, "nested");
+  const format = context.isOwn ? formatJson : customFormat(formatJson, "nested");
   return {
     name: chatToolName({ name, namespace }),
     ...(description && { description }),
-    ...(formatJson && { format }),
+    ...(format && { format: context.json(format, "tools.format_json") }),
   };
 }
 
-function encodeChoice(
-  choice: ToolChoice,
-  tools: readonly Tool[],
-  { isOwn }: EncodeContext,
-): unknown {
+function encodeChoice(choice: ToolChoice, tools: readonly Tool[], context: EncodeContext): unknown {
   if (choice.opaque !== undefined) {
-    if (isOwnOpaque(choice.opaque)) return parseJson(choice.opaque.json, "tool_choice");
+    if (isOwnOpaque(choice.opaque)) return context.json(choice.opaque.json, "tool_choice");
     throw invalid(
       "tool_choice",
       `The model's vendor does not support the tool choice "${choice.opaque.type}"; use "auto" or a function's name`,
     );
   }
   const mode = modeWord(choice, tools);
-  if (choice.allowed.length === 0 || !isOwn) return mode;
+  if (choice.allowed.length === 0 || !context.isOwn) return mode;
   const namespaces = namespacesOf(tools);
   const allowed = choice.allowed.map((name) => namedTool(name, namespaces));
   return { type: "allowed_tools", allowed_tools: { mode, tools: allowed } };

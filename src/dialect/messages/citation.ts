@@ -4,11 +4,11 @@ import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/con
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type JsonRecord, textAt } from "../json/value.ts";
 
-/** A citation of this style. Where its text begins and ends is not told in it. */
-export function readCitation(record: JsonRecord): Citation {
+/** A citation of this style. Where its text begins and ends is not told in it. @param json its text */
+export function readCitation(record: JsonRecord, json: string): Citation {
   return create(CitationSchema, {
     dialect: Dialect.MESSAGES,
-    json: JSON.stringify(record),
+    json,
     url: textAt(record, "url"),
     title: textAt(record, "title") || textAt(record, "document_title"),
   });

@@ -4,6 +4,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Part, PartSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type VendorError } from "../codec.ts";
+import { JsonSource } from "../json/source.ts";
 import {
   UnreadableReplyError,
   parseRecord,
@@ -24,12 +25,13 @@ export function decodeMessagesReply(body: Buffer): Reply {
   if (!Array.isArray(record["content"])) {
     throw new UnreadableReplyError("the vendor's reply has no content");
   }
+  const source = new JsonSource(body, record);
   const wire = recordAt(record, "usage") ?? {};
   const usage = readUsage(wire);
   return create(ReplySchema, {
     id: textAt(record, "id"),
     model: textAt(record, "model"),
-    parts: recordsAt(record, "content").map(readBlock),
+    parts: recordsAt(record, "content").map((block) => readBlock(block, source)),
     ...readEnding(record),
     ...(usage && { usage }),
     serviceTier: readServedTier(textAt(wire, "service_tier")),
@@ -38,16 +40,18 @@ export function decodeMessagesReply(body: Buffer): Reply {
 
 type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
 
-/** A content block of a vendor, whole. */
-export function readBlock(block: JsonRecord): Part {
-  return create(PartSchema, { kind: readKind(block) });
+/** A content block of a vendor, whole. @param source the text that it is in */
+export function readBlock(block: JsonRecord, source: JsonSource): Part {
+  return create(PartSchema, { kind: readKind(block, source) });
 }
 
-function readKind(block: JsonRecord): PartKind {
+function readKind(block: JsonRecord, source: JsonSource): PartKind {
   const type = textAt(block, "type");
   switch (type) {
     case "text": {
-      const citations = recordsAt(block, "citations").map(readCitation);
+      const citations = recordsAt(block, "citations").map((each) =>
+        readCitation(each, source.textOf(each)),
+      );
       return { case: "text", value: { text: textAt(block, "text"), citations } };
     }
     case "thinking": {
@@ -61,16 +65,21 @@ function readKind(block: JsonRecord): PartKind {
       return { case: "reasoning", value: { seal } };
     }
     case "tool_use": {
-      const input = JSON.stringify(block["input"] ?? {});
+      const input = readInput(block, source);
       const id = textAt(block, "id");
       const name = textAt(block, "name");
       return { case: "toolCall", value: { id, name, type: ToolType.FUNCTION, input } };
     }
     default: {
-      const json = JSON.stringify(block);
+      const json = source.textOf(block);
       return { case: "opaque", value: { dialect: Dialect.MESSAGES, type, json } };
     }
   }
+}
+
+/** The input of a `tool_use` block, as the vendor wrote it. */
+export function readInput(block: JsonRecord, source: JsonSource): string {
+  return block["input"] == null ? "{}" : source.memberText(block, "input");
 }
 
 /** Implements {@link VendorCodec.decodeError}. */

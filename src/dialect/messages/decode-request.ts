@@ -305,7 +305,8 @@ function opaqueKind(block: JsonReader, type: string): PartKind {
 function decodeCitations(block: JsonReader): Citation[] {
   return block
     .objects("citations")
-    .map((citation) => readCitation(parseRecord(citation.toJson()) ?? {}));
+    .map((citation) => citation.toJson())
+    .map((json) => readCitation(parseRecord(json) ?? {}, json));
 }
 
 function decodeToolUse(block: JsonReader): PartKind {

@@ -2,6 +2,8 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
+  type Citation,
+  type Part,
   PartSchema,
   ReasoningSealSchema,
   ToolType,
@@ -21,6 +23,7 @@ import {
   sealDelta,
   textDelta,
 } from "../generate-events.ts";
+import { JsonSource, changeMembers, withoutSpace } from "../json/source.ts";
 import {
   countAt,
   isRecord,
@@ -32,7 +35,7 @@ import {
 } from "../json/value.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { readCitation } from "./citation.ts";
-import { readBlock } from "./decode-reply.ts";
+import { readBlock, readInput } from "./decode-reply.ts";
 import { failureCode } from "./errors.ts";
 import { type Ending, readEnding } from "./finish-reason.ts";
 import { StreamUsage } from "./usage.ts";
@@ -80,10 +83,10 @@ export class MessagesStreamDecoder implements StreamDecoder {
     }
     switch (record["type"]) {
       case "content_block_delta":
-        this.#blocks.delta(record, events);
+        this.#blocks.delta(record, data, events);
         break;
       case "content_block_start":
-        this.#blocks.start(record, events);
+        this.#blocks.start(record, data, events);
         break;
       case "content_block_stop":
         this.#blocks.stop(record, events);
@@ -145,8 +148,9 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
 /** A block that is open. */
 interface OpenBlock {
-  /** How the block began. */
+  /** How the block began, and the text that this is in. */
   readonly start: JsonRecord;
+  readonly source: JsonSource;
   /** Whether it has no part yet: it is held back until it is whole. */
   readonly isHeld: boolean;
   /** The input so far. Kept where the block is held back only; otherwise whether there was any counts. */
@@ -162,12 +166,14 @@ class BlockDecoder {
     return this.#open.size > 0;
   }
 
-  start(record: JsonRecord, events: GenerateEvent[]): void {
+  /** @param data the text of the event */
+  start(record: JsonRecord, data: string, events: GenerateEvent[]): void {
     const index = countAt(record, "index") ?? 0;
     const start = recordAt(record, "content_block") ?? {};
     const type = textAt(start, "type");
     const isHeld = !streamed.has(type);
-    this.#open.set(index, { start, isHeld, input: "" });
+    const source = new JsonSource(data, record);
+    this.#open.set(index, { start, source, isHeld, input: "" });
     if (isHeld) return;
     if (type === "tool_use") {
       const call = { id: textAt(start, "id"), name: textAt(start, "name"), input: "" };
@@ -176,13 +182,14 @@ class BlockDecoder {
       return;
     }
     if (type === "redacted_thinking") {
-      events.push(partStart(index, readBlock(start)));
+      events.push(partStart(index, readBlock(start, source)));
       return;
     }
     startText(index, start, events);
   }
 
-  delta(record: JsonRecord, events: GenerateEvent[]): void {
+  /** @param data the text of the event */
+  delta(record: JsonRecord, data: string, events: GenerateEvent[]): void {
     const index = countAt(record, "index") ?? 0;
     const delta = record["delta"];
     if (!isRecord(delta)) return;
@@ -200,7 +207,7 @@ class BlockDecoder {
         pushSeal(index, textAt(delta, "signature"), events);
         break;
       case "citations_delta":
-        events.push(citationDelta(index, readCitation(recordAt(delta, "citation") ?? {})));
+        events.push(citationDelta(index, citationOf(delta, new JsonSource(data, record))));
         break;
       default:
       // What is yet to come: a part that does not know it is whole without it.
@@ -212,8 +219,8 @@ class BlockDecoder {
     const block = this.#open.get(index);
     if (block === undefined) return;
     this.#open.delete(index);
-    if (block.isHeld) events.push(partStart(index, readBlock(wholeBlock(block))));
-    else if (block.input === "") pushWholeInput(index, block.start, events);
+    if (block.isHeld) events.push(partStart(index, wholePart(block)));
+    else if (block.input === "") pushWholeInput(index, block, events);
     events.push(partEnd(index));
   }
 
@@ -258,13 +265,21 @@ function pushSeal(index: number, signature: string, events: GenerateEvent[]): vo
 }
 
 /** The input of a call that stood in its start, and in no delta. */
-function pushWholeInput(index: number, start: JsonRecord, events: GenerateEvent[]): void {
-  if (start["type"] !== "tool_use") return;
-  events.push(inputDelta(index, JSON.stringify(start["input"] ?? {})));
+function pushWholeInput(index: number, block: OpenBlock, events: GenerateEvent[]): void {
+  const { start, source } = block;
+  if (start["type"] === "tool_use") events.push(inputDelta(index, readInput(start, source)));
 }
 
-/** A block as it would stand in a whole reply. */
-function wholeBlock({ start, input }: OpenBlock): JsonRecord {
-  if (input === "") return start;
-  return { ...start, input: parseRecord(input) ?? input };
+/** The part of a block as it would be in a whole reply: with the input that came in deltas. */
+function wholePart({ start, source, input }: OpenBlock): Part {
+  if (input === "") return readBlock(start, source);
+  const json = parseRecord(input) === undefined ? JSON.stringify(input) : withoutSpace(input);
+  const text = changeMembers(source.textOf(start), { input: json });
+  const block = parseRecord(text) ?? start;
+  return readBlock(block, new JsonSource(text, block));
+}
+
+function citationOf(delta: JsonRecord, source: JsonSource): Citation {
+  const citation = recordAt(delta, "citation") ?? {};
+  return readCitation(citation, source.textOf(citation));
 }

@@ -7,6 +7,7 @@ import type {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import { type JsonBranch, JsonText } from "../json/json-tree.ts";
+import { parseRecord } from "../json/value.ts";
 
 /** Most blocks that may end a cached prefix; the vendor refuses more. */
 const cacheHintsMax = 4;
@@ -51,7 +52,11 @@ export class EncodeContext {
 
   /** Restores an opaque part. @throws GatewayError INVALID_REQUEST for one of another style */
   opaque({ dialect, type, json }: OpaquePart, what: string): JsonText {
-    if (dialect === Dialect.MESSAGES) return new JsonText(json);
+    if (dialect === Dialect.MESSAGES) {
+      // A typed caller may have sent anything; other requests were parsed.
+      if (this.isOwn || parseRecord(json) !== undefined) return new JsonText(json);
+      throw invalid(what, `${what} of type "${type}" is not a JSON object`);
+    }
     throw invalid(what, `${what} of type "${type}" is not available for this model: leave it out`);
   }
 

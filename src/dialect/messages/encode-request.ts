@@ -16,7 +16,14 @@ import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { isRecord, type JsonRecord, parseRecord, setMember } from "../json/value.ts";
+import {
+  type JsonMember,
+  listElements,
+  objectMembers,
+  withoutSpace,
+  writeMembers,
+} from "../json/source.ts";
+import { parseRecord, setMember } from "../json/value.ts";
 import { type Block, encodePart } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-settings.ts";
@@ -294,7 +301,7 @@ function encodeFormat(format: ResponseFormat | undefined, writer: EncodeContext)
     case ResponseFormatType.JSON_SCHEMA: {
       // The schema's name has no effect on the reply, so nothing is lost without it.
       if (format.description !== "") writer.drop("response_format.description");
-      const schema = new JsonText(closedSchema(format.schemaJson, writer));
+      const schema = new JsonText(closedSchema(withoutSpace(format.schemaJson), writer));
       return { format: { type: "json_schema", schema }, line: "" };
     }
     case ResponseFormatType.TEXT:
@@ -307,39 +314,30 @@ function encodeFormat(format: ResponseFormat | undefined, writer: EncodeContext)
 
 /** Adds `additionalProperties: false` to object schemas; the vendor refuses others. */
 function closedSchema(json: string, writer: EncodeContext): string {
-  const schema = parseRecord(json);
-  if (schema === undefined) {
+  if (parseRecord(json) === undefined) {
     throw invalid("response_format", "The schema of the response format must be a JSON object");
   }
-  if (writer.isOwn) return json;
-  const closed = close(schema);
-  return closed === schema ? json : JSON.stringify(closed);
+  return writer.isOwn ? json : close(json);
 }
 
-/** Returns the same value if nothing is missing in it. */
-function close(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    const items = value.map(close);
-    return items.some((item, i) => item !== value[i]) ? items : value;
-  }
-  if (!isRecord(value)) return value;
-  const closed: Record<string, unknown> = {};
-  let isChanged = false;
-  for (const [name, member] of Object.entries(value)) {
-    closed[name] = keptAsIs.has(name) ? member : close(member);
-    if (closed[name] !== member) isChanged = true;
-  }
-  if (isOpenObject(value)) {
-    closed["additionalProperties"] = false;
-    isChanged = true;
-  }
-  return isChanged ? closed : value;
+/** The same text, but for what is missing in it. */
+function close(json: string): string {
+  if (json.startsWith("[")) return `[${listElements(json).map(close).join(",")}]`;
+  if (!json.startsWith("{")) return json;
+  const members = objectMembers(json).map((member) =>
+    keptAsIs.has(member.name) ? member : { ...member, json: close(member.json) },
+  );
+  if (isOpenObject(members)) members.push({ name: "additionalProperties", json: "false" });
+  return writeMembers(members);
 }
 
 /** Members that contain values rather than schemas. */
 const keptAsIs: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "required"]);
 
 /** Only its value distinguishes a property called `type`. */
-function isOpenObject(value: JsonRecord): boolean {
-  return value["type"] === "object" && !("additionalProperties" in value);
+function isOpenObject(members: readonly JsonMember[]): boolean {
+  const type = members.findLast(({ name }) => name === "type")?.json ?? "null";
+  return (
+    JSON.parse(type) === "object" && !members.some(({ name }) => name === "additionalProperties")
+  );
 }

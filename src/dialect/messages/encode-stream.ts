@@ -16,7 +16,7 @@ import type {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { parseRecord } from "../json/value.ts";
+import { memberOf, changeMembers } from "../json/source.ts";
 import { writeCitation } from "./citation.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { writeEnding } from "./finish-reason.ts";
@@ -405,11 +405,11 @@ class WholeWriter implements BlockWriter {
   begin(index: number): string {
     this.#index = index;
     this.isWritten = true;
-    const block = parseRecord(this.#json);
-    if (block?.["input"] === undefined) return startFrame(index, this.#json);
-    const start = startFrame(index, JSON.stringify({ ...block, input: {} }));
-    const input = JSON.stringify(JSON.stringify(block["input"]));
-    return start + deltaPrefix(index, "input_json_delta", "partial_json") + input + deltaEnd;
+    const input = memberOf(this.#json, "input");
+    if (input === "") return startFrame(index, this.#json);
+    const start = startFrame(index, changeMembers(this.#json, { input: "{}" }));
+    const delta = deltaPrefix(index, "input_json_delta", "partial_json") + JSON.stringify(input);
+    return start + delta + deltaEnd;
   }
 
   delta(): string {

@@ -12,6 +12,7 @@ import {
 import { invalid } from "../../core/validation.ts";
 import { customDescription, customInputSchema } from "../custom-tools.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
+import { changeMembers } from "../json/source.ts";
 import { parseRecord, textAt } from "../json/value.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { toolNameFor } from "../tool-names.ts";
@@ -112,7 +113,7 @@ function inputSchema(json: string): string {
   const schema = parseRecord(json);
   if (schema === undefined) throw invalid("tools", "A function's parameters must be a JSON Schema");
   if (schema["type"] === "object") return json;
-  return JSON.stringify({ ...schema, type: "object" });
+  return changeMembers(json, { type: '"object"' });
 }
 
 function encodeCustom(value: CustomTool, { namespace }: Tool): JsonBranch {

@@ -2,6 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { countAt, type JsonRecord, textAt } from "../json/value.ts";
 
 /** An annotation of a text. */
@@ -26,7 +27,7 @@ export function decodeCitation(json: string): Citation {
  */
 export function annotationJson(citation: Citation, length: number): unknown {
   if (citation.dialect === Dialect.RESPONSES && citation.json !== "") {
-    return JSON.parse(citation.json);
+    return new JsonText(citation.json);
   }
   if (citation.url === "") return fileCitation(citation);
   return {

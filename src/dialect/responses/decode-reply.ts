@@ -17,6 +17,7 @@ import {
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { type VendorError } from "../codec.ts";
+import { JsonSource } from "../json/source.ts";
 import {
   UnreadableReplyError,
   countAt,
@@ -46,7 +47,8 @@ export function decodeResponsesReply(body: Buffer): Reply {
   if (!Array.isArray(response["output"])) {
     throw new UnreadableReplyError("the vendor's response has no output");
   }
-  const parts = recordsAt(response, "output").flatMap(decodeOutputItem);
+  const source = new JsonSource(body, response);
+  const parts = recordsAt(response, "output").flatMap((item) => decodeOutputItem(item, source));
   const usage = readUsage(response["usage"]);
   return create(ReplySchema, {
     id: textAt(response, "id"),
@@ -79,28 +81,38 @@ export function decodeResponsesError(body: Buffer): VendorError | undefined {
   return { message: textAt(error, "message"), code: code || (number?.toString() ?? "") };
 }
 
-/** Reads an output item. A message has one part for each of its content parts. */
-export function decodeOutputItem(item: JsonRecord): Part[] {
+/**
+ * Reads an output item. A message has one part for each of its content parts.
+ *
+ * @param source the text that the item is in
+ */
+export function decodeOutputItem(item: JsonRecord, source: JsonSource): Part[] {
   switch (textAt(item, "type")) {
     case "message":
-      return recordsAt(item, "content").map((content) => decodeOutputContent(content, item));
+      return recordsAt(item, "content").map((content) =>
+        decodeOutputContent(content, item, source),
+      );
     case "function_call":
     case "custom_tool_call":
       return [create(PartSchema, { kind: { case: "toolCall", value: decodeCall(item) } })];
     case "reasoning":
       return [create(PartSchema, { kind: { case: "reasoning", value: decodeReasoning(item) } })];
     default:
-      return [opaquePart(item)];
+      return [opaquePart(item, source)];
   }
 }
 
-/** Reads a content part of the message `item`. */
-export function decodeOutputContent(content: JsonRecord, item: JsonRecord): Part {
+/** Reads a content part of the message `item`. @param source the text that the content is in */
+export function decodeOutputContent(
+  content: JsonRecord,
+  item: JsonRecord,
+  source: JsonSource,
+): Part {
   const extras = phaseOf(item);
   switch (textAt(content, "type")) {
     case "output_text": {
       const citations = recordsAt(content, "annotations").map((each) =>
-        decodeCitation(JSON.stringify(each)),
+        decodeCitation(source.textOf(each)),
       );
       const value = { text: textAt(content, "text"), citations };
       return create(PartSchema, { kind: { case: "text", value }, extras });
@@ -110,7 +122,7 @@ export function decodeOutputContent(content: JsonRecord, item: JsonRecord): Part
       return create(PartSchema, { kind: { case: "refusal", value }, extras });
     }
     default:
-      return opaquePart(content);
+      return opaquePart(content, source);
   }
 }
 
@@ -155,11 +167,11 @@ export function sealOf(item: JsonRecord): ReasoningSeal | undefined {
 }
 
 /** Something that only this style knows, as it stands. */
-function opaquePart(item: JsonRecord): Part {
+function opaquePart(item: JsonRecord, source: JsonSource): Part {
   const value = {
     dialect: Dialect.RESPONSES,
     type: textAt(item, "type"),
-    json: JSON.stringify(item),
+    json: source.textOf(item),
   };
   return create(PartSchema, { kind: { case: "opaque", value } });
 }

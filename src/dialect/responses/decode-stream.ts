@@ -20,6 +20,7 @@ import {
   sealDelta,
   textDelta,
 } from "../generate-events.ts";
+import { JsonSource } from "../json/source.ts";
 import {
   countAt,
   type JsonRecord,
@@ -82,6 +83,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     if (data === "[DONE]") return;
     const event = parseRecord(data);
     if (event === undefined) throw new UnreadableReplyError("an event is not a JSON object");
+    this.#items.source = new JsonSource(data, event);
     this.#onEvent(event);
   }
 
@@ -213,6 +215,8 @@ interface OpenItem {
 /** Turns the events of items into those of parts. Whatever a vendor leaves out of its deltas is taken from
  * the events that tell the whole. */
 class StreamItems {
+  /** The text of the current event. */
+  source = new JsonSource("{}", {});
   readonly #items = new Map<number, OpenItem>();
   #events: GenerateEvent[] = [];
   #next = 0;
@@ -330,7 +334,7 @@ class StreamItems {
         this.#endReasoning(open, item);
         break;
       default:
-        for (const part of decodeOutputItem(item)) this.#whole(part);
+        for (const part of decodeOutputItem(item, this.source)) this.#whole(part);
     }
   }
 
@@ -353,7 +357,7 @@ class StreamItems {
 
   #content(open: OpenItem, index: number, content: JsonRecord): OpenPart {
     const type = textAt(content, "type");
-    const { kind, extras } = decodeOutputContent({ type }, open.item);
+    const { kind, extras } = decodeOutputContent({ type }, open.item, this.source);
     const part = this.#begin(open, index, kind, extras);
     const text = textAt(content, type === "refusal" ? "refusal" : "text");
     if (text !== "") {
@@ -412,7 +416,8 @@ class StreamItems {
 
   #cite(part: OpenPart, annotation: JsonRecord): void {
     part.count++;
-    this.#events.push(citationDelta(part.index, decodeCitation(JSON.stringify(annotation))));
+    const citation = decodeCitation(this.source.textOf(annotation));
+    this.#events.push(citationDelta(part.index, citation));
   }
 
   #summaryStart(part: OpenPart): void {

@@ -2,6 +2,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Extra,
+  type OpaquePart,
   type Part,
   type Reasoning,
   Role,
@@ -12,11 +13,12 @@ import {
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
+import type { JsonText } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { refusePrefill } from "../parts.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
-import { type EncodeContext, parsedJson } from "./encode-context.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { encodeMedia } from "./media.ts";
 import { callIdFor } from "./wire.ts";
 
@@ -38,8 +40,13 @@ function isContent({ kind }: Part): boolean {
   }
 }
 
-/** Writes one part of a message. */
-function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord {
+/** Writes one part of a message. What only this style knows is as its author wrote it, with all its members. */
+function encodePart(part: Part, role: Role, context: EncodeContext): JsonRecord | JsonText {
+  const { kind } = part;
+  if (kind.case === "opaque") {
+    if (!context.isOwn) context.withExtras(context.breakpoint(part.cacheHint, role), part.extras);
+    return opaqueJson(kind.value, context);
+  }
   const breakpoint = context.breakpoint(part.cacheHint, role);
   return context.withExtras(
     { ...encodeContentPart(part, role, context), ...breakpoint },
@@ -60,10 +67,6 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
       if (!isAssistant) return encodeMedia(kind.value, context);
       throw invalid(undefined, "The model's vendor accepts only text in messages of the assistant");
     case "opaque":
-      if (kind.value.dialect === Dialect.RESPONSES) {
-        return parsedJson(kind.value.json, "turns.parts.opaque.json") as JsonRecord;
-      }
-      throw foreign(kind.value.type);
     case "toolCall":
     case "toolResult":
     case "reasoning":
@@ -73,9 +76,10 @@ function encodeContentPart({ kind }: Part, role: Role, context: EncodeContext): 
   }
 }
 
-/** What is said of a part that only another style knows. */
-function foreign(type: string): Error {
-  return invalid(
+/** @throws GatewayError INVALID_REQUEST for a part that only another style knows */
+function opaqueJson({ dialect, type, json }: OpaquePart, context: EncodeContext): JsonText {
+  if (dialect === Dialect.RESPONSES) return context.json(json, "turns.parts.opaque.json");
+  throw invalid(
     undefined,
     `"${type}" is not supported with this model: leave it out of the conversation`,
   );
@@ -116,7 +120,7 @@ function resultOutput(result: ToolResult, context: EncodeContext): unknown {
 interface EncodedTurns {
   /** `undefined`: none. */
   readonly instructions: string | undefined;
-  readonly input: readonly JsonRecord[];
+  readonly input: readonly (JsonRecord | JsonText)[];
 }
 
 /**
@@ -157,8 +161,8 @@ class ItemWriter {
     this.#context = context;
   }
 
-  turn(turn: Turn): JsonRecord[] {
-    const items: JsonRecord[] = [];
+  turn(turn: Turn): (JsonRecord | JsonText)[] {
+    const items: (JsonRecord | JsonText)[] = [];
     let content: Part[] = [];
     let hasMessage = false;
     const endMessage = (): void => {
@@ -197,7 +201,7 @@ class ItemWriter {
     return context.withExtras(message, turn.extras);
   }
 
-  #item(part: Part): JsonRecord | undefined {
+  #item(part: Part): JsonRecord | JsonText | undefined {
     const { kind, extras, cacheHint } = part;
     if (cacheHint !== undefined) this.#context.drop("cache_hint");
     switch (kind.case) {
@@ -210,8 +214,7 @@ class ItemWriter {
         return item && this.#context.withExtras(item, extras);
       }
       case "opaque":
-        if (kind.value.dialect !== Dialect.RESPONSES) throw foreign(kind.value.type);
-        return parsedJson(kind.value.json, "turns.parts.opaque.json") as JsonRecord;
+        return opaqueJson(kind.value, this.#context);
       case "text":
       case "media":
       case "refusal":

@@ -2,7 +2,8 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { JsonText } from "../json/json-tree.ts";
+import { isJson, type JsonRecord } from "../json/value.ts";
 import { itemIdFor, type ItemType } from "./wire.ts";
 import { toolNameFor } from "../tool-names.ts";
 
@@ -32,6 +33,20 @@ export class EncodeContext {
     this.#dropped.add(name);
   };
 
+  /**
+   * JSON that the contract carries as text, as its author wrote it.
+   *
+   * @param param its place in the contract
+   * @throws GatewayError INVALID_REQUEST if a typed caller sent something else
+   */
+  json(text: string, param: string): JsonText {
+    // In every style, what became JSON of the contract was a part of the client's JSON.
+    if (this.source === undefined && !isJson(text)) {
+      throw invalid(param, `"${param}" is not valid JSON`);
+    }
+    return new JsonText(text);
+  }
+
   /** Adds the extras of this style to an object. */
   withExtras(object: JsonRecord, extras: readonly Extra[]): JsonRecord {
     if (extras.length === 0) return object;
@@ -40,7 +55,7 @@ export class EncodeContext {
       return object;
     }
     // Not by assignment, since a member may be called `__proto__`.
-    const added = extras.map(({ name, json }): [string, unknown] => [name, JSON.parse(json)]);
+    const added = extras.map(({ name, json }): [string, unknown] => [name, new JsonText(json)]);
     return Object.fromEntries([...Object.entries(object), ...added]);
   }
 
@@ -70,19 +85,5 @@ export class EncodeContext {
   identity(type: ItemType, id: string): JsonRecord {
     const sentId = this.isOwn ? id : itemIdFor(type, id);
     return sentId === "" ? {} : { id: sentId };
-  }
-}
-
-/**
- * Parses JSON that the contract carries as text.
- *
- * @param param its place in the contract
- * @throws GatewayError INVALID_REQUEST where it is none
- */
-export function parsedJson(text: string, param: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalid(param, `"${param}" is not valid JSON`);
   }
 }

@@ -10,6 +10,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
+import { JsonText, writeJson } from "../json/json-tree.ts";
 import { type JsonRecord, parseRecord } from "../json/value.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
@@ -114,7 +115,7 @@ class Output {
   }
 
   #push(item: JsonRecord): void {
-    this.#items.push(JSON.stringify(item));
+    this.#items.push(writeJson(item));
   }
 }
 
@@ -174,7 +175,7 @@ export function messageItem({ id, status, content, phase }: MessageJson): JsonRe
     type: "message",
     status,
     role: "assistant",
-    ...(phase && { phase: JSON.parse(phase) as unknown }),
+    ...(phase && { phase: new JsonText(phase) }),
     content,
   };
 }

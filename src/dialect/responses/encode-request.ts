@@ -6,6 +6,7 @@ import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { isRecord, type JsonRecord, setMember } from "../json/value.ts";
 import { encryptedReasoning } from "./decode-request.ts";
 import { encodeTurns } from "./encode-content.ts";
@@ -109,25 +110,26 @@ function addOwnExtras(
   extras: readonly Extra[],
 ): Record<string, unknown> {
   for (const { name, json } of extras) {
-    const value: unknown = JSON.parse(json);
     const path = /^(?:text|reasoning)\./.test(name) ? name.split(".") : [name];
     const last = path.pop() ?? "";
     let place = body;
     for (const step of path) {
       const inner = Object.hasOwn(place, step) ? place[step] : undefined;
-      place = isRecord(inner) ? inner : setMember(place, step, {});
+      const isOpen = isRecord(inner) && !(inner instanceof JsonText);
+      place = isOpen ? inner : setMember(place, step, {});
     }
-    setMember(
-      place,
-      last,
-      last === "include" ? [...included(body), ...included({ include: value })] : value,
-    );
+    const isList = last === "include";
+    setMember(place, last, isList ? [...included(body), ...includedIn(json)] : new JsonText(json));
   }
   return body;
 }
 
 function included({ include }: JsonRecord): unknown[] {
   return Array.isArray(include) ? include : [];
+}
+
+function includedIn(json: string): unknown[] {
+  return included({ include: JSON.parse(json) as unknown });
 }
 
 /** Members of chat completions that mean the same here. */
@@ -146,7 +148,7 @@ function withForeignExtras(
   for (const extra of extras) {
     const isChat = source === Dialect.CHAT_COMPLETIONS;
     if (isChat && shared.has(extra.name)) {
-      whole = { ...whole, [extra.name]: JSON.parse(extra.json) as unknown };
+      whole = { ...whole, [extra.name]: new JsonText(extra.json) };
     } else if (extra.name !== "n") {
       drop(extra.name);
     }

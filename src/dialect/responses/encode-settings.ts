@@ -9,7 +9,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { strictFor } from "../strict-schema.ts";
-import { type EncodeContext, parsedJson } from "./encode-context.ts";
+import type { EncodeContext } from "./encode-context.ts";
 
 /** Writes `reasoning`; `undefined` where nothing is said of it. */
 export function encodeReasoning(options: ReasoningOptions): JsonRecord | undefined {
@@ -73,11 +73,11 @@ function encodeFormat(format: ResponseFormat, context: EncodeContext): JsonRecor
       return { type: "json_object" };
     case ResponseFormatType.JSON_SCHEMA: {
       const { name, description, schemaJson } = format;
-      const schema = parsedJson(schemaJson, "response_format.schema_json");
+      const schema = context.json(schemaJson, "response_format.schema_json");
       const { source, drop } = context;
       // In messages every schema is followed exactly.
       const requested = source === Dialect.MESSAGES ? true : format.strict;
-      const strict = strictFor({ strict: requested, schema, source }, () =>
+      const strict = strictFor({ strict: requested, schemaJson, source }, () =>
         drop("response_format.strict"),
       );
       return {

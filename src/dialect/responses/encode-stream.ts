@@ -20,7 +20,8 @@ import type {
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { type JsonRecord, parseRecord } from "../json/value.ts";
+import { JsonText } from "../json/json-tree.ts";
+import type { JsonRecord } from "../json/value.ts";
 import { contentType } from "./decode-content.ts";
 import {
   callType,
@@ -243,11 +244,11 @@ export class ResponsesStreamEncoder implements StreamEncoder {
 
   /** What only vendors of this style send. */
   #whole({ dialect, type, json }: OpaquePart): string {
-    const item: JsonRecord | undefined = parseRecord(json);
-    if (dialect !== Dialect.RESPONSES || contentType.test(type) || item === undefined) {
+    if (dialect !== Dialect.RESPONSES || contentType.test(type)) {
       this.#names.drop(type);
       return "";
     }
+    const item = new JsonText(json);
     const closing = this.#leaveMessage();
     const at = this.#items++;
     const place: ItemPlace = {

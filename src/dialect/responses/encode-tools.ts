@@ -12,8 +12,9 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import { customFormat } from "../custom-tools.ts";
+import type { JsonText } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
-import { type EncodeContext, parsedJson } from "./encode-context.ts";
+import type { EncodeContext } from "./encode-context.ts";
 import { strictFor } from "../strict-schema.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 
@@ -28,10 +29,13 @@ export function encodeTooling(conversation: Conversation, context: EncodeContext
   };
 }
 
+/** A tool; one of a vendor is as its author wrote it. */
+export type WrittenTool = JsonRecord | JsonText;
+
 /** Writes tools; those of a namespace that follow each other stand in it together. */
-export function encodeTools(tools: readonly Tool[], context: EncodeContext): JsonRecord[] {
-  const written: JsonRecord[] = [];
-  let open: { readonly name: string; readonly tools: JsonRecord[] } | undefined;
+export function encodeTools(tools: readonly Tool[], context: EncodeContext): WrittenTool[] {
+  const written: WrittenTool[] = [];
+  let open: { readonly name: string; readonly tools: WrittenTool[] } | undefined;
   for (const tool of tools) {
     const { namespace, namespaceDescription } = tool;
     const json = encodeTool(tool, context);
@@ -50,20 +54,19 @@ export function encodeTools(tools: readonly Tool[], context: EncodeContext): Jso
   return written;
 }
 
-function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): JsonRecord {
+function encodeTool({ kind, extras, cacheHint }: Tool, context: EncodeContext): WrittenTool {
   if (cacheHint !== undefined) context.drop("cache_hint");
   switch (kind.case) {
     case "function":
       return context.withExtras(functionTool(kind.value, context), extras);
     case "custom": {
       const { name, description, formatJson } = kind.value;
-      const written = formatJson && parsedJson(formatJson, "tools.custom.format_json");
-      const format = context.isOwn ? written : customFormat(written, "flat");
+      const format = context.isOwn ? formatJson : customFormat(formatJson, "flat");
       const tool = {
         type: "custom",
         name: context.toolName(name),
         ...(description && { description }),
-        ...(format !== "" && { format }),
+        ...(format !== "" && { format: context.json(format, "tools.custom.format_json") }),
       };
       return context.withExtras(tool, extras);
     }
@@ -81,9 +84,11 @@ function functionTool(tool: FunctionTool, context: EncodeContext): JsonRecord {
   const parameters =
     parametersJson === ""
       ? { type: "object", properties: {} }
-      : parsedJson(parametersJson, "tools.function.parameters_json");
+      : context.json(parametersJson, "tools.function.parameters_json");
   const { source, drop } = context;
-  const isStrict = strictFor({ strict, schema: parameters, source }, () => drop("tools.strict"));
+  const isStrict = strictFor({ strict, schemaJson: parametersJson, source }, () =>
+    drop("tools.strict"),
+  );
   return {
     type: "function",
     name: context.toolName(name),
@@ -93,10 +98,8 @@ function functionTool(tool: FunctionTool, context: EncodeContext): JsonRecord {
   };
 }
 
-function opaqueTool(tool: OpaquePart, context: EncodeContext): JsonRecord {
-  if (tool.dialect === Dialect.RESPONSES) {
-    return parsedJson(tool.json, "tools.opaque.json") as JsonRecord;
-  }
+function opaqueTool(tool: OpaquePart, context: EncodeContext): WrittenTool {
+  if (tool.dialect === Dialect.RESPONSES) return context.json(tool.json, "tools.opaque.json");
   const search = readWebSearch(tool);
   if (search !== undefined) return webSearchTool(search, context);
   throw invalid("tools", `The tool "${tool.type}" is not supported with this model: leave it out`);
@@ -124,7 +127,7 @@ const words: ReadonlyMap<ToolChoiceMode, string> = new Map([
 export function encodeChoice(choice: ToolChoice, context: EncodeContext): unknown {
   const { mode, tool, allowed, opaque } = choice;
   if (opaque !== undefined) {
-    if (opaque.dialect === Dialect.RESPONSES) return parsedJson(opaque.json, "tool_choice");
+    if (opaque.dialect === Dialect.RESPONSES) return context.json(opaque.json, "tool_choice");
     throw invalid("tool_choice", `"${opaque.type}" is not supported with this model`);
   }
   if (mode === ToolChoiceMode.NAMED) {

@@ -3,6 +3,7 @@ import { ToolType, type ToolCall } from "../../../gen/uas/inference/v1/conversat
 import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
+import { type JsonText, writeJson } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { callItem, callStatus, type ItemStatus } from "./encode-reply.ts";
 
@@ -44,7 +45,7 @@ export class EventWriter {
 
 /** The members of an object as JSON, without the braces. */
 export function membersOf(record: JsonRecord): string {
-  return JSON.stringify(record).slice(1, -1);
+  return writeJson(record).slice(1, -1);
 }
 
 function head(type: string): string {
@@ -94,13 +95,13 @@ export interface ItemPlace {
 }
 
 /** The event for a new item. */
-export function itemAdded({ events, at }: ItemPlace, item: JsonRecord): string {
+export function itemAdded({ events, at }: ItemPlace, item: JsonRecord | JsonText): string {
   return events.event("response.output_item.added", membersOf({ output_index: at, item }));
 }
 
 /** The event for a completed item. */
-export function itemDone({ events, at, onItem }: ItemPlace, item: JsonRecord): string {
-  const json = JSON.stringify(item);
+export function itemDone({ events, at, onItem }: ItemPlace, item: JsonRecord | JsonText): string {
+  const json = writeJson(item);
   onItem(at, json);
   return events.event("response.output_item.done", `"output_index":${at},"item":${json}`);
 }

@@ -6,6 +6,7 @@ import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import type { ReplyOptions } from "../codec.ts";
+import { JsonText, writeJson } from "../json/json-tree.ts";
 import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
@@ -38,7 +39,7 @@ export class ResponseWriter {
     this.#now = now;
     this.#begun = created === 0n ? options.created : Number(created);
     this.#head = `{"id":"${responseId(callId)}","object":"response","created_at":${this.#begun},`;
-    this.#settings = JSON.stringify(settingsOf(generation, model)).slice(1, -1);
+    this.#settings = writeJson(settingsOf(generation, model)).slice(1, -1);
     this.#serviceTier = generation.serviceTier;
   }
 
@@ -103,7 +104,7 @@ function settingsOf(generation: Generation, model: string): JsonRecord {
 function shownTools(tools: unknown): unknown {
   if (!Array.isArray(tools)) return [];
   return tools.map((tool: unknown) => {
-    if (!isRecord(tool)) return tool;
+    if (!isRecord(tool) || tool instanceof JsonText) return tool;
     if (tool["type"] === "namespace") return { ...tool, tools: shownTools(tool["tools"]) };
     if (tool["type"] !== "function") return tool;
     return { description: null, parameters: null, strict: false, ...tool };
@@ -119,7 +120,7 @@ function instructionsOf({ conversation }: Generation): string | undefined {
 
 function extra({ extras }: { readonly extras: readonly Extra[] }, name: string, other: unknown) {
   const found = extras.find((each) => each.name === name);
-  return found === undefined ? other : (JSON.parse(found.json) as unknown);
+  return found === undefined ? other : new JsonText(found.json);
 }
 
 /** The facts known at the start of a response. */

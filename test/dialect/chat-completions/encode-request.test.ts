@@ -7,6 +7,7 @@ import {
   ToolSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { ReasoningMode, ResponseFormatType } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
 import { encode, refusal } from "./support.ts";
 import {
   type Init,
@@ -178,11 +179,6 @@ describe("R-TXT-2: what would change the request is refused by its name", () => 
       /web_search_20260318/,
     ],
     [
-      "a schema that is no JSON",
-      { responseFormat: { type: ResponseFormatType.JSON_SCHEMA, schemaJson: "{" } },
-      /not valid JSON/,
-    ],
-    [
       "a picture that the model sent",
       { conversation: { turns: [model(picture)] } },
       /messages of the model/,
@@ -194,6 +190,15 @@ describe("R-TXT-2: what would change the request is refused by its name", () => 
       expect(refusal(() => write(init)).message).toMatch(message);
     },
   );
+
+  it("JSON of a typed caller that is none is refused by name", () => {
+    const responseFormat = { type: ResponseFormatType.JSON_SCHEMA, schemaJson: "{" };
+    const typed = { model: "m", stream: false, maxOutputTokens: 9, sourceDialect: undefined };
+    const refused = refusal(() =>
+      chatCompletions.encodeRequest(generation({ responseFormat }), typed),
+    );
+    expect(refused.message).toBe('"response_format.schema_json" is not valid JSON');
+  });
 });
 
 describe("R-TXT-1: documents", () => {

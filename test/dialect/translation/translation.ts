@@ -73,19 +73,21 @@ export interface Way {
 export interface Sent {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into it
   readonly body: any;
+  /** The body as it is sent. */
+  readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
   /** In the caller's words. */
   readonly dropped: readonly string[];
 }
 
-/** A request as the client sends it: a question, and `members` in place of its own. */
-export function decode(from: Caller, members: Json): Generation {
-  const body = Buffer.from(JSON.stringify({ ...bodies[from], ...members }));
+/** A request as the client sends it: a question, and `members` in place of its own; or the text of a whole body. */
+export function decode(from: Caller, members: Json | string): Generation {
+  const body = bytesOf(typeof members === "string" ? members : { ...bodies[from], ...members });
   return callers[from].decodeRequest(body, { platformAliases: false });
 }
 
 /** Sends a request. @throws GatewayError */
-export function send(way: Way, members: Json): Sent {
+export function send(way: Way, members: Json | string): Sent {
   return sendGeneration(way, decode(way.from, members));
 }
 
@@ -100,7 +102,8 @@ export function sendGeneration({ from, to, model }: Way, generation: Generation)
       sourceDialect: ids[from],
     });
     const names = dropped.map((name) => memberNames[name] ?? name);
-    return { body: JSON.parse(body.toString()), headers, dropped: names };
+    const text = body.toString();
+    return { body: JSON.parse(text), text, headers, dropped: names };
   } catch (error) {
     throw withMemberName(memberNames, error);
   }
@@ -204,19 +207,23 @@ function translation({ from, to }: WayBack, asked: Asked, lost: string[]): Trans
   return { vendor: vendors[from], caller: callers[to], options, tools, charged, watcher };
 }
 
-/** A whole reply, as the client gets it. */
-export function answer(way: WayBack, reply: Json, asked: Asked = {}): Got {
+/** A whole reply, as the client gets it. @param reply its bytes are made here, unless it is a text */
+export function answer(way: WayBack, reply: Json | string, asked: Asked = {}): Got {
   const dropped: string[] = [];
-  const bytes = Buffer.from(JSON.stringify(reply));
+  const bytes = bytesOf(reply);
   const { body } = translateReply(bytes, translation(way, asked, dropped));
   const text = body.toString();
   return { text, body: JSON.parse(text), events: [], dropped };
 }
 
+function bytesOf(body: Json | string): Buffer {
+  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+}
+
 /** The same for a client that asked for a stream. */
-export function answerStreamed(way: WayBack, reply: Json, asked: Asked = {}): Got {
+export function answerStreamed(way: WayBack, reply: Json | string, asked: Asked = {}): Got {
   const dropped: string[] = [];
-  const bytes = Buffer.from(JSON.stringify(reply));
+  const bytes = bytesOf(reply);
   return streamed(translateToStream(bytes, translation(way, asked, dropped)).body, dropped);
 }
 
