@@ -3,6 +3,8 @@
  * a browser could run as a page is served as plain bytes.
  */
 
+import { mediaType } from "../core/media-type.ts";
+
 /** How a kind of file is served. */
 export interface FileKind {
   readonly contentType: string;
@@ -63,18 +65,6 @@ const said: ReadonlyMap<string, string> = new Map([
   ["model/gltf+json", "gltf"],
 ]);
 
-/** Other names of known types. */
-const aliases: ReadonlyMap<string, string> = new Map([
-  ["image/jpg", "image/jpeg"],
-  ["audio/mp3", "audio/mpeg"],
-  ["audio/x-wav", "audio/wav"],
-  ["audio/wave", "audio/wav"],
-  ["audio/vnd.wave", "audio/wav"],
-  ["audio/x-flac", "audio/flac"],
-  ["audio/x-m4a", "audio/mp4"],
-  ["application/jsonl", "application/x-ndjson"],
-]);
-
 /** Types whose content may begin like HTML. */
 const mayBePage = /^(?:text\/|image\/svg)/;
 
@@ -88,7 +78,7 @@ const texts = new Set(["text/plain", "text/csv", "text/vtt"]);
  * @param declared its declared types, best first; parameters are ignored
  */
 export function fileKind(head: Buffer, declared: readonly (string | undefined)[]): FileKind {
-  const types = declared.flatMap((type) => (type === undefined ? [] : [essence(type)]));
+  const types = declared.flatMap((type) => (type === undefined ? [] : [mediaType(type)]));
   const seen = signatures.find(({ is }) => is(head));
   if (seen !== undefined) {
     // An MP4 container has audio alone, or video.
@@ -130,9 +120,4 @@ function isBrand(head: Buffer, brands: readonly string[]): boolean {
 /** Whether it looks like HTML or XML. */
 function isPage(head: Buffer): boolean {
   return /^\ufeff?\s*<[!?a-z]/i.test(head.toString("utf8"));
-}
-
-function essence(type: string): string {
-  const bare = (type.split(";")[0] ?? "").trim().toLowerCase();
-  return aliases.get(bare) ?? bare;
 }

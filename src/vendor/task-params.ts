@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { bytesPerToken } from "../config/limits.ts";
+import { mediaType } from "../core/media-type.ts";
 import { codePoints } from "../dialect/audio.ts";
 import type { TaskTokens, TaskUnits, VendorTasks, UnitModel } from "./task.ts";
 
@@ -117,7 +118,7 @@ export function imageParam(description: string): JsonObject {
   return {
     type: "string",
     format: "uri",
-    pattern: "^data:image/(?:png|jpeg|webp);base64,",
+    pattern: "^data:image/(?:png|jpe?g|webp);base64,",
     description: `${description}: a data: URL of a PNG, JPEG or WebP image`,
   };
 }
@@ -177,8 +178,7 @@ export function stringsParam(params: JsonObject, name: string): readonly string[
 /** The media type and base64 content of a `data:` URL. */
 export function parseDataUrl(url: string): { readonly mimeType: string; readonly data: string } {
   const comma = url.indexOf(",");
-  const [mimeType = ""] = url.slice("data:".length, comma).split(";");
-  return { mimeType, data: url.slice(comma + 1) };
+  return { mimeType: mediaType(url.slice("data:".length, comma)), data: url.slice(comma + 1) };
 }
 
 function isObject(value: JsonValue | undefined): value is JsonObject {

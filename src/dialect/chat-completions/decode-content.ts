@@ -120,7 +120,7 @@ function decodeFunctionCall(call: JsonReader): ToolCall {
   // Some clients send arguments as an object instead of its JSON text.
   const input = called.isObject("arguments") ? called.json("arguments") : called.text("arguments");
   const name = called.requiredText("name");
-  const id = call.requiredText("id");
+  const id = call.presentText("id");
   return newToolCall(ToolType.FUNCTION, { id, name, input });
 }
 
@@ -128,12 +128,12 @@ function decodeCustomCall(call: JsonReader): ToolCall {
   call.word("type", ["custom"]);
   const called = call.requiredObject("custom");
   const name = called.requiredText("name");
-  const id = call.requiredText("id");
+  const id = call.presentText("id");
   return newToolCall(ToolType.CUSTOM, { id, name, input: called.text("input") });
 }
 
 function decodeToolResult(message: JsonReader): Turn {
-  const toolCallId = message.requiredText("tool_call_id");
+  const toolCallId = message.presentText("tool_call_id");
   return resultTurn(message, toolCallId);
 }
 

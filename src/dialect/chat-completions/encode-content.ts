@@ -24,6 +24,7 @@ import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import { refusePrefill } from "../parts.ts";
+import { portableTurns } from "../portable-turns.ts";
 
 /** A JSON object of the body. */
 type Wire = Record<string, unknown>;
@@ -177,7 +178,11 @@ export function encodeMessages(turns: readonly Turn[], context: EncodeContext): 
     );
   }
   refusePrefill(turns, context.source);
-  return runs(turns).flatMap((run) =>
+  const portable = portableTurns(turns, {
+    dialect: Dialect.CHAT_COMPLETIONS,
+    drop: (name) => context.drop(name),
+  });
+  return runs(portable).flatMap((run) =>
     run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, context) : encodeOthers(run, context),
   );
 }

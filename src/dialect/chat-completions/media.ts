@@ -5,6 +5,7 @@ import {
   MediaPartSchema,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { audioFormat, typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
 import type { JsonReader } from "../json/reader.ts";
 import type { JsonRecord } from "../json/value.ts";
@@ -82,7 +83,8 @@ function encodeImage({ source, mimeType, detail }: MediaPart): JsonRecord {
   const withDetail = detail === "" ? {} : { detail };
   switch (source.case) {
     case "base64": {
-      const url = dataUrl(mimeType || "image/png", source.value);
+      const type = mimeType || typeOfBase64(source.value) || "image/png";
+      const url = dataUrl(type, source.value);
       return { type: "image_url", image_url: { url, ...withDetail } };
     }
     case "url":
@@ -102,9 +104,10 @@ function encodeAudio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") {
     throw invalid(undefined, "The model's vendor accepts audio only in base64; send it in base64");
   }
-  const word = mimeType.replace(/^audio\/(?:x-)?/, "");
-  const format = word === "mpeg" ? "mp3" : word === "wave" ? "wav" : word;
-  return { type: "input_audio", input_audio: { data: source.value, format } };
+  return {
+    type: "input_audio",
+    input_audio: { data: source.value, format: audioFormat(mimeType) },
+  };
 }
 
 /** The title and context of a document precede it as text. */

@@ -14,9 +14,11 @@ import {
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { append } from "../../core/append.ts";
+import { typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { geminiToolName } from "./encode-tools.ts";
+import { portableTurns } from "../portable-turns.ts";
 import { openPlace } from "./reasoning.ts";
 import type { GeminiBlob, GeminiContent, GeminiPart, GeminiPiece } from "./wire.ts";
 import { JsonText } from "../json/json-tree.ts";
@@ -42,7 +44,11 @@ const foreignSignature = "skip_thought_signature_validator";
  *
  * @throws GatewayError INVALID_REQUEST for content that Gemini cannot take
  */
-export function encodeContents(turns: readonly Turn[], context: EncodeContext): EncodedContents {
+export function encodeContents(given: readonly Turn[], context: EncodeContext): EncodedContents {
+  const turns = portableTurns(given, {
+    dialect: Dialect.GEMINI,
+    drop: (name) => context.drop(name),
+  });
   const system: GeminiPiece[] = [];
   const contents: GeminiContent[] = [];
   const writer = new TurnWriter(context);
@@ -367,7 +373,8 @@ function blob(media: MediaPart, data: string): GeminiBlob {
   const { mimeType: told } = media;
   // Clients without a table of types send files as octet streams, which Gemini refuses.
   const known = told === "application/octet-stream" ? "" : told;
-  const mimeType = known || mimeOfName(media.filename) || told || mimeDefault(media);
+  const seen = media.type === MediaType.AUDIO ? "" : typeOfBase64(data);
+  const mimeType = known || mimeOfName(media.filename) || seen || told || mimeDefault(media);
   if (mimeType !== undefined) return { mimeType, data };
   throw invalid(
     undefined,

@@ -166,6 +166,13 @@ export class JsonReader {
     throw this.invalid("must be a string", name);
   }
 
+  /** A string that must be there. It may be empty. */
+  presentText(name: string): string {
+    const text = this.optionalText(name);
+    if (text === undefined) throw this.invalid("is missing", name);
+    return text;
+  }
+
   /** A string that must be there and not be empty. */
   requiredText(name: string): string {
     const value = this.value(name);

@@ -314,7 +314,7 @@ function decodeToolUse(block: JsonReader): PartKind {
   if (block.has("caller") && block.object("caller")?.text("type") !== "direct") {
     return opaqueKind(block, "tool_use");
   }
-  const id = block.requiredText("id");
+  const id = block.presentText("id");
   const name = block.requiredText("name");
   const input = block.json("input") || "{}";
   return { case: "toolCall", value: newToolCall(ToolType.FUNCTION, { id, name, input }) };
@@ -322,7 +322,7 @@ function decodeToolUse(block: JsonReader): PartKind {
 
 function decodeToolResult(block: JsonReader): PartKind {
   const { parts, plain } = decodeContent(block, "content");
-  const toolCallId = block.requiredText("tool_use_id");
+  const toolCallId = block.presentText("tool_use_id");
   const isError = block.flag("is_error") ?? false;
   const result = { toolCallId, parts, plain, isError, type: ToolType.FUNCTION };
   return { case: "toolResult", value: newToolResult(result) };

@@ -13,7 +13,9 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
+import { portableTurns } from "../portable-turns.ts";
 import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
 import { jsonBody, textsOf } from "../json/long-texts.ts";
 import {
@@ -137,10 +139,12 @@ const words: ReadonlyMap<Role, Message["role"]> = new Map([
 
 /** @param addition a line for the system text; empty for none */
 function encodeTurns(
-  turns: readonly Turn[],
+  given: readonly Turn[],
   addition: string,
   writer: EncodeContext,
 ): EncodedTurns {
+  const drop = (name: string): void => writer.drop(name);
+  const turns = writer.isOwn ? given : portableTurns(given, { dialect: Dialect.MESSAGES, drop });
   const first = turns.findIndex(({ role }) => role !== Role.SYSTEM);
   const head = first < 0 ? turns : turns.slice(0, first);
   const system = encodeSystem(head, addition, writer);

@@ -6,6 +6,7 @@ import {
   MediaPartSchema,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
 import type { JsonBranch } from "../json/json-tree.ts";
 import type { JsonReader } from "../json/reader.ts";
@@ -78,15 +79,6 @@ function plainText(value: string): Found {
   return { mimeType: "text/plain", source: { case: "text", value } };
 }
 
-/** How the base64 of a file begins, for files whose type was not told. */
-const beginnings: readonly (readonly [string, string])[] = [
-  ["iVBORw0KGgo", "image/png"],
-  ["/9j/", "image/jpeg"],
-  ["R0lGOD", "image/gif"],
-  ["UklGR", "image/webp"],
-  ["JVBER", "application/pdf"],
-];
-
 /** The block. @throws GatewayError INVALID_REQUEST for what the style has no block for */
 export function encodeMedia(media: MediaPart, writer: EncodeContext): JsonBranch {
   if (media.source.case === "fileId" && !writer.isOwn) {
@@ -111,7 +103,7 @@ export function encodeMedia(media: MediaPart, writer: EncodeContext): JsonBranch
 
 function mimeTypeOf({ mimeType, source }: MediaPart): string {
   if (mimeType !== "" || source.case !== "base64") return mimeType;
-  return beginnings.find(([start]) => source.value.startsWith(start))?.[1] ?? "";
+  return typeOfBase64(source.value);
 }
 
 function imageSource(media: MediaPart): JsonBranch {

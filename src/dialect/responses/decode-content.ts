@@ -83,14 +83,14 @@ function partKind(part: JsonReader): Part["kind"] {
   const type = part.requiredText("type");
   switch (type) {
     case "input_text":
-      return { case: "text", value: newText(requiredString(part, "text")) };
+      return { case: "text", value: newText(part.presentText("text")) };
     case "output_text": {
       const citations = part.objects("annotations").map((each) => decodeCitation(each.toJson()));
-      return { case: "text", value: newText(requiredString(part, "text"), citations) };
+      return { case: "text", value: newText(part.presentText("text"), citations) };
     }
     case "refusal": {
       // Some clients spell its text as that of every other part.
-      const text = requiredString(part, part.has("text") ? "text" : "refusal");
+      const text = part.presentText(part.has("text") ? "text" : "refusal");
       return { case: "refusal", value: { $typeName: "uas.inference.v1.RefusalPart", text } };
     }
     default: {
@@ -116,12 +116,6 @@ function opaqueContent(part: JsonReader, type: string): Part["kind"] {
       json: part.toJson(),
     },
   };
-}
-
-function requiredString(part: JsonReader, name: string): string {
-  const text = part.optionalText(name);
-  if (text === undefined) throw part.invalid("is missing", name);
-  return text;
 }
 
 /**
@@ -180,7 +174,7 @@ function callTurn(item: JsonReader, type: ToolType): Turn {
   return turnOf(Role.ASSISTANT, item, {
     case: "toolCall",
     value: newToolCall(type, {
-      id: item.requiredText("call_id"),
+      id: item.presentText("call_id"),
       name: item.requiredText("name"),
       input: item.text(member),
       namespace: item.text("namespace"),
@@ -193,7 +187,7 @@ function resultTurn(item: JsonReader, type: ToolType): Turn {
   return turnOf(Role.USER, item, {
     case: "toolResult",
     value: newToolResult({
-      toolCallId: item.requiredText("call_id"),
+      toolCallId: item.presentText("call_id"),
       type,
       itemId: item.text("id"),
       ...decodeContent(item, "output"),

@@ -16,6 +16,7 @@ import { invalid } from "../../core/validation.ts";
 import type { JsonText } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { refusePrefill } from "../parts.ts";
+import { portableTurns } from "../portable-turns.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
 import type { EncodeContext } from "./encode-context.ts";
@@ -127,7 +128,9 @@ interface EncodedTurns {
  * Writes turns. What the developer says first becomes the instructions where it came so, or from a style
  * that has one such place; what stands later stays where it is.
  */
-export function encodeTurns(turns: readonly Turn[], context: EncodeContext): EncodedTurns {
+export function encodeTurns(given: readonly Turn[], context: EncodeContext): EncodedTurns {
+  const { drop } = context;
+  const turns = context.isOwn ? given : portableTurns(given, { dialect: Dialect.RESPONSES, drop });
   const [first] = turns;
   const instructions = first && instructionsOf(first, context);
   const rest = instructions === undefined ? turns : turns.slice(1);

@@ -5,6 +5,7 @@ import {
   MediaPartSchema,
   MediaType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { audioFormat, typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
 import { decodeUri } from "../json/escapes.ts";
 import type { JsonReader } from "../json/reader.ts";
@@ -119,18 +120,9 @@ function imageSource(media: MediaPart, target: MediaTarget): JsonRecord {
   }
 }
 
-/** How the base64 of each kind of picture begins. */
-const beginnings: ReadonlyArray<readonly [string, string]> = [
-  ["iVBOR", "image/png"],
-  ["/9j/", "image/jpeg"],
-  ["R0lG", "image/gif"],
-  ["UklG", "image/webp"],
-];
-
 function imageType({ mimeType }: MediaPart, base64: string): string {
-  if (mimeType !== "") return mimeType;
-  const found = beginnings.find(([beginning]) => base64.startsWith(beginning));
-  if (found !== undefined) return found[1];
+  const type = mimeType || typeOfBase64(base64);
+  if (type !== "") return type;
   throw invalid(undefined, "An image in base64 must have a media type, for example image/png");
 }
 
@@ -144,8 +136,7 @@ function fileId(id: string, { isOwn }: MediaTarget): string {
 
 function audio({ source, mimeType }: MediaPart): JsonRecord {
   if (source.case !== "base64") throw invalid(undefined, "Audio must be sent in base64");
-  const format = mimeType.replace(/^audio\/(?:x-)?/, "").replace(/^mpeg$/, "mp3");
-  return { data: source.value, format: format === "wave" ? "wav" : format };
+  return { data: source.value, format: audioFormat(mimeType) };
 }
 
 function documentPart(media: MediaPart, target: MediaTarget): JsonRecord {

@@ -266,3 +266,98 @@ crossings("audio: a style without it", [
     refused: /audio/,
   })),
 ]);
+
+/** Spellings of a type, with the usual one. */
+const spellings: readonly (readonly [string, string])[] = [
+  ["image/jpg", "image/jpeg"],
+  ["IMAGE/JPG", "image/jpeg"],
+  ["image/jpg; charset=utf-8", "image/jpeg"],
+  ["image/pjpeg", "image/jpeg"],
+  ["image/x-png", "image/png"],
+  ["Image/PNG;name=a.png", "image/png"],
+];
+
+for (const [written, usual] of spellings) {
+  const data = "AAAA";
+  crossings(
+    `images: the type ${written} goes under its usual name`,
+    all({
+      given: {
+        chat: { type: "image_url", image_url: { url: `data:${written};base64,${data}` } },
+        responses: { type: "input_image", image_url: `data:${written};base64,${data}` },
+        messages: { type: "image", source: { type: "base64", media_type: written, data } },
+      },
+      sent: {
+        chat: { type: "image_url", image_url: { url: `data:${usual};base64,${data}` } },
+        responses: { type: "input_image", image_url: `data:${usual};base64,${data}` },
+        messages: { type: "image", source: { type: "base64", media_type: usual, data } },
+        gemini: { inlineData: { mimeType: usual, data } },
+      },
+    }),
+  );
+}
+
+crossings(
+  "images: a type that says nothing is that of the bytes",
+  ["application/octet-stream", "image/*"].flatMap((written) =>
+    all({
+      given: {
+        chat: { type: "image_url", image_url: { url: `data:${written};base64,${png}` } },
+        responses: { type: "input_image", image_url: `data:${written};base64,${png}` },
+        messages: { type: "image", source: { type: "base64", media_type: written, data: png } },
+      },
+      sent: {
+        chat: { type: "image_url", image_url: { url: pictureUrl } },
+        responses: { type: "input_image", image_url: pictureUrl, detail: "auto" },
+        messages: { type: "image", source: base64 },
+        gemini: { inlineData: { mimeType: "image/png", data: png } },
+      },
+    }).map((each) => ({ ...each, with: written })),
+  ),
+);
+
+crossings(
+  "files: the type of a PDF or text goes under its usual name",
+  ["application/x-pdf", "Application/PDF; version=1.7", "text/pdf"].flatMap((written) =>
+    all({
+      given: {
+        chat: {
+          type: "file",
+          file: { filename: "a.pdf", file_data: `data:${written};base64,${pdf}` },
+        },
+        responses: {
+          type: "input_file",
+          filename: "a.pdf",
+          file_data: `data:${written};base64,${pdf}`,
+        },
+        messages: {
+          type: "document",
+          title: "a.pdf",
+          source: { type: "base64", media_type: written, data: pdf },
+        },
+      },
+      sent: {
+        chat: { type: "file", file: { filename: "a.pdf", file_data: pdfUrl } },
+        responses: { type: "input_file", filename: "a.pdf", file_data: pdfUrl },
+        messages: { ...document, title: "a.pdf" },
+      },
+    }).map((each) => ({ ...each, with: written })),
+  ),
+);
+
+crossings(
+  "audio: the format goes under its usual name",
+  (["mp3", "x-wav", "WAV", "mpeg"] as const).flatMap((format) => {
+    const part = { type: "input_audio", input_audio: { data: "AAAA", format } };
+    const type = /wav/i.test(format) ? "audio/wav" : "audio/mpeg";
+    const usual = { data: "AAAA", format: /wav/i.test(format) ? "wav" : "mp3" };
+    return all({
+      given: { chat: part, responses: part },
+      sent: {
+        chat: { type: "input_audio", input_audio: usual },
+        responses: { type: "input_audio", input_audio: usual },
+        gemini: { inlineData: { mimeType: type, data: "AAAA" } },
+      },
+    }).map((each) => ({ ...each, with: format }));
+  }),
+);

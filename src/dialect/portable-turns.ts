@@ -1,0 +1,95 @@
+/** Brings the turns of a request into forms that every style can write, before they go to a vendor of another style. Pure. */
+import type { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import {
+  type MediaPart,
+  MediaType,
+  type Part,
+  type Role,
+  type Turn,
+} from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { mediaType } from "../core/media-type.ts";
+import { pairToolCalls } from "./tool-pairs.ts";
+
+/** The destination of turns. */
+export interface PortableTarget {
+  /** The vendor's style: its own opaque parts stay as they are. */
+  readonly dialect: Dialect;
+  /** Called with the name of what cannot be carried. */
+  readonly drop: (name: string) => void;
+}
+
+/**
+ * The turns for a vendor of another style: media types have their usual names, and tool calls have results and ids of
+ * their own.
+ */
+export function portableTurns(turns: readonly Turn[], target: PortableTarget): readonly Turn[] {
+  const written = turns.flatMap((turn) => portableTurn(turn, target));
+  return pairToolCalls(written, { areIdsUnique: true, areResultsPaired: true });
+}
+
+/** None where nothing of it is left. */
+function portableTurn(turn: Turn, target: PortableTarget): Turn | readonly Turn[] {
+  const parts = portable(turn.parts, turn.role, target);
+  if (parts === turn.parts) return turn;
+  return parts.length === 0 ? [] : { ...turn, parts };
+}
+
+/** The same array where nothing changes. @param place see {@link portableParts} */
+function portable(parts: Part[], place: Role | undefined, target: PortableTarget): Part[] {
+  let isChanged = false;
+  const written = parts.flatMap((part): readonly Part[] => {
+    const others = portablePart(part, place, target);
+    if (others === undefined) return [part];
+    isChanged = true;
+    return others;
+  });
+  return isChanged ? written : parts;
+}
+
+/** `undefined`: it stays as it is. */
+function portablePart(
+  part: Part,
+  place: Role | undefined,
+  target: PortableTarget,
+): readonly Part[] | undefined {
+  const { kind } = part;
+  switch (kind.case) {
+    case "media": {
+      const mimeType = usualType(kind.value);
+      if (mimeType === kind.value.mimeType) return undefined;
+      return [{ ...part, kind: { case: "media", value: { ...kind.value, mimeType } } }];
+    }
+    case "opaque":
+      return undefined;
+    case "toolResult": {
+      const parts = portable(kind.value.parts, undefined, target);
+      if (parts === kind.value.parts) return undefined;
+      return [{ ...part, kind: { case: "toolResult", value: { ...kind.value, parts } } }];
+    }
+    case "text":
+    case "toolCall":
+    case "reasoning":
+    case "refusal":
+    case undefined:
+    default:
+      return undefined;
+  }
+}
+
+/** Samples without a header: only parameters tell how to read them. */
+const rawAudio: ReadonlySet<string> = new Set(["audio/pcm", "audio/l16"]);
+
+/** Types that say nothing of an image's format. */
+const unknownImages: ReadonlySet<string> = new Set([
+  "image/*",
+  "*/*",
+  "image",
+  "application/octet-stream",
+  "binary/octet-stream",
+]);
+
+function usualType({ type, mimeType }: MediaPart): string {
+  const usual = mediaType(mimeType);
+  if (rawAudio.has(usual)) return mimeType;
+  return type === MediaType.IMAGE && unknownImages.has(usual) ? "" : usual;
+}
