@@ -8,6 +8,7 @@ import {
   type Turn,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { mediaType } from "../core/media-type.ts";
+import { portableParts } from "./opaque-text.ts";
 import { pairToolCalls } from "./tool-pairs.ts";
 
 /** The destination of turns. */
@@ -19,8 +20,8 @@ export interface PortableTarget {
 }
 
 /**
- * The turns for a vendor of another style: media types have their usual names, and tool calls have results and ids of
- * their own.
+ * The turns for a vendor of another style: media types have their usual names, tool calls have results and ids of their
+ * own, and content that only the caller's style knows is text. What cannot be left out stays, for the encoder to refuse.
  */
 export function portableTurns(turns: readonly Turn[], target: PortableTarget): readonly Turn[] {
   const written = turns.flatMap((turn) => portableTurn(turn, target));
@@ -60,7 +61,8 @@ function portablePart(
       return [{ ...part, kind: { case: "media", value: { ...kind.value, mimeType } } }];
     }
     case "opaque":
-      return undefined;
+      if (kind.value.dialect === target.dialect) return undefined;
+      return portableParts(kind.value, place, target.drop);
     case "toolResult": {
       const parts = portable(kind.value.parts, undefined, target);
       if (parts === kind.value.parts) return undefined;

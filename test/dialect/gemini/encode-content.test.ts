@@ -192,12 +192,9 @@ describe("tools that were called", () => {
   });
 
   it("R-TXT-2 refuses what only another style knows", () => {
-    const value = { dialect: Dialect.MESSAGES, type: "server_tool_use", json: "{}" };
+    const value = { dialect: Dialect.MESSAGES, type: "hologram", json: "{}" };
     const part: PartInit = { kind: { case: "opaque", value } };
-    expect(() => userParts(part)).toThrow('"server_tool_use" is not supported');
-    expect(() => bodyOf([assistant(call("a")), user(result("a", part))])).toThrow(
-      "server_tool_use",
-    );
+    expect(() => userParts(part)).toThrow('"hologram" is not supported');
   });
 });
 

@@ -268,7 +268,7 @@ describe("a request of another style is written for a responses vendor", () => {
         },
       },
     ],
-    ["another style's part", inTurn({ case: "opaque", value: opaque("server_tool_use") })],
+    ["another style's part", inTurn({ case: "opaque", value: opaque("hologram") })],
     [
       "another vendor's file",
       inTurn({

@@ -19,19 +19,19 @@ const searched = { type: "web_search_call", id: "ws_1", status: "completed" };
 
 const turns: Readonly<Record<Caller, Json>> = {
   chat: { messages: [{ role: "user", content: [{ type: "x_part", x: 1 }] }] },
-  responses: { input: [{ role: "user", content: "q" }, searched, { role: "user", content: "q" }] },
-  messages: {
-    messages: [
+  responses: {
+    input: [
       { role: "user", content: "q" },
-      { role: "assistant", content: [search] },
+      { type: "item_reference", id: "msg_1" },
       { role: "user", content: "q" },
     ],
   },
+  messages: { messages: [{ role: "user", content: [{ type: "x_block", x: 1 }] }] },
 };
-const types = { chat: /x_part/, responses: /web_search_call/, messages: /server_tool_use/ };
+const types = { chat: /x_part/, responses: /item_reference/, messages: /x_block/ };
 
 crossings(
-  "opaque parts: what only the caller's style knows is refused by name",
+  "opaque parts: what the question may depend on is refused by name",
   directions.map((way) => ({ ...way, given: turns[way.from], refused: types[way.from] })),
 );
 
