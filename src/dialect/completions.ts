@@ -21,8 +21,9 @@ import { errorBody } from "./codec.ts";
 import type { RelayedReply, RelayOptions } from "./dialect.ts";
 import { refuseMembers, vendorMembers } from "./billed-features.ts";
 import { checkServiceTier } from "./guard.ts";
-import type { Outline } from "./json/outline.ts";
+import { type Outline, sliceText } from "./json/outline.ts";
 import { ObjectScan } from "./json/scan.ts";
+import { changeMembers } from "./json/source.ts";
 import type { Edit } from "./json/splice.ts";
 import {
   countAt,
@@ -149,15 +150,16 @@ interface ReadBody {
 }
 
 /** Names the model as the vendor does, and asks for usage in every stream: billing needs it. */
-function editsFor({ outline, members, stream, options }: ReadBody, model: string): Edit[] {
+function editsFor({ bytes, outline, members, stream, options }: ReadBody, model: string): Edit[] {
   const edits: Edit[] = [];
   const named = members.get("model");
   if (named !== undefined) {
     edits.push({ start: named.valueStart, end: named.valueEnd, text: JSON.stringify(model) });
   }
   if (!stream || options["include_usage"] === true) return edits;
-  const text = JSON.stringify({ ...options, include_usage: true });
   const sent = members.get("stream_options");
+  const given = sent === undefined ? "" : sliceText(bytes, sent);
+  const text = changeMembers(given, { include_usage: "true" });
   if (sent !== undefined) edits.push({ start: sent.valueStart, end: sent.valueEnd, text });
   else edits.push({ start: outline.end, end: outline.end, text: `,"stream_options":${text}` });
   return edits;

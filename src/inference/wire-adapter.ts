@@ -22,7 +22,8 @@ import {
 } from "../dialect/dialect.ts";
 import { textDialects } from "../dialect/index.ts";
 import type { Outline } from "../dialect/json/outline.ts";
-import { type JsonRecord, UnreadableReplyError } from "../dialect/json/value.ts";
+import { memberOf } from "../dialect/json/source.ts";
+import { UnreadableReplyError } from "../dialect/json/value.ts";
 import {
   askForSummary,
   asksForCompaction,
@@ -492,13 +493,11 @@ function compactBy(
   return (vendor, signal) => present(vendor.compact).send({ ...call, signal });
 }
 
-/** The user's messages, which a compacted conversation keeps, each complete with its id. */
-function userMessages(body: Uint8Array, callId: string): readonly JsonRecord[] {
-  const { input } = JSON.parse(asBuffer(body).toString("utf8")) as JsonRecord;
-  return listedItems(
-    inputItems(input).filter(({ role }) => role === "user"),
-    callId,
-  );
+/** The user's messages, which a compacted conversation keeps, each complete with its id. As JSON. */
+function userMessages(body: Uint8Array, callId: string): readonly string[] {
+  const items = inputItems(memberOf(asBuffer(body).toString("utf8"), "input"));
+  const said = items.filter(({ record }) => record["role"] === "user");
+  return listedItems(said, callId).map(({ json }) => json);
 }
 
 // Recognises the conversation that a request in a wire style continues.

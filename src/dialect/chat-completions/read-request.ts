@@ -16,6 +16,7 @@ import {
 import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
+import { changeMembers } from "../json/source.ts";
 import type { Edit } from "../json/splice.ts";
 import { guardedChatMembers } from "./guard.ts";
 
@@ -189,8 +190,7 @@ function addStreamEdits({ bytes, outline, members, stream }: ReadBody, edits: Ed
   const options = members.get("stream_options");
   if (options === undefined) added += ',"stream_options":{"include_usage":true}';
   else if (!includesUsage(bytes, members)) {
-    const given = JSON.parse(sliceText(bytes, options)) as Record<string, unknown> | null;
-    const text = JSON.stringify({ ...given, include_usage: true });
+    const text = changeMembers(sliceText(bytes, options), { include_usage: "true" });
     edits.push({ start: options.valueStart, end: options.valueEnd, text });
   }
   if (added !== "") edits.push({ start: outline.end, end: outline.end, text: added });

@@ -22,7 +22,9 @@ import { ErrorCode } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import type { CallerCodec } from "../codec.ts";
 import type { JsonReader } from "../json/reader.ts";
-import { isRecord, type JsonRecord, UnreadableReplyError } from "../json/value.ts";
+import { objectMembers, writeMembers } from "../json/source.ts";
+import { JsonText, writeJson } from "../json/json-tree.ts";
+import { UnreadableReplyError } from "../json/value.ts";
 import { newPart, newTurn, textPart } from "../parts.ts";
 import { openSummary, wrapSummary } from "../seal.ts";
 import type { ReplyRewriter } from "../translate.ts";
@@ -220,18 +222,14 @@ function newEvent(kind: NonNullable<EventInit>): GenerateEvent {
 /**
  * Writes whole replies as `POST /v1/responses/compact` does.
  *
- * @param userItems the user's messages, complete with ids
+ * @param userItems the user's messages as JSON, complete with ids
  */
-export function compactReplies(style: CallerCodec, userItems: readonly JsonRecord[]): CallerCodec {
+export function compactReplies(style: CallerCodec, userItems: readonly string[]): CallerCodec {
   return {
     ...style,
     encodeReply({ parts, usage, created }, options) {
-      const output = [
-        ...userItems,
-        ...parts.flatMap(({ kind }) =>
-          kind.case === "opaque" ? [JSON.parse(kind.value.json) as unknown] : [],
-        ),
-      ];
+      const made = parts.flatMap(({ kind }) => (kind.case === "opaque" ? [kind.value.json] : []));
+      const output = [...userItems, ...made].map((json) => new JsonText(json));
       const compacted = {
         id: `resp_${options.callId}`,
         object: "response.compaction",
@@ -239,7 +237,7 @@ export function compactReplies(style: CallerCodec, userItems: readonly JsonRecor
         output,
         usage: usageJson(usage),
       };
-      return Buffer.from(JSON.stringify(compacted));
+      return Buffer.from(writeJson(compacted));
     },
   };
 }
@@ -258,8 +256,6 @@ const compactMembers: ReadonlySet<string> = new Set([
 
 /** A body of responses, reduced to what a vendor's own compaction takes. */
 export function compactBody(body: Buffer): Buffer {
-  const record: unknown = JSON.parse(body.toString("utf8"));
-  const members = Object.entries(isRecord(record) ? record : {});
-  const kept = members.filter(([name]) => compactMembers.has(name));
-  return Buffer.from(JSON.stringify(Object.fromEntries(kept)));
+  const members = objectMembers(body.toString("utf8"));
+  return Buffer.from(writeMembers(members.filter(({ name }) => compactMembers.has(name))));
 }

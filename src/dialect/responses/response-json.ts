@@ -7,7 +7,14 @@ import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { JsonText, writeJson } from "../json/json-tree.ts";
-import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
+import {
+  changeMembers,
+  listElements,
+  memberOf,
+  objectMembers,
+  writeMembers,
+} from "../json/source.ts";
+import { type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";
@@ -92,7 +99,7 @@ function settingsOf(generation: Generation, model: string): JsonRecord {
     temperature: temperature ?? 1,
     text: { format: { type: "text" }, ...encodeText(generation, context) },
     tool_choice: "auto",
-    tools: shownTools(tools),
+    tools: shownTools(writeJson(tools)),
     top_logprobs: extra(generation, "top_logprobs", 0),
     top_p: topP ?? 1,
     truncation: extra(generation, "truncation", "disabled"),
@@ -100,15 +107,25 @@ function settingsOf(generation: Generation, model: string): JsonRecord {
   };
 }
 
-/** Tools as a response repeats them: members that a request may leave out have their defaults. */
-function shownTools(tools: unknown): unknown {
-  if (!Array.isArray(tools)) return [];
-  return tools.map((tool: unknown) => {
-    if (!isRecord(tool) || tool instanceof JsonText) return tool;
-    if (tool["type"] === "namespace") return { ...tool, tools: shownTools(tool["tools"]) };
-    if (tool["type"] !== "function") return tool;
-    return { description: null, parameters: null, strict: false, ...tool };
-  });
+/** Tools as a response repeats them: members that a request may leave out have their defaults. @param tools JSON */
+function shownTools(tools: string): JsonText {
+  return new JsonText(`[${listElements(tools).map(shownTool).join(",")}]`);
+}
+
+function shownTool(tool: string): string {
+  const type = parseRecord(tool)?.["type"];
+  if (type === "namespace") {
+    return changeMembers(tool, { tools: shownTools(memberOf(tool, "tools")).text });
+  }
+  if (type !== "function") return tool;
+  return withDefaults({ description: "null", parameters: "null", strict: "false" }, tool);
+}
+
+/** The members of a JSON object, and those that it lacks. @param given empty: none */
+function withDefaults(defaults: Readonly<Record<string, string>>, given: string): string {
+  const names = new Set(objectMembers(given).map(({ name }) => name));
+  const lacked = Object.entries(defaults).filter(([name]) => !names.has(name));
+  return writeMembers([...lacked.map(([name, json]) => ({ name, json })), ...objectMembers(given)]);
 }
 
 function instructionsOf({ conversation }: Generation): string | undefined {
@@ -132,14 +149,20 @@ interface PendingResponse {
   readonly created: number;
 }
 
-/** The immediate reply to a background request. */
-export function pendingResponse(
-  request: JsonRecord,
-  { id, model, created }: PendingResponse,
-): JsonRecord {
-  const { reasoning, text } = request as Readonly<Record<string, object | undefined>>;
-  const given = (name: string, other: unknown): unknown => request[name] ?? other;
-  return {
+/**
+ * The immediate reply to a background request, as JSON.
+ *
+ * @param request JSON
+ */
+export function pendingResponse(request: string, { id, model, created }: PendingResponse): string {
+  const members = new Map(objectMembers(request).map(({ name, json }) => [name, json]));
+  const given = (name: string, other: unknown): unknown => {
+    const json = members.get(name) ?? "null";
+    return json === "null" ? other : new JsonText(json);
+  };
+  const completed = (name: string, defaults: Readonly<Record<string, string>>): JsonText =>
+    new JsonText(withDefaults(defaults, members.get(name) ?? ""));
+  return writeJson({
     id,
     object: "response",
     created_at: created,
@@ -159,19 +182,19 @@ export function pendingResponse(
     presence_penalty: given("presence_penalty", 0),
     previous_response_id: given("previous_response_id", null),
     prompt_cache_key: given("prompt_cache_key", null),
-    reasoning: { effort: null, summary: null, ...reasoning },
+    reasoning: completed("reasoning", { effort: "null", summary: "null" }),
     safety_identifier: given("safety_identifier", null),
     service_tier: given("service_tier", "auto"),
     store: true,
     temperature: given("temperature", 1),
-    text: { format: { type: "text" }, ...text },
+    text: completed("text", { format: '{"type":"text"}' }),
     tool_choice: given("tool_choice", "auto"),
-    tools: shownTools(request["tools"]),
+    tools: shownTools(members.get("tools") ?? ""),
     top_logprobs: given("top_logprobs", 0),
     top_p: given("top_p", 1),
     truncation: given("truncation", "disabled"),
     usage: null,
-  };
+  });
 }
 
 /** The state of a response without output. */
@@ -181,29 +204,46 @@ interface ResponseStatus {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-/** A request that is only prepared for the next one, without calling a model: as it begins, and as it ends. */
+/** A request that is only prepared for the next one, without calling a model: as it begins, and as it ends. As JSON. */
 export function preparedResponse(
   body: Uint8Array,
   { id, created }: Pick<PendingResponse, "id" | "created">,
-): { readonly created: JsonRecord; readonly completed: JsonRecord } {
-  const request = parseRecord(asBuffer(body).toString("utf8")) ?? {};
-  const pending = pendingResponse(request, { id, model: textAt(request, "model"), created });
-  const begun = { ...pending, background: false, store: request["store"] ?? true };
+): { readonly created: string; readonly completed: string } {
+  const request = asBuffer(body).toString("utf8");
+  const model = textAt(parseRecord(request) ?? {}, "model");
+  const store = memberOf(request, "store");
+  const begun = changeMembers(pendingResponse(request, { id, model, created }), {
+    background: "false",
+    store: store === "" || store === "null" ? "true" : store,
+  });
   return {
-    created: { ...begun, status: "in_progress" },
-    completed: { ...begun, status: "completed", completed_at: created, usage: usageJson(noUsage) },
+    created: changeMembers(begun, { status: '"in_progress"' }),
+    completed: changeMembers(begun, {
+      status: '"completed"',
+      completed_at: String(created),
+      usage: JSON.stringify(usageJson(noUsage)),
+    }),
   };
 }
 
 const noUsage = create(UsageSchema);
 
-/** Updates the status of a pending response. */
-export function withStatus(begun: JsonRecord, { status, error }: ResponseStatus): JsonRecord {
-  return { ...begun, status, error: error ?? null };
+/** Updates the status of a pending response. @param begun JSON */
+export function withStatus(begun: string, { status, error }: ResponseStatus): string {
+  return changeMembers(begun, {
+    status: JSON.stringify(status),
+    error: JSON.stringify(error ?? null),
+  });
 }
 
-/** The completed response of a background request, under the id of the pending one. */
-export function finishedResponse(begun: JsonRecord, made: JsonRecord): JsonRecord {
-  const { id, created_at, background, previous_response_id, model } = begun;
-  return { ...made, id, created_at, background, previous_response_id, model };
+/** The members that a complete response has from its beginning. */
+const keptMembers = ["id", "created_at", "background", "previous_response_id", "model"];
+
+/** The completed response of a background request, under the id of the pending one. Both are JSON. */
+export function finishedResponse(begun: string, made: string): string {
+  const known = new Map(objectMembers(begun).map(({ name, json }) => [name, json]));
+  return changeMembers(
+    made,
+    Object.fromEntries(keptMembers.map((name) => [name, known.get(name)])),
+  );
 }

@@ -264,8 +264,8 @@ export class SocketConnection {
     stream.last.keep(id, inputJson(body));
     for (const [at, response] of [created, completed].entries()) {
       const type = at === 0 ? "response.created" : "response.completed";
-      const named = stream.id === "" ? {} : { stream_id: stream.id };
-      void this.send(JSON.stringify({ ...named, type, sequence_number: at, response }));
+      const named = stream.id === "" ? "" : `"stream_id":${JSON.stringify(stream.id)},`;
+      void this.send(`{${named}"type":"${type}","sequence_number":${at},"response":${response}}`);
     }
   }
 

@@ -4,13 +4,8 @@ import type { KeyCaller } from "../../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../../core/cancel-signal.ts";
 import { errorMeanings, type GatewayError } from "../../core/errors.ts";
 import type { SinkHead } from "../../core/sink.ts";
-import {
-  parseRecord,
-  recordAt,
-  textAt,
-  isRecord,
-  type JsonRecord,
-} from "../../dialect/json/value.ts";
+import { listElements, memberOf, withoutSpace } from "../../dialect/json/source.ts";
+import { parseRecord, recordAt, textAt, isRecord } from "../../dialect/json/value.ts";
 import { EventDataReader } from "../../dialect/sse/event-stream.ts";
 import { errorHeaders } from "../errors.ts";
 import type { DirectCall } from "../options.ts";
@@ -78,8 +73,8 @@ export class SocketTurn extends CancelSource implements DirectCall {
     }
     // A vendor that does not stream.
     const type = textAt(record ?? {}, "status") === "incomplete" ? "incomplete" : "completed";
-    const event = { type: `response.${type}`, sequence_number: 0, response: record };
-    void this.#onEvent(JSON.stringify(event));
+    const response = record === undefined ? "null" : withoutSpace(body.toString("utf8"));
+    void this.#onEvent(`{"type":"response.${type}","sequence_number":0,"response":${response}}`);
   }
 
   head(): void {}
@@ -210,11 +205,11 @@ interface EndedResponse {
 /** Reads an event; `undefined`: it does not end a response that can be continued. */
 function endedResponse(event: string): EndedResponse | undefined {
   if (!/"response\.(?:completed|incomplete)"/.test(event)) return undefined;
-  const { type, response } = JSON.parse(event) as JsonRecord;
+  const { type, response } = parseRecord(event) ?? {};
   if (type !== "response.completed" && type !== "response.incomplete") return undefined;
   if (!isRecord(response)) return undefined;
-  const output: readonly unknown[] = Array.isArray(response["output"]) ? response["output"] : [];
-  const items = output.filter(isContinuable).map((item) => JSON.stringify(item));
+  const output = listElements(memberOf(memberOf(event, "response"), "output"));
+  const items = output.filter((item) => isContinuable(parseRecord(item)));
   return { id: textAt(response, "id"), items: items.join(",") };
 }
 

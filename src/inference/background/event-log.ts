@@ -3,7 +3,7 @@
 import type { Pool } from "pg";
 import { gatewayStopping, GatewayStopping } from "../../core/caller.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
-import { parseRecord, type JsonRecord } from "../../dialect/json/value.ts";
+import { objectMembers, writeMembers } from "../../dialect/json/source.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { ResponseEventEntity } from "../entity.ts";
@@ -98,18 +98,27 @@ function numberedEvents({ last, events }: Row): Array<[number, string]> {
   return texts.map((text, at) => [last - texts.length + 1 + at, `${text}\n\n`]);
 }
 
-/** The first events of a queued response. */
-export function initialEvents(response: JsonRecord): EventBatch {
+/** The first events of a queued response. @param response JSON */
+export function initialEvents(response: string): EventBatch {
   const types = ["response.created", "response.queued"];
-  const events = types.map((type, number) => eventText(number, { type, response }));
+  const events = types.map((type, number) => responseEvent(number, type, response));
   return { last: events.length - 1, events };
 }
 
-/** Formats an event of the stream. */
-export function eventText(number: number, event: JsonRecord & { readonly type: string }): string {
-  const { type, sequence_number: _vendors, ...members } = event;
-  const json = JSON.stringify({ type, sequence_number: number, ...members });
-  return `event: ${type}\ndata: ${json}\n\n`;
+/** Formats an event of the response itself. @param response JSON */
+export function responseEvent(number: number, type: string, response: string): string {
+  return eventText(number, type, `{"response":${response}}`);
+}
+
+/** Formats an event of the stream. @param json its members; the vendor's type and number are replaced */
+export function eventText(number: number, type: string, json: string): string {
+  const own = [
+    { name: "type", json: JSON.stringify(type) },
+    { name: "sequence_number", json: String(number) },
+  ];
+  const replaced = new Set(own.map(({ name }) => name));
+  const members = objectMembers(json).filter(({ name }) => !replaced.has(name));
+  return `event: ${type}\ndata: ${writeMembers([...own, ...members])}\n\n`;
 }
 
 /** Options of {@link followEvents}. */
@@ -159,8 +168,7 @@ export async function* followEvents(
     if (status.status === "completed") return;
     if (status.status === "failed" || status.status === "cancelled") {
       const json = await background.status(of.accountId, of.responseId);
-      const response = parseRecord(json.toString()) ?? {};
-      yield Buffer.from(eventText(known + 1, { type: "response.failed", response }));
+      yield Buffer.from(responseEvent(known + 1, "response.failed", json.toString()));
       return;
     }
     await changes.next(recheckMs, signal);

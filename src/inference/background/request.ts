@@ -33,8 +33,9 @@ interface BackgroundRequest {
   /** The exchange that generates the response later: streamed, and without `background`, because a background response
    * at the vendor could not be stopped and would run on unpaid. */
   readonly exchange: ExchangeRequest;
-  /** The client's body. */
+  /** The client's body, and as JSON. */
   readonly record: JsonRecord;
+  readonly json: string;
   /** Whether the client reads the response as a stream. */
   readonly isStreamed: boolean;
 }
@@ -57,7 +58,7 @@ export function readBackground(request: ExchangeRequest): BackgroundRequest {
     .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text: "false" }));
   const body = Buffer.concat(applyEdits(bytes, edits));
   const exchange = create(ExchangeRequestSchema, { ...request, body, alwaysStream: true });
-  return { exchange, record, isStreamed: stream };
+  return { exchange, record, json: bytes.toString("utf8"), isStreamed: stream };
 }
 
 function tooLong(): GatewayError {

@@ -1,12 +1,12 @@
 /** Generates background responses, as a runner of their tasks. */
-import type { JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode } from "../../core/errors.ts";
+import { memberOf, withoutSpace } from "../../dialect/json/source.ts";
 import { textAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { failureOf } from "../../dialect/responses/errors.ts";
-import { finishedResponse } from "../../dialect/responses/response-json.ts";
+import { finishedResponse, withStatus } from "../../dialect/responses/response-json.ts";
 import { EventSplitter } from "../../dialect/sse/event-stream.ts";
 import {
   TaskRefused,
@@ -24,6 +24,7 @@ import { WireAdapter } from "../wire-adapter.ts";
 import {
   initialEvents,
   eventText,
+  responseEvent,
   type EventLog,
   type EventBatch,
   type LoggedResponse,
@@ -57,7 +58,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const { request, planned } = await planOf(upstream, adapter, task);
     const recorder = await recorderOf(params, options);
     recorder?.begin(found.pending);
-    const events = new ResponseEvents((event) => recorder?.add(event));
+    const events = new ResponseEvents((type, json) => recorder?.add(type, json));
     const { model, signal, lastSignal } = task;
     const take = (bytes: Buffer): void => events.add(bytes);
     const exchange = { request, model, planned, signal, lastSignal, take };
@@ -131,7 +132,7 @@ function outcomeOf({
   const { accountId, responseId } = params;
   const { vendor } = planned.route;
   const isStoredByVendor = planned.dialect === Dialect.RESPONSES && events.id !== "";
-  const bytes = contextBytes(ended);
+  const bytes = contextBytes(parseRecord(ended) ?? {});
   const vendorCopy = isStoredByVendor ? { vendor, responseId: events.id, bytes } : undefined;
   const response = finishedResponse(found.pending, ended);
   const finished = { accountId, responseId, response, input: found.input, vendorCopy };
@@ -139,7 +140,7 @@ function outcomeOf({
     files: [],
     ...textUsage(generated.metered),
     dropped: generated.dropped,
-    rows: { response, ...(vendorCopy && { vendorCopy }) } as JsonObject,
+    rows: { response, ...(vendorCopy && { vendorCopy }) },
     inSameTransaction: writeRows(finished, { store, recorder }),
   };
 }
@@ -211,24 +212,23 @@ export class Recorder {
     this.#next = last + 1;
   }
 
-  /** Records the start of the generation, once for all attempts. */
-  begin(pending: JsonRecord): void {
+  /** Records the start of the generation, once for all attempts. @param pending the response as JSON */
+  begin(pending: string): void {
     if (this.#next > initialEvents(pending).last + 1) return;
-    const response = { ...pending, status: "in_progress" };
-    this.#add({ type: "response.in_progress", response });
+    const response = withStatus(pending, { status: "in_progress" });
+    this.#add("response.in_progress", `{"response":${response}}`);
   }
 
-  /** Records an event of the vendor. */
-  add(event: JsonRecord): void {
-    const type = textAt(event, "type");
-    if (type !== "" && !replacedEvents.has(type)) this.#add({ ...event, type });
+  /** Records an event of the vendor. @param json the event */
+  add(type: string, json: string): void {
+    if (type !== "" && !replacedEvents.has(type)) this.#add(type, json);
   }
 
   /** Writes pending events and the last one, in the transaction that ends the response. May be repeated. */
-  async finish(transaction: Transaction, response: JsonRecord): Promise<void> {
+  async finish(transaction: Transaction, response: string): Promise<void> {
     await this.#written();
-    const type = `response.${textAt(response, "status")}`;
-    const events = [...this.#pending, eventText(this.#next, { type, response })];
+    const type = `response.${textAt(parseRecord(response) ?? {}, "status")}`;
+    const events = [...this.#pending, responseEvent(this.#next, type, response)];
     const { log, of } = this.#options;
     await log.writeIn(transaction, of, { last: this.#next, events });
   }
@@ -239,8 +239,8 @@ export class Recorder {
     await this.#write();
   }
 
-  #add(event: JsonRecord & { readonly type: string }): void {
-    this.#pending.push(eventText(this.#next++, event));
+  #add(type: string, json: string): void {
+    this.#pending.push(eventText(this.#next++, type, json));
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#writing = this.#writing.then(() => this.#write());
@@ -273,49 +273,51 @@ const failures = new Set(["response.failed", "error"]);
 /** Splits a reply into events, and keeps the final response. */
 class ResponseEvents {
   readonly #splitter = new EventSplitter(eventBytesMax);
-  readonly #onEvent: (event: JsonRecord) => void;
-  #ended: JsonRecord | undefined;
+  readonly #onEvent: (type: string, json: string) => void;
+  #ended: string | undefined;
 
   /** @param onEvent called with each event, in order */
-  constructor(onEvent: (event: JsonRecord) => void) {
+  constructor(onEvent: (type: string, json: string) => void) {
     this.#onEvent = onEvent;
   }
 
   /** Adds complete events, or a complete response. @throws TaskRefused where the vendor failed */
   add(bytes: Buffer): void {
     // Some vendors ignore `stream` and send a complete response.
-    if (bytes[0] === 0x7b) return this.#end(parseRecord(bytes.toString("utf8")) ?? {});
+    if (bytes[0] === 0x7b) return this.#end(bytes.toString("utf8"));
     const source = this.#splitter.begin([bytes]);
     let offset = 0;
     for (let event = this.#splitter.next(offset); event; event = this.#splitter.next(offset)) {
       offset = event.end;
-      this.#event(parseRecord(source.toString("utf8", event.dataStart, event.dataEnd)) ?? {});
+      this.#event(source.toString("utf8", event.dataStart, event.dataEnd));
     }
     this.#splitter.finish(offset, bytes);
   }
 
   /** The vendor's id of the response; empty: it sent none, or the response has not ended. */
   get id(): string {
-    return this.#ended === undefined ? "" : textAt(this.#ended, "id");
+    return textAt(parseRecord(this.#ended ?? "") ?? {}, "id");
   }
 
-  /** The final response. @throws TaskRefused where there is none */
-  ended(): JsonRecord {
+  /** The final response, as JSON. @throws TaskRefused where there is none */
+  ended(): string {
     if (this.#ended !== undefined) return this.#ended;
     throw new TaskRefused("upstream_error", "The model's vendor sent an invalid reply; try again");
   }
 
-  #event(event: JsonRecord): void {
+  #event(json: string): void {
+    const event = parseRecord(json) ?? {};
     const type = textAt(event, "type");
     const response = recordAt(event, "response");
-    if (endings.has(type) && response !== undefined) this.#ended = response;
+    if (endings.has(type) && response !== undefined) this.#ended = memberOf(json, "response");
     if (failures.has(type)) throw failed(response ?? event);
-    this.#onEvent(event);
+    this.#onEvent(type, json);
   }
 
-  #end(response: JsonRecord): void {
+  #end(json: string): void {
+    const response = parseRecord(json) ?? {};
     if (textAt(response, "status") === "failed") throw failed(response);
-    this.#ended = response;
+    this.#ended = withoutSpace(json);
   }
 }
 

@@ -8,11 +8,19 @@ import {
 import { storedResponseTtlMs } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { parseRecord, recordsAt, textAt, type JsonRecord } from "../../dialect/json/value.ts";
+import { parseRecord, textAt } from "../../dialect/json/value.ts";
 import { withStatus } from "../../dialect/responses/response-json.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import { noSuchResponse } from "../state/failures.ts";
-import { inputItems, listedItems, storedItemIds } from "../state/input-items.ts";
+import {
+  inputItems,
+  itemsJson,
+  type JsonItem,
+  listedItems,
+  outputItems,
+  readItems,
+  storedItemIds,
+} from "../state/input-items.ts";
 import { finishSql, rememberSql, requestSql, saveSql } from "../state/response-sql.ts";
 import type { ResponseStore } from "../state/response-store.ts";
 import type { BackgroundTasks } from "./tasks.ts";
@@ -36,29 +44,31 @@ interface NewBackground {
   readonly model: string;
   /** The response that it continues; `undefined`: none. */
   readonly previousResponseId: string | undefined;
-  /** The response as clients see it until it is complete. */
-  readonly pending: JsonRecord;
-  /** The request's `input`, parsed: a text or items. */
-  readonly input: unknown;
+  /** The response as clients see it until it is complete, as JSON. */
+  readonly pending: string;
+  /** The request's `input` as JSON: a text or items. Empty: it has none. */
+  readonly input: string;
   /** The exchange that generates the response. */
   readonly request: ExchangeRequest;
 }
 
 /** A pending background response. */
 export interface FoundBackground {
-  readonly pending: JsonRecord;
+  /** The response as clients see it, as JSON. */
+  readonly pending: string;
   readonly request: ExchangeRequest;
   /** The request's own items. */
-  readonly input: readonly JsonRecord[];
+  readonly input: readonly JsonItem[];
 }
 
 /** A complete background response. */
 export interface FinishedBackground {
   readonly accountId: string;
   readonly responseId: string;
-  readonly response: JsonRecord;
+  /** JSON. */
+  readonly response: string;
   /** The request's own items. */
-  readonly input: readonly JsonRecord[];
+  readonly input: readonly JsonItem[];
   /** The vendor's own copy: the vendor, its id of the response, and the bytes that it reads when a request continues
    * the response. `undefined`: the vendor has none. */
   readonly vendorCopy:
@@ -74,7 +84,7 @@ export function createBackgroundStore(
   return {
     async begin(transaction, { accountId, responseId, model, taskId, ...pending }) {
       const items = inputItems(pending.input);
-      const [response, input] = [toJsonBytes(pending.pending), toJsonBytes(items)];
+      const [response, input] = [Buffer.from(pending.pending), Buffer.from(itemsJson(items))];
       const request = toBinary(ExchangeRequestSchema, pending.request);
       const ids = storedItemIds(listedItems(items, responseId));
       const bytes = response.length + input.length + request.length;
@@ -89,19 +99,19 @@ export function createBackgroundStore(
       const [row] = rows;
       if (row === undefined) return undefined;
       return {
-        pending: parseRecord(row.response.toString()) ?? {},
+        pending: row.response.toString(),
         request: fromBinary(ExchangeRequestSchema, row.request),
-        input: inputItems(JSON.parse(row.input.toString())),
+        input: readItems(row.input.toString()),
       };
     },
 
     async finish(transaction, { accountId, responseId, response, input, vendorCopy }) {
-      const output = recordsAt(response, "output");
+      const output = outputItems(response);
       // Items that the vendor stores are found by the vendor's ids.
       const items = vendorCopy === undefined ? listedItems(input, responseId) : input;
       const ids = storedItemIds([...items, ...output]);
-      const json = toJsonBytes(response);
-      const bytes = vendorCopy?.bytes ?? json.length + toJsonBytes(input).length;
+      const json = Buffer.from(response);
+      const bytes = vendorCopy?.bytes ?? json.length + Buffer.byteLength(itemsJson(input));
       const size = Math.min(Math.ceil(bytes), 2 ** 31 - 1);
       const copy = [vendorCopy?.vendor ?? "", vendorCopy?.responseId ?? null];
       const values = [accountId, responseId, json, ids, size, storedResponseTtlMs, ...copy];
@@ -110,7 +120,7 @@ export function createBackgroundStore(
       if (rowCount === 0) return;
       // Replies that continue it name the vendor's id: the account owns that id too.
       const { vendor, responseId: vendorResponseId } = vendorCopy;
-      const model = textAt(response, "model");
+      const model = textAt(parseRecord(response) ?? {}, "model");
       const alias = [accountId, vendorResponseId, model, vendor, ids, size, storedResponseTtlMs];
       await transaction.query(rememberSql, alias);
     },
@@ -121,10 +131,6 @@ interface Row {
   readonly request: Buffer;
   readonly response: Buffer;
   readonly input: Buffer;
-}
-
-function toJsonBytes(value: JsonRecord | readonly JsonRecord[]): Buffer {
-  return Buffer.from(JSON.stringify(value));
 }
 
 /** Reads and cancels background responses. */
@@ -151,8 +157,7 @@ export function createBackgroundState(
       if (status === undefined) throw noSuchResponse(responseId);
       // The task ended between the two reads. One transaction wrote its end and the response, so read again.
       if (status.status === "completed") return this.status(accountId, responseId);
-      const pending = parseRecord(response.toString()) ?? {};
-      return Buffer.from(JSON.stringify(withStatus(pending, status)));
+      return Buffer.from(withStatus(response.toString(), status));
     },
 
     async cancel(accountId, taskId) {

@@ -2,7 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
-import { type JsonRecord, textAt } from "../../dialect/json/value.ts";
+import { memberOf } from "../../dialect/json/source.ts";
+import { textAt } from "../../dialect/json/value.ts";
 import { responseId, pendingResponse } from "../../dialect/responses/response-json.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Transaction } from "../../vendor/task.ts";
@@ -70,7 +71,7 @@ async function whole(
 ): Promise<void> {
   const body = accepted.replayed
     ? await options.background.status(caller.accountId, idOf(accepted.taskId))
-    : Buffer.from(JSON.stringify(accepted.pending));
+    : Buffer.from(accepted.pending);
   const headers = { "content-type": "application/json", ...replyHeaders({}, body.length) };
   sink.whole({ status: 200, headers: { ...headers, ...headersOf(accepted) } }, body);
 }
@@ -103,8 +104,8 @@ function headersOf({ dropped, replayed }: Accepted): Record<string, string> {
 
 interface Accepted extends BackgroundStarted {
   readonly dropped: readonly string[];
-  /** The pending response; for a repeated request not the stored one. */
-  readonly pending: JsonRecord;
+  /** The pending response as JSON; for a repeated request not the stored one. */
+  readonly pending: string;
 }
 
 /** The response's id, derived from its call's. */
@@ -119,7 +120,7 @@ async function accept(
 ): Promise<Accepted> {
   const { call, context } = admitted;
   const { id: callId, accountId, requestId } = call;
-  const { exchange, record, isStreamed } = readBackground(request);
+  const { exchange, record, json, isStreamed } = readBackground(request);
   const { clock, state } = options;
   const adapter = new WireAdapter({ request: exchange, callId, accountId, state, clock });
   const quoted = await quote(read({ ...admitted, adapter }));
@@ -130,7 +131,7 @@ async function accept(
   const id = idOf(callId);
   const { path } = request;
   const created = Math.floor(call.startMs / 1000);
-  const pending = pendingResponse(record, { id, model: model.key, created });
+  const pending = pendingResponse(json, { id, model: model.key, created });
   const logged = { accountId, responseId: id, taskId: callId };
   const { caller, idempotencyKey } = context;
   const starting = {
@@ -145,7 +146,7 @@ async function accept(
     params: backgroundParams({ accountId, responseId: id, callId, path, isStreamed }),
     async writeAlongside(transaction: Transaction) {
       const previousResponseId = textAt(record, "previous_response_id") || undefined;
-      const input = record["input"];
+      const input = memberOf(json, "input");
       const row = {
         ...logged,
         model: model.key,

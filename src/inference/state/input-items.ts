@@ -1,28 +1,59 @@
 /** The input items of responses: as stored, as listed, and their ids. Pure. */
 import { responseIdCharsMax } from "../../config/limits.ts";
-import { isRecord, type JsonRecord } from "../../dialect/json/value.ts";
+import { changeMembers, listElements, memberOf, withoutSpace } from "../../dialect/json/source.ts";
+import { type JsonRecord, parseRecord } from "../../dialect/json/value.ts";
 
-/** Reads the `input` of a request as items; a plain text becomes one user message. */
-export function inputItems(input: unknown): readonly JsonRecord[] {
-  if (typeof input === "string") return [{ role: "user", content: input }];
-  return Array.isArray(input) ? input.filter(isRecord) : [];
+/** An item, with its text as its author wrote it. */
+export interface JsonItem {
+  readonly record: JsonRecord;
+  readonly json: string;
+}
+
+/** Reads the `input` of a request as items; a plain text becomes one user message. @param json empty: it is absent */
+export function inputItems(json: string): readonly JsonItem[] {
+  const text = withoutSpace(json);
+  return text.startsWith('"') ? readItems(`[{"role":"user","content":${text}}]`) : readItems(text);
+}
+
+/** The items of a list in JSON. */
+export function readItems(json: string): readonly JsonItem[] {
+  return listElements(json).flatMap((element) => {
+    const record = parseRecord(element);
+    return record === undefined ? [] : [{ record, json: element }];
+  });
+}
+
+/** The JSON of a list of items. */
+export function itemsJson(items: readonly JsonItem[]): string {
+  return `[${items.map(({ json }) => json).join(",")}]`;
+}
+
+/** The items that a response, as JSON, has in its output. */
+export function outputItems(response: string): readonly JsonItem[] {
+  return readItems(memberOf(response, "output"));
 }
 
 /** Completes items for listing: each gets a type and an id, messages also parts and a status. */
-export function listedItems(
-  items: readonly JsonRecord[],
-  responseId: string,
-): readonly JsonRecord[] {
+export function listedItems(items: readonly JsonItem[], responseId: string): readonly JsonItem[] {
   return items.map((item, index) => listedItem(item, `${idRoot(responseId)}_${index}`));
 }
 
-function listedItem(item: JsonRecord, root: string): JsonRecord {
-  const type = typeof item["type"] === "string" ? item["type"] : "message";
-  const id = itemId(item) ?? `${idPrefixes.get(type) ?? "item_"}${root}`;
-  if (type !== "message") return { ...item, id };
-  const { content, role } = item;
-  const parts = typeof content === "string" ? [textPart(role, content)] : content;
-  return { type, status: "completed", ...item, id, content: parts };
+function listedItem({ record, json }: JsonItem, root: string): JsonItem {
+  const type = typeof record["type"] === "string" ? record["type"] : "message";
+  const id = itemId(record) ?? `${idPrefixes.get(type) ?? "item_"}${root}`;
+  const changes = type === "message" ? messageMembers(record, json) : {};
+  const listed = changeMembers(json, { ...changes, id: JSON.stringify(id) });
+  return { record: parseRecord(listed) ?? {}, json: listed };
+}
+
+/** The members that a listed message has in any case. */
+function messageMembers(record: JsonRecord, json: string): Record<string, string> {
+  const content = memberOf(json, "content");
+  return {
+    ...(record["type"] === undefined && { type: '"message"' }),
+    ...(record["status"] === undefined && { status: '"completed"' }),
+    ...(content.startsWith('"') && { content: `[${textPart(record["role"], content)}]` }),
+  };
 }
 
 /** The item's own id; `undefined`: it has none. */
@@ -47,15 +78,15 @@ function idRoot(responseId: string): string {
   return responseId.replace(/^resp_/, "").slice(0, 48);
 }
 
-function textPart(role: unknown, text: string): JsonRecord {
+function textPart(role: unknown, text: string): string {
   return role === "assistant"
-    ? { type: "output_text", text, annotations: [] }
-    : { type: "input_text", text };
+    ? `{"type":"output_text","text":${text},"annotations":[]}`
+    : `{"type":"input_text","text":${text}}`;
 }
 
 /** Whether an input element is an item itself, and not a reference to one. */
-export function isItem({ type }: JsonRecord): boolean {
-  return type !== "item_reference";
+export function isItem({ record }: JsonItem): boolean {
+  return record["type"] !== "item_reference";
 }
 
 /** Whether an id can be looked up: PostgreSQL refuses some other texts, and the router longer ones. */
@@ -64,7 +95,7 @@ export function isResponseId(id: string): boolean {
 }
 
 /** The ids by which items can be looked up, without duplicates. */
-export function storedItemIds(items: readonly JsonRecord[]): readonly string[] {
-  const ids = items.filter(isItem).flatMap((item) => itemId(item) ?? []);
+export function storedItemIds(items: readonly JsonItem[]): readonly string[] {
+  const ids = items.filter(isItem).flatMap(({ record }) => itemId(record) ?? []);
   return [...new Set(ids)].filter(isResponseId);
 }

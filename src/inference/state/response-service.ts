@@ -7,6 +7,7 @@ import type {
   ResponseService,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
 import { admitCaller, type Caller, callerKey } from "../../core/caller.ts";
+import { JsonText, writeJson } from "../../dialect/json/json-tree.ts";
 import type { JsonRecord } from "../../dialect/json/value.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import {
@@ -17,7 +18,7 @@ import {
 } from "../background/event-log.ts";
 import { streamHeaders } from "../background/submit.ts";
 import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
-import { itemId, listedItems } from "./input-items.ts";
+import { itemId, itemsJson, type JsonItem, listedItems } from "./input-items.ts";
 import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
 import type { VendorState } from "./vendor-state.ts";
 
@@ -84,7 +85,7 @@ export function createResponseService(
       const page = readListRequest(request);
       const found = await find(accountOf(values.get(callerKey)), responseId);
       if (found.kind === "here") {
-        return { page: Buffer.from(JSON.stringify(listPage(found.input, responseId, page))) };
+        return { page: Buffer.from(writeJson(listPage(found.input, responseId, page))) };
       }
       const query = queryOf({ include, limit: limit || "", after, order });
       return {
@@ -149,18 +150,19 @@ function readListRequest({ limit, after, order }: ListInputItemsRequest): ListPa
 }
 
 function listPage(
-  input: readonly JsonRecord[],
+  input: readonly JsonItem[],
   responseId: string,
   { limit, after, isAscending }: ListPage,
 ): JsonRecord {
   const listed = listedItems(input, responseId);
   const items = isAscending ? listed : listed.toReversed();
-  const start = after === "" ? 0 : items.findIndex((item) => itemId(item) === after) + 1;
+  const start = after === "" ? 0 : items.findIndex(({ record }) => itemId(record) === after) + 1;
   if (after !== "" && start === 0) {
     throw invalid("after: there is no such item; send the `last_id` of the previous page", "after");
   }
-  const data = items.slice(start, start + limit);
-  const ids = data.map((item) => itemId(item) ?? null);
+  const page = items.slice(start, start + limit);
+  const data = new JsonText(itemsJson(page));
+  const ids = page.map(({ record }) => itemId(record) ?? null);
   const [first = null] = ids;
   const hasMore = start + limit < items.length;
   return { object: "list", data, first_id: first, last_id: ids.at(-1) ?? null, has_more: hasMore };

@@ -13,14 +13,17 @@ import {
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { StoredResponseEntity } from "../entity.ts";
-import { parseRecord, recordsAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { chainTooLong, noSuchPrevious, notComplete } from "./failures.ts";
 import {
   inputItems,
   itemId,
+  itemsJson,
+  type JsonItem,
   listedItems,
   isItem,
   isResponseId,
+  outputItems,
+  readItems,
   storedItemIds,
 } from "./input-items.ts";
 import {
@@ -55,7 +58,7 @@ export interface ResponseStore {
   delete(accountId: string, id: string): Promise<boolean>;
   /** Finds input and output items of the account's responses by their ids, for `item_reference`. Of two items with the
    * same id the newer is returned; unknown ids are missing. */
-  findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonRecord>>;
+  findItems(accountId: string, ids: readonly string[]): Promise<ReadonlyMap<string, JsonItem>>;
   /** Finds which of these items vendors store for the account, as {@link remember} recorded. */
   findVendorItems(accountId: string, ids: readonly string[]): Promise<readonly VendorItems[]>;
   /** Counts bytes that were written for an account by other means than {@link save}; {@link trim} uses the count. */
@@ -74,8 +77,8 @@ export interface NewResponse {
   readonly previousResponseId: string | undefined;
   /** The response object as sent to the client: JSON in UTF-8. */
   readonly response: Uint8Array;
-  /** The request's `input`, parsed: a text or items. */
-  readonly input: unknown;
+  /** The request's `input` as JSON: a text or items. Empty: it has none. */
+  readonly input: string;
 }
 
 /** A response that a vendor stores. */
@@ -106,7 +109,7 @@ export type StoredResponse =
       /** The response object as sent to the client: JSON in UTF-8. */
       readonly response: Buffer;
       /** The request's own items. */
-      readonly input: readonly JsonRecord[];
+      readonly input: readonly JsonItem[];
       /** Present only for background responses. */
       readonly background?: StoredBackground;
     }
@@ -160,10 +163,10 @@ class PostgresResponseStore implements ResponseStore {
   async save(saved: NewResponse): Promise<boolean> {
     const { accountId, responseId, model, previousResponseId = null, response } = saved;
     const items = inputItems(saved.input);
-    const input = Buffer.from(JSON.stringify(items));
+    const input = Buffer.from(itemsJson(items));
     const bytes = response.length + input.length;
     if (bytes > storedResponseBytesMax || !isResponseId(responseId)) return false;
-    const output = recordsAt(parseRecord(Buffer.from(response).toString()) ?? {}, "output");
+    const output = outputItems(Buffer.from(response).toString());
     const ids = storedItemIds([...listedItems(items, responseId), ...output]);
     const values = [accountId, responseId, model, previousResponseId, response, input];
     await this.#run(saveSql, [...values, ids, bytes, storedResponseTtlMs, null, null]);
@@ -187,7 +190,7 @@ class PostgresResponseStore implements ResponseStore {
     if (row === undefined) return undefined;
     const { vendor, model, response, input } = row;
     if (response === null || input === null) return { kind: "vendor", vendor, model };
-    const items = inputItems(JSON.parse(input.toString()));
+    const items = readItems(input.toString());
     return { kind: "here", response, input: items, ...backgroundIn(row) };
   }
 
@@ -201,13 +204,13 @@ class PostgresResponseStore implements ResponseStore {
   async findItems(
     accountId: string,
     ids: readonly string[],
-  ): Promise<ReadonlyMap<string, JsonRecord>> {
+  ): Promise<ReadonlyMap<string, JsonItem>> {
     const requested = new Set(ids.filter(isResponseId));
-    const found = new Map<string, JsonRecord>();
+    const found = new Map<string, JsonItem>();
     if (requested.size === 0) return found;
     for (const row of await this.#run(itemsSql, [accountId, [...requested]])) {
       for (const item of itemsOf(row)) {
-        const id = itemId(item);
+        const id = itemId(item.record);
         if (id !== undefined && requested.has(id)) found.set(id, item);
       }
     }
@@ -250,10 +253,10 @@ class PostgresResponseStore implements ResponseStore {
   }
 }
 
-function itemsOf({ id, response, input }: Row): readonly JsonRecord[] {
+function itemsOf({ id, response, input }: Row): readonly JsonItem[] {
   if (response === null || input === null) return [];
-  const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");
-  return [...listedItems(inputItems(JSON.parse(input.toString())), id), ...output].filter(isItem);
+  const output = outputItems(response.toString());
+  return [...listedItems(readItems(input.toString()), id), ...output].filter(isItem);
 }
 
 function backgroundIn(row: Row): { readonly background?: StoredBackground } {
@@ -273,7 +276,7 @@ interface HereChain {
   readonly model: string;
   /** Input and output of each response, in order, to be sent before the new input. Reasoning is included as the client
    * got it. */
-  readonly items: readonly JsonRecord[];
+  readonly items: readonly JsonItem[];
 }
 
 /** A conversation that a vendor stores: only that vendor can continue it, by the id alone. */
@@ -346,9 +349,8 @@ async function readChain(
   return { kind: "here", model, items: rows.flatMap(chainItems) };
 }
 
-function chainItems({ id, input, response }: ChainRow): readonly JsonRecord[] {
+function chainItems({ id, input, response }: ChainRow): readonly JsonItem[] {
   // Items that a vendor stores cannot be sent to another vendor.
   if (input === null || response === null) throw noSuchPrevious(id);
-  const output = recordsAt(parseRecord(response.toString()) ?? {}, "output");
-  return [...inputItems(JSON.parse(input.toString())), ...output];
+  return [...readItems(input.toString()), ...outputItems(response.toString())];
 }

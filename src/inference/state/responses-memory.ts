@@ -2,20 +2,15 @@
 import { itemReferencesMax, bytesPerToken } from "../../config/limits.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { applyEdits } from "../../dialect/body-members.ts";
+import { applyEdits, readOutline, withoutMembers } from "../../dialect/body-members.ts";
 import { hasEscapedAscii } from "../../dialect/json/escapes.ts";
 import { ObjectScan, quote } from "../../dialect/json/scan.ts";
 import { sliceText, type Outline } from "../../dialect/json/outline.ts";
-import {
-  countAt,
-  parseRecord,
-  recordAt,
-  recordsAt,
-  type JsonRecord,
-} from "../../dialect/json/value.ts";
+import { listElements, memberOf, withoutSpace } from "../../dialect/json/source.ts";
+import { countAt, parseRecord, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { isReference } from "../../dialect/responses/guard.ts";
 import { noSuchItem, noSuchPrevious, tooManyReferences } from "./failures.ts";
-import { inputItems, itemId } from "./input-items.ts";
+import { inputItems, itemId, outputItems } from "./input-items.ts";
 import type { ReasoningCarry } from "./reasoning.ts";
 import type { ResponseStore } from "./response-store.ts";
 
@@ -49,46 +44,67 @@ export function recallResponses(
 async function recall(
   store: ResponseStore,
   accountId: string,
-  { body, outline }: { readonly body: Buffer; readonly outline: Outline },
+  asked: AskedRequest,
 ): Promise<RecalledRequest> {
-  const record = parseRecord(body.toString("utf8")) ?? {};
-  const previous = record["previous_response_id"];
+  const { body } = asked;
+  const previous = valueOf(asked, "previous_response_id");
+  const input = inputElements(jsonOf(asked, "input"));
   const unchanged: RecalledRequest = { body, vendor: undefined, storedBytes: 0 };
-  if (typeof previous !== "string") return withReferences(store, accountId, unchanged, record);
+  if (typeof previous !== "string") {
+    return withReferences(store, accountId, { request: unchanged, input });
+  }
   const chain = await store.resolve(accountId, previous);
   if (chain === undefined) throw noSuchPrevious(previous);
   if (chain.kind === "vendor") {
     const { vendor, responseId, bytes: storedBytes } = chain;
-    const known = { body: renamed(body, outline, responseId), vendor, storedBytes };
-    const renamedRecord = { ...record, previous_response_id: responseId };
-    return withReferences(store, accountId, known, renamedRecord);
+    const renamed = withMember(asked, "previous_response_id", JSON.stringify(responseId));
+    const request = { body: renamed, vendor, storedBytes };
+    return withReferences(store, accountId, { request, input });
   }
-  const { previous_response_id: _gone, ...rest } = record;
-  const input = [...chain.items, ...inputItems(record["input"])];
-  const whole = { ...rest, input };
-  const expanded = { ...unchanged, body: Buffer.from(JSON.stringify(whole)), previous };
-  return withReferences(store, accountId, expanded, whole);
+  // An element that is no item is refused later; here it would be one of the conversation.
+  const own = input.filter((element) => element.startsWith("{"));
+  const items = [...chain.items.map(({ json }) => json), ...own];
+  const rest = withoutMembers(body, asked.outline.members, new Set(["previous_response_id"]));
+  const whole = withMember(outlined(rest), "input", `[${items.join(",")}]`);
+  const request = { ...unchanged, body: whole, previous };
+  return withReferences(store, accountId, { request, input: items });
 }
 
-/** Replaces the previous response's id by the vendor's; the same bytes where they are equal. */
-function renamed(body: Buffer, { members }: Outline, responseId: string): Buffer {
-  const text = JSON.stringify(responseId);
-  const edits = members
-    .filter(({ key }) => key === "previous_response_id")
-    .filter((member) => sliceText(body, member) !== text)
-    .map(({ valueStart: start, valueEnd: end }) => ({ start, end, text }));
-  return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
+/** A request and its outline. */
+interface AskedRequest {
+  readonly body: Buffer;
+  readonly outline: Outline;
+}
+
+function outlined(body: Buffer): AskedRequest {
+  return { body, outline: readOutline(body) };
+}
+
+/** The elements of an input, each as JSON; a text is one message of the user. */
+function inputElements(json: string): string[] {
+  return json.startsWith('"') ? inputItems(json).map((item) => item.json) : listElements(json);
+}
+
+/** The body with another value of a member, or with the member; the same bytes if it has this value. */
+function withMember({ body, outline }: AskedRequest, name: string, json: string): Buffer {
+  const member = outline.members.findLast(({ key }) => key === name);
+  if (member === undefined) {
+    const text = `${outline.members.length > 0 ? "," : ""}"${name}":${json}`;
+    return Buffer.concat(applyEdits(body, [{ start: outline.end, end: outline.end, text }]));
+  }
+  if (sliceText(body, member) === json) return body;
+  const { valueStart: start, valueEnd: end } = member;
+  return Buffer.concat(applyEdits(body, [{ start, end, text: json }]));
 }
 
 /** Replaces references to items that are stored here, and finds the vendor that stores the others. */
 async function withReferences(
   store: ResponseStore,
   accountId: string,
-  request: RecalledRequest,
-  record: JsonRecord,
+  { request, input }: ReferringRequest,
 ): Promise<RecalledRequest> {
-  const input: readonly unknown[] = Array.isArray(record["input"]) ? record["input"] : [];
-  const ids = new Set(input.flatMap((item) => referenceOf(item) ?? []));
+  const references = input.map((element) => referenceIn(element));
+  const ids = new Set(references.flatMap((id) => id ?? []));
   if (ids.size === 0) return request;
   if (ids.size > itemReferencesMax) throw tooManyReferences(itemReferencesMax);
   const found = await store.findItems(accountId, [...ids]);
@@ -103,9 +119,21 @@ async function withReferences(
   // The size of each response includes the conversation before it.
   const storedBytes = Math.max(request.storedBytes, ...vendorItems.map(({ bytes }) => bytes));
   if (found.size === 0) return { ...request, vendor, storedBytes };
-  const items = input.map((item) => found.get(referenceOf(item) ?? "") ?? item);
-  const body = Buffer.from(JSON.stringify({ ...record, input: items }));
+  const items = input.map((element, at) => found.get(references[at] ?? "")?.json ?? element);
+  const body = withMember(outlined(request.body), "input", `[${items.join(",")}]`);
   return { ...request, body, vendor, storedBytes };
+}
+
+/** A request whose input may refer to items. */
+interface ReferringRequest {
+  readonly request: RecalledRequest;
+  /** The elements of its input, each as JSON. */
+  readonly input: readonly string[];
+}
+
+/** As {@link referenceOf}. @param json an input element */
+function referenceIn(json: string): string | undefined {
+  return referenceOf(parseRecord(json));
 }
 
 /** The id that an input element refers to; `undefined`: it is an item itself. */
@@ -154,38 +182,51 @@ export function storeResponse(
   store: ResponseStore,
   reply: FinishedReply,
 ): Promise<void> | undefined {
+  const { request, outline } = reply;
   // The style's default is to store.
-  return memberValue(reply, "store") === false ? undefined : storeReply(store, reply);
+  return jsonOf({ body: asBuffer(request), outline }, "store") === "false"
+    ? undefined
+    : storeReply(store, reply);
 }
 
 async function storeReply(store: ResponseStore, reply: FinishedReply): Promise<void> {
   const { accountId, model, vendor, last } = reply;
-  const response = endedResponse(last) ?? parseRecord(last.toString("utf8"));
+  const json = endedResponse(last) || last.toString("utf8");
+  const response = parseRecord(json);
   const responseId = response?.["id"];
   if (response === undefined || typeof responseId !== "string") return;
-  const input = memberValue(reply, "input");
+  const asked = { body: asBuffer(reply.request), outline: reply.outline };
+  const input = jsonOf(asked, "input");
   if (vendor !== undefined) {
-    const items = [...inputItems(input), ...recordsAt(response, "output")];
-    const itemIds = items.flatMap((item) => (referenceOf(item) ? [] : (itemId(item) ?? [])));
+    const items = [...inputItems(input), ...outputItems(json)];
+    const itemIds = items.flatMap(({ record }) =>
+      referenceOf(record) ? [] : (itemId(record) ?? []),
+    );
     const bytes = contextBytes(response);
     await store.remember({ accountId, responseId, model, vendor, itemIds, bytes });
     return;
   }
-  const previous = memberValue(reply, "previous_response_id");
+  const previous = valueOf(asked, "previous_response_id");
   await store.save({
     accountId,
     responseId,
     model,
     previousResponseId: typeof previous === "string" ? previous : undefined,
-    response: Buffer.from(JSON.stringify(response)),
+    response: Buffer.from(withoutSpace(json)),
     input,
   });
 }
 
-/** A member of the request; `undefined`: it is absent. Of duplicates the last one counts, as for JSON.parse. */
-function memberValue({ request, outline }: FinishedReply, name: string): unknown {
+/** The JSON of a member; empty: it is absent. Of duplicates the last one counts, as for JSON.parse. */
+function jsonOf({ body, outline }: AskedRequest, name: string): string {
   const member = outline.members.findLast(({ key }) => key === name);
-  return member === undefined ? undefined : JSON.parse(sliceText(request, member));
+  return member === undefined ? "" : sliceText(body, member);
+}
+
+/** A parsed member; `undefined`: it is absent. */
+function valueOf(asked: AskedRequest, name: string): unknown {
+  const json = jsonOf(asked, name);
+  return json === "" ? undefined : JSON.parse(json);
 }
 
 /** The bytes of text that a vendor reads when a request continues the response, by the vendor's own count. */
@@ -195,13 +236,13 @@ export function contextBytes(response: JsonRecord): number {
   return tokens * bytesPerToken;
 }
 
-/** The response object of the event that ends a stream; `undefined`: these bytes have none. */
-function endedResponse(bytes: Buffer): JsonRecord | undefined {
+/** The response of the event that ends a stream, as JSON; empty: these bytes have none. */
+function endedResponse(bytes: Buffer): string {
   // Line breaks are escaped in JSON, so no event's text can look like the start of a line.
   const lines = bytes.toString("utf8").split(/\r\n|\n|\r/);
-  const data = lines.findLast((line) => line.startsWith("data:") && endings.test(line));
-  const event = data === undefined ? undefined : parseRecord(data.slice("data:".length));
-  return event === undefined ? undefined : recordAt(event, "response");
+  const data = lines.findLast((line) => line.startsWith("data:") && endings.test(line)) ?? "";
+  const event = data.slice("data:".length);
+  return parseRecord(event) === undefined ? "" : memberOf(event, "response");
 }
 
 const endings = /"response\.(?:completed|incomplete)"/;

@@ -230,7 +230,7 @@ test("stored responses, their items and their events read no row of another acco
         responseId,
         previousResponseId,
         model: "m",
-        input: [{ type: "message", id: "msg_1" }],
+        input: '[{"type":"message","id":"msg_1"}]',
       },
       response: Buffer.from(JSON.stringify({ id: responseId, output: [] })),
     });

@@ -61,11 +61,13 @@ describe("a translated response has every required member of the responses schem
 
   it("a response has the members that the schema requires while it is queued, and after it failed", () => {
     const begun = { id: "resp_1", model: "m", created: 5 };
-    const queued = pendingResponse(requests.tools, begun);
+    const json = pendingResponse(JSON.stringify(requests.tools), begun);
+    const queued = JSON.parse(json) as Record<string, unknown>;
     expect(faultsOfResponse(queued)).toEqual([]);
     expect(missingMembers(queued)).toEqual([]);
     const error = { code: "upstream_error", message: "gone" };
-    expect(faultsOfResponse(withStatus(queued, { status: "failed", error }))).toEqual([]);
+    const failed = withStatus(json, { status: "failed", error });
+    expect(faultsOfResponse(JSON.parse(failed))).toEqual([]);
   });
 
   it("the event of a failure has the members that the schema requires", () => {

@@ -17,8 +17,9 @@ const fixture = useDatabase();
 let log: EventLog;
 beforeAll(() => void (log = createEventLog(fixture.pool)));
 
-const begun = { id: "r", status: "queued" };
-const delta = (text: string) => ({ type: "response.output_text.delta", delta: text });
+const begun = '{"id":"r","status":"queued"}';
+const deltaType = "response.output_text.delta";
+const delta = (text: string): string => JSON.stringify({ type: deltaType, delta: text });
 
 /** A response that is kept, for events need one. */
 async function kept() {
@@ -53,7 +54,7 @@ describe("the event log", () => {
         const { of } = await kept();
         let last = -1;
         for (const batch of texts) {
-          const events = batch.map((text) => eventText(++last, delta(text)));
+          const events = batch.map((text) => eventText(++last, deltaType, delta(text)));
           await log.write(of, { last, events });
         }
         expect(await log.last(of)).toBe(last);
@@ -66,7 +67,7 @@ describe("the event log", () => {
 
   it("the event log returns an event once that was written again after a lost answer", async () => {
     const { of } = await kept();
-    const events = ["a", "b", "c"].map((text, at) => eventText(at, delta(text)));
+    const events = ["a", "b", "c"].map((text, at) => eventText(at, deltaType, delta(text)));
     await log.write(of, { last: 1, events: events.slice(0, 2) });
     await log.write(of, { last: 2, events });
     await log.write(of, { last: 2, events });
@@ -78,7 +79,7 @@ describe("the event log", () => {
     await log.write(of, initialEvents(begun));
     await store.delete(of.accountId, of.responseId);
     expect(await log.last(of)).toBe(-1);
-    await log.write(of, { last: 2, events: [eventText(2, delta("late"))] });
+    await log.write(of, { last: 2, events: [eventText(2, deltaType, delta("late"))] });
     expect(await log.last(of)).toBe(-1);
   });
 
@@ -106,9 +107,9 @@ describe("the recorder", () => {
       const recorder = new Recorder({ log, of, warn: () => {} }, await log.last(of));
       recorder.begin(begun);
       for (const type of ["response.created", "response.in_progress", "response.completed"]) {
-        recorder.add({ type, response: {} });
+        recorder.add(type, '{"response":{}}');
       }
-      recorder.add(delta(text));
+      recorder.add(deltaType, delta(text));
       await recorder.close();
     }
     expect((await read(of)).map(({ type, delta: text }) => text ?? type)).toEqual([
@@ -122,10 +123,10 @@ describe("the recorder", () => {
     const away = { ...log, write: () => Promise.reject(new Error("away")) };
     const recorder = new Recorder({ log: away, of, warn: (_, fields) => warned.push(fields) }, -1);
     recorder.begin(begun);
-    recorder.add(delta("kept"));
+    recorder.add(deltaType, delta("kept"));
     await recorder.close();
     expect(warned).toHaveLength(1);
-    for (const _ of [1, 2]) await recorder.finish(fixture.pool, { status: "incomplete" });
+    for (const _ of [1, 2]) await recorder.finish(fixture.pool, '{"status":"incomplete"}');
     expect((await read(of)).map(({ type }) => type)).toEqual([
       ...["response.in_progress", "response.output_text.delta", "response.incomplete"],
     ]);

@@ -47,9 +47,13 @@ export function answer(text: string, id = `msg_${text}`): JsonRecord {
 export function response(
   accountId: string,
   text: string,
-  changed: Partial<NewResponse> & { readonly output?: readonly JsonRecord[] } = {},
+  changed: Partial<Omit<NewResponse, "input">> & {
+    readonly output?: readonly JsonRecord[];
+    /** A text or items; their JSON is made here. */
+    readonly input?: unknown;
+  } = {},
 ): NewResponse {
-  const { output = [answer(text)], ...rest } = changed;
+  const { output = [answer(text)], input = "Hello", ...rest } = changed;
   const responseId = rest.responseId ?? newResponseId();
   const body = { id: responseId, object: "response", model: "public-model", output };
   return {
@@ -58,7 +62,7 @@ export function response(
     model: "public-model",
     previousResponseId: undefined,
     response: Buffer.from(JSON.stringify(body)),
-    input: "Hello",
+    input: JSON.stringify(input),
     ...rest,
   };
 }

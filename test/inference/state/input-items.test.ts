@@ -1,12 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { inputItems, listedItems } from "../../../src/inference/state/input-items.ts";
+import {
+  inputItems,
+  type JsonItem,
+  listedItems,
+} from "../../../src/inference/state/input-items.ts";
+
+/** The items as their text says, which is what they were parsed to. */
+function recordsOf(items: readonly JsonItem[]): Record<string, unknown>[] {
+  return items.map(({ record, json }) => {
+    expect(JSON.parse(json)).toEqual(record);
+    return { ...record };
+  });
+}
 
 const id = `resp_${"0".repeat(60)}`;
 
 describe("input items", () => {
   it("a plain text as input is one user message", () => {
-    expect(inputItems("Hi")).toEqual([{ role: "user", content: "Hi" }]);
-    expect(inputItems(undefined)).toEqual([]);
+    expect(recordsOf(inputItems('"Hi"'))).toEqual([{ role: "user", content: "Hi" }]);
+    expect(inputItems("")).toEqual([]);
   });
 
   it("input items are listed with a type, an id and parts, and keep their own members", () => {
@@ -16,7 +28,8 @@ describe("input items", () => {
       { type: "function_call", call_id: "c", name: "f", arguments: "{}", extra: 1 },
       { type: "something_new", x: null },
     ];
-    const listed = listedItems(items, id);
+    const given = inputItems(JSON.stringify(items));
+    const listed = recordsOf(listedItems(given, id));
     expect(listed).toEqual([
       {
         type: "message",
@@ -35,7 +48,7 @@ describe("input items", () => {
       { ...items[2], id: `fc_${"0".repeat(48)}_2` },
       { ...items[3], id: `item_${"0".repeat(48)}_3` },
     ]);
-    expect(listedItems(items, id)).toEqual(listed);
+    expect(recordsOf(listedItems(given, id))).toEqual(listed);
     for (const item of listed) expect(String(item["id"]).length).toBeLessThanOrEqual(64);
   });
 });

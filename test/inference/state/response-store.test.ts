@@ -33,6 +33,11 @@ async function converse(
   return ids;
 }
 
+/** An item as it is stored. */
+function item(record: object): object {
+  return { record, json: JSON.stringify(record) };
+}
+
 async function days(accountId: string, id: string): Promise<number> {
   const { rows } = await fixture.pool.query<{ days: number }>(
     `select extract(epoch from expires_at - now())::float8 / 86400 as days
@@ -49,7 +54,31 @@ describe("a stored response", () => {
     const input = [{ type: "function_call_output", call_id: "c", output: "\u0000" }];
     const saved = response(account, "", { responseId: "resp_1", response: bytes, input });
     expect(await store.save(saved)).toBe(true);
-    expect(await store.find(account, "resp_1")).toEqual({ kind: "here", response: bytes, input });
+    expect(await store.find(account, "resp_1")).toEqual({
+      kind: "here",
+      response: bytes,
+      input: input.map(item),
+    });
+  });
+
+  it("items keep their text, in the input, in the output and in the conversation (R-TXT-14)", async () => {
+    const [store, account] = [open(), newAccount()];
+    const text = (id: string): string =>
+      String.raw`{"7":1.10,"id":"${id}","type":"mcp_call","n":2512292042121000001,"t":"\u00e9\/","1":[-0,1E400]}`;
+    const spaced = text("mcp_1").replaceAll(",", " , ");
+    const responseId = newResponseId();
+    await store.save({
+      ...response(account, "", { responseId }),
+      input: `[ ${spaced} ]`,
+      response: Buffer.from(`{"id":"${responseId}","output":[${text("mcp_2")}]}`),
+    });
+    const chain = await store.resolve(account, responseId);
+    expect(chain?.kind === "here" && chain.items.map(({ json }) => json)).toEqual([
+      text("mcp_1"),
+      text("mcp_2"),
+    ]);
+    const found = await store.findItems(account, ["mcp_1", "mcp_2"]);
+    expect([...found.values()].map(({ json }) => json)).toEqual([text("mcp_1"), text("mcp_2")]);
   });
 
   it("a stored response is not found by another account, nor by an invalid id", async () => {
@@ -72,7 +101,7 @@ describe("a stored response", () => {
     await store.save(response(two, "two", { responseId: "resp_same" }));
     await store.delete(two, "resp_same");
     expect(await store.resolve(one, "resp_same")).toMatchObject({
-      items: [{ content: "Hello" }, answer("one")],
+      items: [{ content: "Hello" }, answer("one")].map((record) => ({ record })),
     });
     expect(await store.find(two, "resp_same")).toBeUndefined();
   });
@@ -115,7 +144,9 @@ describe("a conversation", () => {
     expect(await store.resolve(account, second.responseId)).toEqual({
       kind: "here",
       model: "public-model",
-      items: [{ role: "user", content: "Hello" }, reasoning, call, result, answer("done")],
+      items: [{ role: "user", content: "Hello" }, reasoning, call, result, answer("done")].map(
+        item,
+      ),
     });
   });
 
@@ -128,7 +159,9 @@ describe("a conversation", () => {
     await Promise.all(branches.map((branch) => store.save(branch)));
     for (const [i, text] of ["left", "right"].entries()) {
       expect(await store.resolve(account, branches[i]?.responseId ?? "")).toMatchObject({
-        items: [{ content: "ask root" }, answer("root"), answer(text)],
+        items: [{ content: "ask root" }, answer("root"), answer(text)].map((record) => ({
+          record,
+        })),
       });
     }
   });
@@ -230,8 +263,8 @@ describe("items by id", () => {
     await store.save(response(account, "a", { input, output: [answer("a", "msg_out")] }));
     const found = await store.findItems(account, ["msg_out", "fc_in", "msg_none", "\u0000"]);
     expect(Object.fromEntries(found)).toEqual({
-      msg_out: answer("a", "msg_out"),
-      fc_in: input[0],
+      msg_out: item(answer("a", "msg_out")),
+      fc_in: item(input[0] ?? {}),
     });
     expect((await store.findItems(newAccount(), ["msg_out"])).size).toBe(0);
     expect((await store.findItems(account, [])).size).toBe(0);
@@ -246,7 +279,7 @@ describe("references to items", () => {
     await store.save(first);
     const input = [{ type: "item_reference", id: "msg_a" }];
     await store.save(response(account, "b", { input }));
-    expect((await store.findItems(account, ["msg_a"])).get("msg_a")).toEqual(output[0]);
+    expect((await store.findItems(account, ["msg_a"])).get("msg_a")?.record).toEqual(output[0]);
     await store.delete(account, first.responseId);
     expect((await store.findItems(account, ["msg_a"])).size).toBe(0);
   });
@@ -257,7 +290,7 @@ describe("references to items", () => {
       await store.save(response(account, "", { output: [answer(text, "msg_same")] }));
     }
     const found = await store.findItems(account, ["msg_same"]);
-    expect(found.get("msg_same")).toEqual(answer("new", "msg_same"));
+    expect(found.get("msg_same")?.record).toEqual(answer("new", "msg_same"));
   });
 });
 
