@@ -68,6 +68,13 @@ export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
    * @throws GatewayError INVALID_REQUEST, naming the member at fault
    */
   readRequest(body: Uint8Array, options: ReadRequestOptions): TextRequest;
+  /**
+   * A vendor's refusal as the client gets it: its bytes, with the strings that the style promises. Undefined if the body
+   * is no error of the style.
+   *
+   * @param error the gateway's error for the refusal
+   */
+  relayError(body: Buffer, error: GatewayError): Buffer | undefined;
   /** Reads the usage of a whole reply, and restores the public model name in it. */
   relayReply(body: Buffer, options: RelayOptions): RelayedReply;
   /** Relays a stream the same way, piece by piece. */

@@ -52,6 +52,35 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   return usage;
 }
 
+/**
+ * The usage of a stream after a later report. A figure that is absent or 0 there keeps the earlier one: some
+ * vendors repeat only what has changed.
+ */
+export function grownUsage(before: Usage | undefined, later: Usage | undefined): Usage | undefined {
+  if (before === undefined || later === undefined) return later ?? before;
+  const grown: Usage = { ...later };
+  for (const name of figures) {
+    const count = Math.max(before[name] ?? 0, later[name] ?? 0);
+    if (count > 0) grown[name] = count;
+  }
+  return grown;
+}
+
+const figures = [
+  "inputTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "outputTokens",
+  "reasoningTokens",
+  "cacheWrite1hTokens",
+  "audioInputTokens",
+  "audioOutputTokens",
+  "webSearches",
+  "webFetches",
+  "codeExecutions",
+  "fileSearches",
+] as const satisfies readonly (keyof Usage)[];
+
 /** The figures beside an output: of any type, as vendors tell them. */
 interface OutputContext {
   readonly input: unknown;

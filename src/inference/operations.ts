@@ -34,6 +34,7 @@ import {
   relayRerank,
   type RerankBody,
 } from "../dialect/rerank.ts";
+import { relayOpenaiError } from "../dialect/vendor-error.ts";
 import type { OperationName } from "../vendor/vendor.ts";
 import { checkRequest, forwarded, replyHeaders, type WireRequest } from "./headers.ts";
 import { type Delivered, type Metered, meterInput, nothingMetered } from "./pipeline/metering.ts";
@@ -137,18 +138,17 @@ export function requireType({ key, type }: ModelConfig, types: readonly ModelTyp
 }
 
 /** A vendor's refusal: its own body where it has the caller's form, else an error with its message (R-ERR-4). */
-function refusalInStyle(
+export function refusalInStyle(
   { status, body, error }: VendorRefusal,
   dialect: Dialect,
 ): Buffer | GatewayError {
   const told = parseRecord(body.toString("utf8"));
   if (told === undefined) return error;
   const inner = recordAt(told, "error") ?? {};
-  const isOpenai = textAt(inner, "message") !== "";
   const isRerank = dialect !== Dialect.CHAT_COMPLETIONS;
-  if (isRerank ? textAt(told, "message") !== "" : isOpenai && typeof inner["code"] !== "number") {
-    return body;
-  }
+  if (isRerank && textAt(told, "message") !== "") return body;
+  const relayed = isRerank ? undefined : relayOpenaiError(body, error);
+  if (relayed !== undefined) return relayed;
   const message = textAt(inner, "message") || messageOf(told);
   return message === "" ? error : new GatewayError(error.code, message, { status });
 }

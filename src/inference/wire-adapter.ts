@@ -334,7 +334,8 @@ class WireRequest extends ReadRequest<Buffer> {
     { status, body, error }: VendorRefusal,
     { dialect }: PlannedRoute,
   ): Buffer | GatewayError {
-    return dialect === this.dialect ? body : toVendorError({ status, body, error }, dialect);
+    const relayed = dialect === this.dialect ? this.#style.relayError(body, error) : undefined;
+    return relayed ?? toVendorError({ status, body, error }, dialect);
   }
 
   #relayOptions({ route }: PlannedRoute): RelayOptions {

@@ -6,6 +6,7 @@ import {
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayOptions, TextDialect } from "../dialect.ts";
+import { relayOpenaiError } from "../vendor-error.ts";
 import { modelJson, modelListJson } from "../json/model-json.ts";
 import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
 import { decodeChatRequest } from "./decode-request.ts";
@@ -51,6 +52,7 @@ export const chatCompletions: TextDialect = {
   encodeChoices: (options, choices) => new ChatChoicesEncoder(options, choices),
   decodeError: decodeChatError,
   errorBody,
+  relayError: relayOpenaiError,
   replyBody: chatReplyBody,
 };
 

@@ -8,7 +8,14 @@ import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { EventTemplate, type TemplateRun } from "../json/event-template.ts";
 import { endOfString, equalsAscii, isSpace, skipSpace } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
-import { countAt, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
+import {
+  countAt,
+  isRecord,
+  type JsonRecord,
+  parseRecord,
+  recordsAt,
+  textAt,
+} from "../json/value.ts";
 import {
   dataLinesOf,
   type EventPlace,
@@ -16,6 +23,17 @@ import {
   missingEnd,
   type UnfinishedEvent,
 } from "../sse/event-stream.ts";
+import { grownUsage } from "../usage.ts";
+import {
+  errorFacts,
+  errorWords,
+  isOperatorFault,
+  outOfService,
+  streamErrorCode,
+  toStreamError,
+  withErrorWords,
+} from "../vendor-error.ts";
+import { isFailureReason } from "./finish-reason.ts";
 import { decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
@@ -81,9 +99,9 @@ export class ChatStreamRelay implements StreamRelay {
   }
 
   pushUntil(pieces: readonly Buffer[], textBytesMax: number): Buffer {
-    // Nothing follows an error, in particular no terminal event.
+    // Nothing follows an error, in particular no terminal event, and nothing the terminal event.
     this.unread = undefined;
-    if (this.failed) return emptyBuffer;
+    if (this.failed || this.done) return emptyBuffer;
     const source = this.#splitter.begin(pieces);
     const run = this.#matching(source, 0, textBytesMax);
     // Most reads are nothing but such events.
@@ -102,14 +120,15 @@ export class ChatStreamRelay implements StreamRelay {
       }
       this.#onEvent(source, place);
       at = this.#replaceRun(this.#matching(source, place.end, textBytesMax), place.end);
-    } while (!this.failed);
+    } while (!this.failed && !this.done);
     const passed = this.#splicer.apply(source, at);
-    this.#splitter.finish(at, passed);
+    // What stands behind the terminal event is dropped.
+    this.#splitter.finish(this.done ? source.length : at, passed);
     return passed;
   }
 
   end(): Buffer {
-    const missing = this.failed ? undefined : missingEnd(this.#splitter.rest);
+    const missing = this.failed || this.done ? undefined : missingEnd(this.#splitter.rest);
     return missing === undefined ? emptyBuffer : this.push([missing]);
   }
 
@@ -147,6 +166,7 @@ export class ChatStreamRelay implements StreamRelay {
     }
     const before = this.#splicer.size;
     this.#onChunk(source, dataStart, dataEnd);
+    if (this.failed) return this.#onFailure(source, place);
     if (this.#isInjectedUsage(source)) {
       this.#splicer.replace(place.start, place.end);
       return;
@@ -157,6 +177,34 @@ export class ChatStreamRelay implements StreamRelay {
     restoreModel(source, this.#scan, { splicer: this.#splicer, model: this.#model });
     if (usageStart > modelStart) this.#hideNullUsage(source);
     this.#learn(source, place, before);
+  }
+
+  /**
+   * Relays an error with the strings that the style promises. One in another form, or about the operator's account, becomes
+   * the gateway's own.
+   */
+  #onFailure(source: Buffer, { start, end, dataStart, dataEnd }: EventPlace): void {
+    const json = source.subarray(dataStart, dataEnd);
+    const chunk = parseRecord(json.toString("utf8")) ?? {};
+    const { error } = chunk;
+    const reason = this.#scan.failure;
+    const facts =
+      reason === ""
+        ? errorFacts(error ?? chunk)
+        : { code: reason, type: "", message: `The model's vendor ended the reply in "${reason}"` };
+    const isOwn = isRecord(error) && textAt(error, "message") !== "" && !isOperatorFault(facts);
+    const words = errorWords(streamErrorCode(facts));
+    const edited = isOwn ? withErrorWords(json, ["error"], words) : undefined;
+    if (edited === undefined) {
+      this.textBytes -= this.#scan.textBytes;
+      const failure = isOperatorFault(facts) ? outOfService() : toStreamError(facts);
+      return this.#splicer.replace(start, end, this.errorEvent(failure));
+    }
+    const scan = new ChunkScan();
+    scan.scan(edited, 0, edited.length);
+    const splicer = new Splicer();
+    restoreModel(edited, scan, { splicer, model: this.#model });
+    this.#splicer.replace(dataStart, dataEnd, splicer.apply(edited, edited.length));
   }
 
   /** Learns the template of an event with one text and nothing else of interest. */
@@ -193,11 +241,11 @@ export class ChatStreamRelay implements StreamRelay {
     this.textBytes += scan.textBytes;
     this.#openChoices -= scan.finishes;
     if (this.#openChoices <= 0) this.finished = true;
-    if (scan.errorStart >= 0 && !isNull(source, scan.errorStart, scan.errorEnd)) this.failed = true;
+    this.failed = scan.failure !== "" || scan.isError || saysError(source, scan);
     if (scan.usageStart >= 0 && !isNull(source, scan.usageStart, scan.usageEnd)) {
       const usage = readUsage(source, scan.usageStart, scan.usageEnd);
       if (usage === undefined) return;
-      this.usage = usage;
+      this.usage = grownUsage(this.usage, usage);
       this.#countedTextBytes = this.textBytes;
     }
   }
@@ -245,6 +293,14 @@ function restoreModel(source: Buffer, scan: ChunkScan, { splicer, model }: Model
   splicer.replace(scan.modelStart, scan.modelEnd, model);
 }
 
+/** Whether the chunk has an error: a member that is neither null, false nor empty. */
+function saysError(source: Buffer, { errorStart, errorEnd }: ChunkScan): boolean {
+  if (errorStart < 0) return false;
+  return !/^(?:null|false|0|""|\{\s*\}|\[\s*\])$/.test(
+    source.toString("utf8", errorStart, errorEnd),
+  );
+}
+
 function modelBytes({ publicModel }: RelayOptions): Buffer | undefined {
   return publicModel === undefined ? undefined : Buffer.from(JSON.stringify(publicModel));
 }
@@ -277,6 +333,10 @@ class ChunkScan {
   choicesEmpty = false;
   /** How many choices say why they finished. An empty reason is none. */
   finishes = 0;
+  /** The reason that reports a failure; empty: none. */
+  failure = "";
+  /** Whether the whole object is an error. */
+  isError = false;
   /** Bytes of text in deltas and messages: string values at any depth below them, but for the role. */
   textBytes = 0;
 
@@ -340,6 +400,8 @@ class ChunkScan {
     this.usageCutStart = this.usageCutEnd = -1;
     this.choicesEmpty = false;
     this.textBytes = this.texts = this.finishes = 0;
+    this.failure = "";
+    this.isError = false;
     this.#choicesStart = -1;
     this.#inText = this.#keyIsFinish = this.#keyIsRole = false;
   }
@@ -358,6 +420,8 @@ class ChunkScan {
     } else if (this.#keyIs(bytes, "error")) {
       this.errorStart = valueStart;
       this.errorEnd = valueEnd;
+    } else if (this.#keyIs(bytes, "object")) {
+      this.isError = equalsAscii(bytes, valueStart, valueEnd, '"error"');
     } else if (this.#choicesStart >= 0 && valueStart === this.#choicesStart) {
       this.choicesEmpty = skipSpace(bytes, valueStart + 1, valueEnd) === valueEnd - 1;
       this.#choicesStart = -1;
@@ -380,6 +444,8 @@ class ChunkScan {
         this.#keyIsFinish = equalsAscii(bytes, open + 1, close, "finish_reason");
       } else if (this.#keyIsFinish && close > open + 1) {
         this.finishes++;
+        const reason = bytes.toString("latin1", open + 1, close);
+        if (isFailureReason(reason)) this.failure = reason;
       }
     } else if (isKey) {
       this.#keyIsRole = depth === 4 && equalsAscii(bytes, open + 1, close, "role");

@@ -15,7 +15,7 @@ import { encodeMessagesReply } from "./encode-reply.ts";
 import { encodeMessagesRequest } from "./encode-request.ts";
 import { messagesStops } from "./encode-settings.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
-import { messagesErrorBody } from "./errors.ts";
+import { messagesErrorBody, relayMessagesError } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
@@ -62,6 +62,7 @@ export const messages: TextDialect = {
   encodeStream: (options) => new MessagesStreamEncoder(options),
   decodeError: decodeMessagesError,
   errorBody: messagesErrorBody,
+  relayError: relayMessagesError,
   queryFields: messagesQueryFields,
   replyBody: messagesReplyBody,
 };

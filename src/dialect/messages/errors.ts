@@ -1,5 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorCode, type GatewayError, type SentErrorCode } from "../../core/errors.ts";
+import { ObjectScan } from "../json/scan.ts";
+import { withErrorWords } from "../vendor-error.ts";
 
 /** What the style calls each of our codes (R-ERR-1). */
 const words: Readonly<Record<SentErrorCode, string>> = {
@@ -29,12 +31,31 @@ const words: Readonly<Record<SentErrorCode, string>> = {
   [ErrorCode.RESULT_UNAVAILABLE]: "api_error",
 };
 
+/** The style's word for a code. */
+export function errorType(code: SentErrorCode): string {
+  return words[code];
+}
+
 /** `{type:"error",error:{type,message,details:{error_code}},request_id}`: the stable code stands where the
  * SDK looks for it. */
 export function messagesErrorBody(error: GatewayError, requestId: string): JsonObject {
   const details = { error_code: error.meaning.word, ...error.details };
   const body = { type: words[error.code], message: error.message, details };
   return { type: "error", error: body, ...(requestId && { request_id: requestId }) };
+}
+
+/**
+ * A vendor's refusal for a client: `{type:"error",error:{type,message}}`, all strings.
+ *
+ * @returns undefined if the body has another form
+ */
+export function relayMessagesError(body: Buffer, { code }: GatewayError): Buffer | undefined {
+  const scan = new ObjectScan().scan(body, 0, body.length);
+  if (!scan.is("type", "error")) return undefined;
+  const at = scan.find("error");
+  const error = new ObjectScan().scan(body, scan.start(at), scan.end(at));
+  if (error.stringBytes("message") === 0) return undefined;
+  return withErrorWords(body, ["error"], { type: words[code] });
 }
 
 /** R-ERR-3: that the vendor refuses our credential or our money is no fault of the caller's. */

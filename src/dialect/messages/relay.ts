@@ -2,11 +2,20 @@
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
-import { isRecord, type JsonRecord } from "../json/value.ts";
+import { isRecord, type JsonRecord, parseRecord } from "../json/value.ts";
 import { ObjectScan, openBrace } from "../json/scan.ts";
 import { ToolCallCount, toolOfBlock } from "../tool-calls.ts";
+import {
+  errorFacts,
+  hasError,
+  isOperatorFault,
+  outOfService,
+  streamErrorCode,
+  toStreamError,
+  withErrorWords,
+} from "../vendor-error.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { messagesErrorBody } from "./errors.ts";
+import { errorType, messagesErrorBody } from "./errors.ts";
 import { lengthEnding, writeEnding } from "./finish-reason.ts";
 import { estimatedUsage, readUsage, StreamUsage, writeUsage } from "./usage.ts";
 
@@ -53,8 +62,8 @@ export class MessagesStreamRelay extends EventRelay {
   }
 
   protected onData(bytes: Buffer, start: number, end: number): void {
-    // Nothing follows an error, in particular no terminal event.
-    if (this.failed) return this.hideEvent();
+    // Nothing follows an error, in particular no terminal event, and nothing a terminal event.
+    if (this.failed || this.done) return this.hideEvent();
     const event = this.#event.scan(bytes, start, end);
     if (event.is("type", "content_block_delta")) {
       const delta = this.#member(bytes, "delta");
@@ -84,8 +93,28 @@ export class MessagesStreamRelay extends EventRelay {
         this.finished = this.done = true;
         return;
       case "error":
-        this.failed = true;
+        return this.#onFailure(bytes, start, end);
+      default:
+        if (hasError(event)) this.#onFailure(bytes, start, end);
     }
+  }
+
+  /**
+   * Relays an error with the type that the style promises. One in another form, or about the operator's account, becomes
+   * the gateway's own.
+   */
+  #onFailure(bytes: Buffer, start: number, end: number): void {
+    this.failed = true;
+    const event = this.#event;
+    const error = event.value("error");
+    const facts = errorFacts(error ?? parseRecord(bytes.toString("utf8", start, end)));
+    const code = streamErrorCode(facts);
+    if (isOperatorFault(facts)) return this.replaceEvent(this.errorEvent(outOfService()));
+    const json = bytes.subarray(start, end);
+    const isOwn = event.is("type", "error") && isRecord(error) && facts.message !== "";
+    const edited = isOwn ? withErrorWords(json, ["error"], { type: errorType(code) }) : undefined;
+    if (edited === undefined) this.replaceEvent(this.errorEvent(toStreamError(facts)));
+    else if (edited !== json) this.replaceData(start, end, edited);
   }
 
   #onStart(bytes: Buffer, message: ObjectScan): void {

@@ -16,6 +16,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { chatCompletions } from "../chat-completions/dialect.ts";
 import { errorBody } from "../codec.ts";
 import type { TextDialect } from "../dialect.ts";
+import { relayOpenaiError } from "../vendor-error.ts";
 import { carriesSeals } from "../seal.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
 import { decodeResponsesRequest } from "./decode-request.ts";
@@ -66,6 +67,7 @@ export const responses: TextDialect = {
   encodeStream: (options) => new ResponsesStreamEncoder(options),
   decodeError: decodeResponsesError,
   errorBody,
+  relayError: relayOpenaiError,
   queryFields: responsesQueryFields,
   replyBody: responsesReplyBody,
 };

@@ -3,11 +3,22 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { ObjectScan, openBrace, quote } from "../json/scan.ts";
+import { ObjectScan, openBrace, quote, skipSpace } from "../json/scan.ts";
 import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
 import { ToolCallCount, toolOfItem } from "../tool-calls.ts";
+import { grownUsage } from "../usage.ts";
+import {
+  errorFacts,
+  type ErrorWords,
+  errorWords,
+  hasError,
+  isOperatorFault,
+  outOfService,
+  streamErrorCode,
+  withErrorWords,
+} from "../vendor-error.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
 import { readUsage, usageJson } from "./usage.ts";
 
@@ -66,6 +77,8 @@ export class ResponsesStreamRelay extends EventRelay {
   /** What was relayed, for {@link stop}: the last event repeats the reply. */
   readonly #output: RelayedOutput;
   #nextSequence = 0;
+  /** Whether an error about the operator's account was replaced: nothing more of it is relayed. */
+  #isFaultHidden = false;
 
   constructor(options: RelayOptions) {
     super(options);
@@ -94,8 +107,12 @@ export class ResponsesStreamRelay extends EventRelay {
   protected onData(bytes: Buffer, start: number, end: number): void {
     const event = this.#event.scan(bytes, start, end);
     const type = event.find("type");
-    // After an error only its summary follows, and no other terminal event.
-    if (this.failed && !event.is("type", "response.failed")) return this.hideEvent();
+    // Behind its terminal event a reply has nothing; behind an error only its summary.
+    const isOver = this.done || this.#isFaultHidden;
+    if (isOver || (this.failed && !event.is("type", "response.failed"))) {
+      if (bytes[skipSpace(bytes, start, end)] === openBrace) this.hideEvent();
+      return;
+    }
     this.#onSequence();
     if (isDelta(bytes, event.end(type))) {
       if (!event.is("type", "response.audio.delta")) this.textBytes += event.stringBytes("delta");
@@ -106,11 +123,48 @@ export class ResponsesStreamRelay extends EventRelay {
     this.#output.event(name, event);
     if (name === "response.output_item.done") this.#onItem(bytes, event);
     this.#onEvent(name);
+    if (this.failed) return this.#onFailure(name, bytes, start, end);
     const response = event.find("response");
     if (response >= 0) {
       this.#onResponse(bytes, event.start(response), event.end(response));
     }
     this.textBytes += newTextBytes(bytes, event, this.textBytes);
+  }
+
+  /**
+   * Relays an error with the strings that the style promises. One about the operator's account becomes the gateway's own,
+   * and its summary is hidden.
+   */
+  #onFailure(name: string, bytes: Buffer, start: number, end: number): void {
+    const event = this.#event;
+    const response = this.#response.scan(bytes, 0, 0);
+    const summary = event.find("response");
+    if (summary >= 0) response.scan(bytes, event.start(summary), event.end(summary));
+    this.usage = grownUsage(this.usage, readUsage(response.value("usage")));
+    const nested = event.value("error") ?? response.value("error");
+    const facts = errorFacts(
+      isRecord(nested) || typeof nested === "string"
+        ? nested
+        : parseRecord(bytes.toString("utf8", start, end)),
+    );
+    if (isOperatorFault(facts)) {
+      this.#isFaultHidden = true;
+      return this.replaceEvent(this.errorEvent(outOfService()));
+    }
+    const sent = bytes.subarray(start, end);
+    const words = errorWords(streamErrorCode(facts));
+    const places: [string[], ErrorWords][] = [
+      [["response", "error"], { code: words.code }],
+      [["error"], words],
+    ];
+    // In the flat form, and where both are in use.
+    if (name === "error" && (!isRecord(event.value("error")) || event.find("code") >= 0)) {
+      places.push([[], { code: words.code }]);
+    }
+    let json: Buffer = sent;
+    for (const [path, each] of places) json = withErrorWords(json, path, each) ?? json;
+    json = this.restoredModel(json, "response");
+    if (json !== sent) this.replaceData(start, end, json);
   }
 
   #onItem(bytes: Buffer, event: ObjectScan): void {
@@ -130,13 +184,13 @@ export class ResponsesStreamRelay extends EventRelay {
 
   /** The style's SDK treats any event with an `error` member as a failure. */
   #hasError(): boolean {
-    return Boolean(this.#event.value("error"));
+    return hasError(this.#event);
   }
 
   #onResponse(bytes: Buffer, start: number, end: number): void {
     const response = this.#response.scan(bytes, start, end);
     this.restoreModel(response);
-    this.usage = readUsage(response.value("usage")) ?? this.usage;
+    this.usage = grownUsage(this.usage, readUsage(response.value("usage")));
     // A vendor that reports no usage, and streams no text or items.
     if (this.done && this.textBytes === 0) {
       const tools = this.tools.calls === undefined ? this.tools : undefined;

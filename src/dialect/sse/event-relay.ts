@@ -13,7 +13,7 @@ import {
   type UnfinishedEvent,
 } from "./event-stream.ts";
 import { EventTemplate } from "../json/event-template.ts";
-import { type ObjectScan, quote } from "../json/scan.ts";
+import { ObjectScan, quote } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 
 /** See {@link StreamRelay}. A style reads events in `onData` and sets the public members. */
@@ -130,6 +130,18 @@ export abstract class EventRelay implements StreamRelay {
     if (this.#place !== undefined) this.#splicer.replace(this.#place.start, this.#place.end);
   }
 
+  /** Puts other bytes in the place of the whole event. */
+  protected replaceEvent(out: Buffer): void {
+    if (this.#place !== undefined) this.#splicer.replace(this.#place.start, this.#place.end, out);
+  }
+
+  /** Puts other JSON in the place of the event's, from `start` to `end`. */
+  protected replaceData(start: number, end: number, json: Buffer): void {
+    // Data of several lines becomes one.
+    if (this.#place?.dataLines !== 1) return this.replaceEvent(asEvent(json));
+    this.#splicer.replace(start, end, json);
+  }
+
   /** Puts the public name where the vendor wrote a string; a null stays. */
   protected restoreModel(scan: ObjectScan): void {
     if (this.#model === undefined || scan.kind("model") !== quote) return;
@@ -139,6 +151,19 @@ export abstract class EventRelay implements StreamRelay {
       scan.end(member) + this.#shift,
       this.#model,
     );
+  }
+
+  /** The event's JSON with the public model name in its object `name`; the same buffer if nothing changes. */
+  protected restoredModel(json: Buffer, name: string): Buffer {
+    const scan = new ObjectScan().scan(json, 0, json.length);
+    const at = scan.find(name);
+    if (this.#model === undefined || at < 0) return json;
+    scan.scan(json, scan.start(at), scan.end(at));
+    if (scan.kind("model") !== quote) return json;
+    const model = scan.find("model");
+    const splicer = new Splicer();
+    splicer.replace(scan.start(model), scan.end(model), this.#model);
+    return splicer.apply(json, json.length);
   }
 
   /**
@@ -152,6 +177,10 @@ export abstract class EventRelay implements StreamRelay {
     this.onData(Buffer.from(blanked, "latin1"), 0, blanked.length);
     this.#shift = 0;
   }
+}
+
+function asEvent(json: Buffer): Buffer {
+  return Buffer.from(`data: ${json.toString("utf8").trim()}\n\n`);
 }
 
 /** A line with nothing but the value of its `data` left. */

@@ -5,13 +5,14 @@ import type { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import { chatCompletions } from "../../dialect/chat-completions/dialect.ts";
 import { type ModelBody, namedModel } from "../../dialect/body-members.ts";
 import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { checkRequest, forwarded, replyHeaders } from "../headers.ts";
 import { asJob } from "../job-reply.ts";
-import { requireType } from "../operations.ts";
+import { refusalInStyle, requireType } from "../operations.ts";
 import {
   CallAdapter,
   type CostWriter,
@@ -105,8 +106,8 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
     return replyHeaders(upstream, length);
   }
 
-  refusal({ body }: VendorRefusal): Buffer {
-    return body;
+  refusal(refused: VendorRefusal): Buffer | GatewayError {
+    return refusalInStyle(refused, Dialect.CHAT_COMPLETIONS);
   }
 
   /** Streams have no place for the cost. */

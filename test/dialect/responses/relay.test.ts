@@ -184,7 +184,8 @@ describe("R-ERR-6: how a stream ended", () => {
   it("is failed with response.failed, or with an error, of which only a summary may follow", () => {
     const failed = about("response.failed", { status: "failed", usage, model: "vendor-model" });
     expect(relayed(style, failed).relay).toMatchObject({ failed: true, done: false });
-    const error = event({ type: "error", sequence_number: 9, error: { message: "x" } });
+    const words = { type: "api_error", code: "upstream_error", message: "x" };
+    const error = event({ type: "error", sequence_number: 9, error: words });
     const { text: got, relay } = relayed(style, error + text("a") + failed + completed, {
       model: "public",
     });
