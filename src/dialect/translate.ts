@@ -25,6 +25,7 @@ import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
 import { countTools, ToolCallCount, sumToolCalls } from "./tool-calls.ts";
 import type { UnfinishedEvent } from "./sse/event-stream.ts";
 import type { ToolRestorer } from "./tool-restorer.ts";
+import { isOperatorFault, outOfService } from "./vendor-error.ts";
 import { invalid } from "../core/validation.ts";
 
 /** Two styles that do not know each other. */
@@ -346,6 +347,8 @@ export class EventStream {
 type ReplyFailure = Pick<ReplyError, "code" | "message">;
 
 function streamFailure({ code, message }: ReplyFailure): GatewayError {
+  const isOperators = isOperatorFault({ code: "", type: "", message });
+  if (isOperators || code === ErrorCode.SERVICE_UNAVAILABLE) return outOfService();
   const known = code === ErrorCode.UNSPECIFIED ? ErrorCode.UPSTREAM_ERROR : (code as SentErrorCode);
   return new GatewayError(known, message || "The model's vendor failed; try again");
 }

@@ -5,7 +5,7 @@
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
 import { ObjectScan, openBrace } from "./json/scan.ts";
 import { Splicer } from "./json/splice.ts";
-import { isRecord, type JsonRecord } from "./json/value.ts";
+import { isRecord, type JsonRecord, UnreadableReplyError } from "./json/value.ts";
 
 /** The strings that an error object must have, with the gateway's words for them. */
 export type ErrorWords = Readonly<Partial<Record<"type" | "code", string>>>;
@@ -134,6 +134,19 @@ export function streamErrorCode({ code, type }: ErrorFacts): SentErrorCode {
     return ErrorCode.INVALID_REQUEST;
   }
   return ErrorCode.UPSTREAM_ERROR;
+}
+
+/**
+ * Refuses a whole reply that is an error, although its status says success.
+ *
+ * @param output the member with what the model generated
+ * @throws UnreadableReplyError: another route may serve the call, and nothing is charged
+ */
+export function refuseErrorReply(scan: ObjectScan, output: "choices" | "content" | "output"): void {
+  const isError = scan.is("object", "error") || scan.is("type", "error");
+  if (!isError && !(hasError(scan) && scan.elements(output).length === 0)) return;
+  const { message } = errorFacts(scan.value("error") ?? scan.value("message"));
+  throw new UnreadableReplyError(`an error with a status of success: ${message}`);
 }
 
 /** Whether an object has a member `error` that is neither null, false nor empty. */

@@ -2,6 +2,7 @@
 import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import type { VendorError } from "../codec.ts";
 import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { isOperatorFault } from "../vendor-error.ts";
 
 /** The error in a body or an event; `undefined` where it tells none. */
 export function readVendorError(wire: JsonRecord): VendorError | undefined {
@@ -25,7 +26,8 @@ function readCode(error: JsonRecord): string {
 }
 
 /** What an error in the middle of a stream is to the caller. */
-export function midStreamCode({ code }: VendorError): SentErrorCode {
+export function midStreamCode({ code, message }: VendorError): SentErrorCode {
+  if (isOperatorFault({ code, type: "", message })) return ErrorCode.SERVICE_UNAVAILABLE;
   if (/rate.?limit|^429$/i.test(code)) return ErrorCode.RATE_LIMIT_EXCEEDED;
   if (/overload|unavailable|^(?:503|529)$/i.test(code)) return ErrorCode.UPSTREAM_OVERLOADED;
   if (/time.?out|^(?:408|504)$/i.test(code)) return ErrorCode.UPSTREAM_TIMEOUT;

@@ -6,7 +6,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { EventTemplate, type TemplateRun } from "../json/event-template.ts";
-import { endOfString, equalsAscii, isSpace, skipSpace } from "../json/scan.ts";
+import { endOfString, equalsAscii, isSpace, ObjectScan, skipSpace } from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 import {
   countAt,
@@ -15,6 +15,7 @@ import {
   parseRecord,
   recordsAt,
   textAt,
+  UnreadableReplyError,
 } from "../json/value.ts";
 import {
   dataLinesOf,
@@ -29,6 +30,7 @@ import {
   errorWords,
   isOperatorFault,
   outOfService,
+  refuseErrorReply,
   streamErrorCode,
   toStreamError,
   withErrorWords,
@@ -38,8 +40,10 @@ import { decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
+  refuseErrorReply(new ObjectScan().scan(body, 0, body.length), "choices");
   const scan = new ChunkScan();
   scan.scan(body, 0, body.length);
+  if (scan.failure !== "") throw new UnreadableReplyError(`the reply ended in ${scan.failure}`);
   const splicer = new Splicer();
   restoreModel(body, scan, { splicer, model: modelBytes(options) });
   return {

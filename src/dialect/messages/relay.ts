@@ -10,6 +10,7 @@ import {
   hasError,
   isOperatorFault,
   outOfService,
+  refuseErrorReply,
   streamErrorCode,
   toStreamError,
   withErrorWords,
@@ -22,6 +23,7 @@ import { estimatedUsage, readUsage, StreamUsage, writeUsage } from "./usage.ts";
 /** Implements {@link TextDialect.relayReply}. */
 export function relayMessagesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
+  refuseErrorReply(scan, "content");
   const usage = scan.value("usage");
   const tools = new ToolCallCount();
   const textBytes = contentTextBytes(body, scan, tools);

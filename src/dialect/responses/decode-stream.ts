@@ -41,7 +41,9 @@ import {
   sealOf,
 } from "./decode-reply.ts";
 import { failureOf } from "./errors.ts";
+import { ItemPlaces } from "./item-places.ts";
 import { type ReplyContents, stopReasonOf } from "./finish-reason.ts";
+import { grownUsage } from "../usage.ts";
 import { readUsage } from "./usage.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
@@ -115,7 +117,7 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     const handler = handlers.get(type);
     if (handler === undefined) return;
     if (!this.#started) this.#start({});
-    handler(this.#items, event, countAt(event, "output_index") ?? 0);
+    handler(this.#items, event);
     this.#events.push(...this.#items.take());
   }
 
@@ -135,15 +137,12 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #finish(response: JsonRecord): void {
     this.#start(response);
-    // Some vendors tell the reply in its last event only.
-    if (this.#items.isEmpty) {
-      recordsAt(response, "output").forEach((item, i) => this.#items.done(i, item));
-    }
-    this.#items.endItems();
+    // Some vendors tell items, or what is missing of them, in the last event only.
+    this.#items.finish(recordsAt(response, "output"));
     this.#events.push(...this.#items.take());
     this.#ended = true;
-    const usage = readUsage(response["usage"]);
-    this.#usage = usage ?? this.#usage;
+    this.#usage = grownUsage(this.#usage, readUsage(response["usage"]));
+    const usage = this.#usage;
     const value = {
       stopReason: stopReasonOf(response, this.#items.said),
       serviceTier: textAt(response, "service_tier"),
@@ -154,54 +153,69 @@ export class ResponsesStreamDecoder implements StreamDecoder {
 
   #fail(record: JsonRecord): void {
     this.#ended = true;
-    this.#usage = readUsage(record["usage"]) ?? this.#usage;
+    this.#usage = grownUsage(this.#usage, readUsage(record["usage"]));
     const value = failureOf(record);
     this.#events.push(create(GenerateEventSchema, { kind: { case: "error", value } }));
   }
 }
 
-type Handler = (items: StreamItems, event: JsonRecord, at: number) => void;
+type Handler = (items: StreamItems, event: JsonRecord) => void;
 
 const contentIndex = (event: JsonRecord): number => countAt(event, "content_index") ?? 0;
 const deltaOf = (event: JsonRecord): string => textAt(event, "delta");
-const input: Handler = (items, event, at) => items.input(at, deltaOf(event));
+const input: Handler = (items, event) => items.input(event, deltaOf(event));
 
-/** What each event of an item does. The events that tell a whole text or input again need nothing: the
- * item's own last event tells it too. */
+/** What each event of an item does. An event that tells a whole text or input adds what no delta has told. */
 const handlers: ReadonlyMap<string, Handler> = new Map(
   Object.entries<Handler>({
-    "response.output_item.added": (items, event, at) => items.add(at, itemOf(event)),
-    "response.output_item.done": (items, event, at) => items.done(at, itemOf(event)),
-    "response.content_part.added": (items, event, at) =>
-      items.addContent(at, contentIndex(event), recordAt(event, "part") ?? {}),
-    "response.content_part.done": (items, event, at) =>
-      items.endContent(at, contentIndex(event), recordAt(event, "part") ?? {}),
-    "response.output_text.delta": (items, event, at) =>
-      items.text(at, contentIndex(event), deltaOf(event), "output_text"),
-    "response.output_text.annotation.added": (items, event, at) =>
-      items.annotation(at, contentIndex(event), recordAt(event, "annotation") ?? {}),
-    "response.refusal.delta": (items, event, at) =>
-      items.text(at, contentIndex(event), deltaOf(event), "refusal"),
+    "response.output_item.added": (items, event) => items.add(event),
+    "response.output_item.done": (items, event) => items.done(event),
+    "response.content_part.added": (items, event) =>
+      items.addContent(event, contentIndex(event), recordAt(event, "part") ?? {}),
+    "response.content_part.done": (items, event) =>
+      items.endContent(event, contentIndex(event), recordAt(event, "part") ?? {}),
+    "response.output_text.delta": (items, event) =>
+      items.text(event, contentIndex(event), deltaOf(event), "output_text"),
+    "response.output_text.done": (items, event) =>
+      items.wholeText(event, contentIndex(event), textAt(event, "text"), "output_text"),
+    "response.output_text.annotation.added": (items, event) =>
+      items.annotation(event, contentIndex(event), recordAt(event, "annotation") ?? {}),
+    "response.refusal.delta": (items, event) =>
+      items.text(event, contentIndex(event), deltaOf(event), "refusal"),
+    "response.refusal.done": (items, event) =>
+      items.wholeText(event, contentIndex(event), textAt(event, "refusal"), "refusal"),
     "response.function_call_arguments.delta": input,
+    "response.function_call_arguments.done": (items, event) =>
+      items.wholeInput(event, textAt(event, "arguments")),
     "response.custom_tool_call_input.delta": input,
-    "response.reasoning_summary_part.added": (items, _event, at) => items.addSummary(at),
-    "response.reasoning_summary_text.delta": (items, event, at) =>
-      items.summary(at, countAt(event, "summary_index") ?? 0, deltaOf(event)),
-    "response.reasoning_text.delta": (items, event, at) => items.reasoningText(at, deltaOf(event)),
+    "response.custom_tool_call_input.done": (items, event) =>
+      items.wholeInput(event, textAt(event, "input")),
+    "response.reasoning_summary_part.added": (items, event) => items.addSummary(event),
+    "response.reasoning_summary_text.delta": (items, event) =>
+      items.summary(event, summaryIndex(event), deltaOf(event)),
+    "response.reasoning_summary_text.done": (items, event) =>
+      items.wholeSummary(event, summaryIndex(event), textAt(event, "text")),
+    "response.reasoning_text.delta": (items, event) => items.reasoningText(event, deltaOf(event)),
+    "response.reasoning_text.done": (items, event) =>
+      items.wholeReasoningText(event, textAt(event, "text")),
   }),
 );
+
+function summaryIndex(event: JsonRecord): number {
+  return countAt(event, "summary_index") ?? 0;
+}
 
 // The items of a vendor's stream while they are produced, as parts of a reply.
 
 /** A part that is under way. */
 interface OpenPart {
   readonly index: number;
-  /** Whether any of its text or input has come. */
-  begun: boolean;
+  /** How much of its text or input has come, in characters; of a reasoning with summaries, of the last summary. */
+  size: number;
   /** How many annotations, or summaries, it has so far. */
   count: number;
-  /** Whether any of a reasoning's text has come. */
-  hasText: boolean;
+  /** How much of a reasoning's own text has come, in characters. */
+  textSize: number;
 }
 
 /** An item that is under way. */
@@ -210,6 +224,8 @@ interface OpenItem {
   readonly type: string;
   /** By content index; calls and reasoning have one part, under 0. */
   readonly parts: Map<number, OpenPart>;
+  /** The input of a call that was told before its name, or with its beginning. */
+  held: string;
 }
 
 /** Turns the events of items into those of parts. Whatever a vendor leaves out of its deltas is taken from
@@ -217,6 +233,7 @@ interface OpenItem {
 class StreamItems {
   /** The text of the current event. */
   source = new JsonSource("{}", {});
+  readonly #places = new ItemPlaces();
   readonly #items = new Map<number, OpenItem>();
   #events: GenerateEvent[] = [];
   #next = 0;
@@ -228,11 +245,6 @@ class StreamItems {
     return { calls: this.#calls, refusal: this.#refusal };
   }
 
-  /** Whether any part has come. */
-  get isEmpty(): boolean {
-    return this.#next === 0;
-  }
-
   /** The events since the last call. */
   take(): GenerateEvent[] {
     const events = this.#events;
@@ -241,111 +253,168 @@ class StreamItems {
   }
 
   /** An item begins. */
-  add(at: number, item: JsonRecord): void {
+  add(event: JsonRecord): void {
+    const key = this.#places.begun(event);
+    if (key !== undefined) this.#add(key, itemOf(event));
+  }
+
+  /** A content part of a message begins; reasoning has its own. */
+  addContent(event: JsonRecord, index: number, content: JsonRecord): void {
+    const open = this.#open(event);
+    if (open?.type === "message" && !open.parts.has(index)) this.#content(open, index, content);
+  }
+
+  /** A text or refusal goes on. */
+  text(event: JsonRecord, index: number, delta: string, type: TextType): void {
+    const part = this.#messagePart(event, index, type);
+    if (part !== undefined) this.#text(part, delta);
+  }
+
+  /** A text or refusal is complete. */
+  wholeText(event: JsonRecord, index: number, whole: string, type: TextType): void {
+    const part = this.#messagePart(event, index, type);
+    if (part !== undefined) this.#text(part, whole.slice(part.size));
+  }
+
+  /** A text refers to a source. */
+  annotation(event: JsonRecord, index: number, annotation: JsonRecord): void {
+    const part = this.#messagePart(event, index, "output_text");
+    if (part !== undefined) this.#cite(part, annotation);
+  }
+
+  /** A content part is complete. */
+  endContent(event: JsonRecord, index: number, content: JsonRecord): void {
+    const open = this.#open(event);
+    if (open?.type === "message") this.#endContent(open, index, content);
+  }
+
+  /** A call's input goes on. */
+  input(event: JsonRecord, delta: string): void {
+    const open = this.#open(event);
+    const part = open?.parts.get(0);
+    if (part !== undefined) this.#input(part, delta);
+    else if (open !== undefined) open.held += delta;
+  }
+
+  /** A call's input is complete. */
+  wholeInput(event: JsonRecord, whole: string): void {
+    const open = this.#open(event);
+    const part = open?.parts.get(0);
+    if (part !== undefined) this.#input(part, whole.slice(part.size));
+    else if (open !== undefined) open.held = whole || open.held;
+  }
+
+  /** A summary of a reasoning begins. */
+  addSummary(event: JsonRecord): void {
+    const part = this.#reasoning(event);
+    if (part !== undefined) this.#summaryStart(part);
+  }
+
+  /** A summary of a reasoning goes on. */
+  summary(event: JsonRecord, index: number, delta: string): void {
+    const part = this.#reasoning(event);
+    if (part === undefined) return;
+    while (part.count <= index) this.#summaryStart(part);
+    part.size += delta.length;
+    if (delta !== "") this.#events.push(summaryDelta(part.index, delta));
+  }
+
+  /** A summary of a reasoning is complete. */
+  wholeSummary(event: JsonRecord, index: number, whole: string): void {
+    const part = this.#reasoning(event);
+    // Of a summary that another one followed, all is known.
+    if (part === undefined || part.count > index + 1) return;
+    this.summary(event, index, whole.slice(part.count === index + 1 ? part.size : 0));
+  }
+
+  /** A reasoning's text goes on. */
+  reasoningText(event: JsonRecord, delta: string): void {
+    const part = this.#reasoning(event);
+    if (part === undefined) return;
+    part.textSize += delta.length;
+    if (delta !== "") this.#events.push(textDelta(part.index, delta));
+  }
+
+  /** A reasoning's text is complete. */
+  wholeReasoningText(event: JsonRecord, whole: string): void {
+    const part = this.#reasoning(event);
+    if (part !== undefined) this.reasoningText(event, whole.slice(part.textSize));
+  }
+
+  /** An item is complete. */
+  done(event: JsonRecord): void {
+    const key = this.#places.ended(event);
+    if (key !== undefined) this.#done(key, itemOf(event));
+  }
+
+  /** The reply is complete: adds what only its output has, and ends what is still under way. */
+  finish(output: readonly JsonRecord[]): void {
+    const counts = new Map<string, number>();
+    for (const item of output) {
+      const type = textAt(item, "type");
+      const at = counts.get(type) ?? 0;
+      counts.set(type, at + 1);
+      const key = this.#places.inOutput(item, at);
+      if (key !== undefined) this.#done(key, item);
+    }
+    for (const open of this.#items.values()) this.#endCall(open, {});
+    for (const open of this.#items.values()) this.#endAll(open);
+    this.#items.clear();
+  }
+
+  #add(key: number, item: JsonRecord): OpenItem {
     const type = textAt(item, "type");
-    const open: OpenItem = { item, type, parts: new Map() };
-    this.#items.set(at, open);
-    if (type === "function_call" || type === "custom_tool_call") {
-      const value = decodeCall(item);
-      const part = this.#begin(open, 0, { case: "toolCall", value: { ...value, input: "" } });
-      if (value.input !== "") this.#input(part, value.input);
+    const open: OpenItem = { item, type, parts: new Map(), held: "" };
+    this.#items.set(key, open);
+    if (isCall(type)) {
+      const call = decodeCall(item);
+      // Some vendors begin with an empty object, or with all of the input that they then stream.
+      open.held = call.input;
+      if (call.name !== "") this.#beginCall(open, item);
     } else if (type === "reasoning") {
       const { itemId } = decodeReasoning(item);
       const value = create(PartSchema, { kind: { case: "reasoning", value: { itemId } } });
       this.#begin(open, 0, value.kind);
     }
+    return open;
   }
 
-  /** A content part of a message begins; reasoning has its own. */
-  addContent(at: number, index: number, content: JsonRecord): void {
-    const open = this.#items.get(at);
-    if (open !== undefined && open.type === "message") this.#content(open, index, content);
+  #beginCall(open: OpenItem, item: JsonRecord): OpenPart {
+    const value = { ...decodeCall(item), input: "" };
+    return this.#begin(open, 0, { case: "toolCall", value });
   }
 
-  /** A text or refusal goes on. */
-  text(at: number, index: number, delta: string, type: "output_text" | "refusal"): void {
-    const open = this.#message(at);
-    const part = open.parts.get(index) ?? this.#content(open, index, { type });
-    part.begun = true;
-    if (delta !== "") this.#events.push(textDelta(part.index, delta));
-  }
-
-  /** A text refers to a source. */
-  annotation(at: number, index: number, annotation: JsonRecord): void {
-    const open = this.#message(at);
-    const part = open.parts.get(index) ?? this.#content(open, index, { type: "output_text" });
-    this.#cite(part, annotation);
-  }
-
-  /** A content part is complete. */
-  endContent(at: number, index: number, content: JsonRecord): void {
-    const open = this.#items.get(at);
-    if (open === undefined || open.type !== "message") return;
-    this.#endContent(open, index, content);
-  }
-
-  /** A call's input goes on. */
-  input(at: number, delta: string): void {
-    const part = this.#items.get(at)?.parts.get(0);
-    if (part !== undefined) this.#input(part, delta);
-  }
-
-  /** A summary of a reasoning begins. */
-  addSummary(at: number): void {
-    const part = this.#reasoning(at);
-    if (part !== undefined) this.#summaryStart(part);
-  }
-
-  /** A summary of a reasoning goes on. */
-  summary(at: number, index: number, delta: string): void {
-    const part = this.#reasoning(at);
-    if (part === undefined) return;
-    while (part.count <= index) this.#summaryStart(part);
-    if (delta !== "") this.#events.push(summaryDelta(part.index, delta));
-  }
-
-  /** A reasoning's text goes on. */
-  reasoningText(at: number, delta: string): void {
-    const part = this.#reasoning(at);
-    if (part === undefined) return;
-    part.hasText = true;
-    if (delta !== "") this.#events.push(textDelta(part.index, delta));
-  }
-
-  /** An item is complete. */
-  done(at: number, item: JsonRecord): void {
-    if (!this.#items.has(at)) this.add(at, item);
-    const open = this.#items.get(at);
-    this.#items.delete(at);
-    if (open === undefined) return;
-    switch (open.type) {
+  #done(key: number, item: JsonRecord): void {
+    const open = this.#items.get(key) ?? this.#add(key, item);
+    this.#items.delete(key);
+    switch (open.type || textAt(item, "type")) {
       case "message":
         recordsAt(item, "content").forEach((content, i) => this.#endContent(open, i, content));
-        this.#endAll(open);
         break;
       case "function_call":
-      case "custom_tool_call": {
-        const part = open.parts.get(0);
-        if (part !== undefined && !part.begun) this.#input(part, decodeCall(item).input);
-        this.#endAll(open);
+      case "custom_tool_call":
+        this.#endCall(open, item);
         break;
-      }
       case "reasoning":
         this.#endReasoning(open, item);
         break;
       default:
         for (const part of decodeOutputItem(item, this.source)) this.#whole(part);
     }
+    this.#endAll(open);
   }
 
-  /** Nothing follows: ends what is still under way. */
-  endItems(): void {
-    for (const open of this.#items.values()) this.#endAll(open);
-    this.#items.clear();
+  /** Adds the input of a call that no delta has told. A call without a name is none. */
+  #endCall(open: OpenItem, item: JsonRecord): void {
+    if (!isCall(open.type || textAt(item, "type"))) return;
+    const { name, input: whole } = decodeCall(item);
+    const part = open.parts.get(0) ?? (name === "" ? undefined : this.#beginCall(open, item));
+    if (part !== undefined)
+      this.#input(part, (whole || (part.size === 0 ? open.held : "")).slice(part.size));
   }
 
   #begin(open: OpenItem, key: number, kind: Part["kind"], extras: Part["extras"] = []): OpenPart {
-    const part: OpenPart = { index: this.#next++, begun: false, count: 0, hasText: false };
+    const part: OpenPart = { index: this.#next++, size: 0, count: 0, textSize: 0 };
     open.parts.set(key, part);
     if (kind.case === "toolCall") this.#calls = true;
     if (kind.case === "refusal") this.#refusal = true;
@@ -359,11 +428,7 @@ class StreamItems {
     const type = textAt(content, "type");
     const { kind, extras } = decodeOutputContent({ type }, open.item, this.source);
     const part = this.#begin(open, index, kind, extras);
-    const text = textAt(content, type === "refusal" ? "refusal" : "text");
-    if (text !== "") {
-      part.begun = true;
-      this.#events.push(textDelta(part.index, text));
-    }
+    this.#text(part, textAt(content, type === "refusal" ? "refusal" : "text"));
     return part;
   }
 
@@ -374,7 +439,7 @@ class StreamItems {
     if (open.parts.has(key)) return;
     const part = open.parts.get(index) ?? this.#content(open, index, { type });
     const text = textAt(content, type === "refusal" ? "refusal" : "text");
-    if (!part.begun && text !== "") this.#events.push(textDelta(part.index, text));
+    this.#text(part, text.slice(part.size));
     for (const annotation of recordsAt(content, "annotations").slice(part.count)) {
       this.#cite(part, annotation);
     }
@@ -391,10 +456,10 @@ class StreamItems {
       this.#summaryStart(part);
       if (summary !== "") this.#events.push(summaryDelta(part.index, summary));
     }
-    if (!part.hasText && text !== "") this.#events.push(textDelta(part.index, text));
+    const rest = text.slice(part.textSize);
+    if (rest !== "") this.#events.push(textDelta(part.index, rest));
     const seal: ReasoningSeal | undefined = sealOf(item);
     if (seal !== undefined) this.#events.push(sealDelta(part.index, seal));
-    this.#endAll(open);
   }
 
   #endAll(open: OpenItem): void {
@@ -409,8 +474,13 @@ class StreamItems {
     this.#events.push(partStart(index, part), partEnd(index));
   }
 
+  #text(part: OpenPart, delta: string): void {
+    part.size += delta.length;
+    if (delta !== "") this.#events.push(textDelta(part.index, delta));
+  }
+
   #input(part: OpenPart, delta: string): void {
-    part.begun = true;
+    part.size += delta.length;
     if (delta !== "") this.#events.push(inputDelta(part.index, delta));
   }
 
@@ -422,23 +492,38 @@ class StreamItems {
 
   #summaryStart(part: OpenPart): void {
     part.count++;
+    part.size = 0;
     this.#events.push(summaryStart(part.index));
   }
 
-  /** Vendors that send deltas only are served all the same. */
-  #message(at: number): OpenItem {
-    const open = this.#items.get(at);
-    if (open !== undefined) return open;
-    const made: OpenItem = { item: {}, type: "message", parts: new Map() };
-    this.#items.set(at, made);
-    return made;
+  /** The item of an event, unless it is complete. An item of which only deltas come begins with them. */
+  #open(event: JsonRecord): OpenItem | undefined {
+    return this.#items.get(this.#places.of(event));
   }
 
-  #reasoning(at: number): OpenPart | undefined {
-    if (!this.#items.has(at)) this.add(at, { type: "reasoning" });
-    const open = this.#items.get(at);
-    return open?.type === "reasoning" ? open.parts.get(0) : undefined;
+  #messagePart(event: JsonRecord, index: number, type: TextType): OpenPart | undefined {
+    const open = this.#openAs(event, "message");
+    if (open === undefined || open.parts.has(ended(index))) return undefined;
+    return open.parts.get(index) ?? this.#content(open, index, { type });
   }
+
+  #reasoning(event: JsonRecord): OpenPart | undefined {
+    return this.#openAs(event, "reasoning")?.parts.get(0);
+  }
+
+  #openAs(event: JsonRecord, type: "message" | "reasoning"): OpenItem | undefined {
+    const { size } = this.#places;
+    const key = this.#places.of(event);
+    const open = key < size ? this.#items.get(key) : this.#add(key, { type });
+    return open?.type === type ? open : undefined;
+  }
+}
+
+/** The content of messages that is text. */
+type TextType = "output_text" | "refusal";
+
+function isCall(type: string): boolean {
+  return type === "function_call" || type === "custom_tool_call";
 }
 
 /** Where a content part is kept once it is complete. */

@@ -1,9 +1,10 @@
 /** Relays replies. Bytes pass unchanged except for the model name. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { GatewayError } from "../../core/errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { ObjectScan, openBrace, quote, skipSpace } from "../json/scan.ts";
+import { Splicer } from "../json/splice.ts";
 import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
 import { EventDataReader } from "../sse/event-stream.ts";
@@ -16,15 +17,26 @@ import {
   hasError,
   isOperatorFault,
   outOfService,
+  refuseErrorReply,
   streamErrorCode,
   withErrorWords,
 } from "../vendor-error.ts";
 import { EventWriter, membersOf } from "./event-writer.ts";
+import { failureOf } from "./errors.ts";
 import { readUsage, usageJson } from "./usage.ts";
 
-/** Implements {@link TextDialect.relayReply}. */
+/**
+ * Implements {@link TextDialect.relayReply}.
+ *
+ * @throws GatewayError if the response failed; UnreadableReplyError if the body is an error
+ */
 export function relayResponsesReply(body: Buffer, options: RelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
+  refuseErrorReply(scan, "output");
+  if (scan.is("status", "failed")) {
+    const { code, message } = failureOf({ error: scan.value("error") });
+    throw new GatewayError(code, message);
+  }
   const tools = new ToolCallCount();
   return {
     body: restoreReplyModel(body, scan, options),
@@ -127,6 +139,8 @@ export class ResponsesStreamRelay extends EventRelay {
     const response = event.find("response");
     if (response >= 0) {
       this.#onResponse(bytes, event.start(response), event.end(response));
+      if (this.done) this.#onEnd(bytes, start, end);
+      else this.restoreModel(this.#response);
     }
     this.textBytes += newTextBytes(bytes, event, this.textBytes);
   }
@@ -189,7 +203,6 @@ export class ResponsesStreamRelay extends EventRelay {
 
   #onResponse(bytes: Buffer, start: number, end: number): void {
     const response = this.#response.scan(bytes, start, end);
-    this.restoreModel(response);
     this.usage = grownUsage(this.usage, readUsage(response.value("usage")));
     // A vendor that reports no usage, and streams no text or items.
     if (this.done && this.textBytes === 0) {
@@ -198,10 +211,35 @@ export class ResponsesStreamRelay extends EventRelay {
     }
   }
 
+  /** Gives the last event the items that came before it, if it has no output: clients take the reply from it. */
+  #onEnd(bytes: Buffer, start: number, end: number): void {
+    const isEmpty = this.#response.elements("output").length === 0;
+    const items = isEmpty ? this.#output.items() : [];
+    if (items.length === 0) return this.restoreModel(this.#response);
+    const json = withOutput(bytes.subarray(start, end), items);
+    this.replaceData(start, end, this.restoredModel(json, "response"));
+  }
+
   #onSequence(): void {
     const sequence = this.#event.count("sequence_number");
     if (sequence >= 0) this.#nextSequence = sequence + 1;
   }
+}
+
+/** A terminal event with this output in its response. */
+function withOutput(json: Buffer, items: readonly string[]): Buffer {
+  const scan = new ObjectScan().scan(json, 0, json.length);
+  const response = scan.find("response");
+  scan.scan(json, scan.start(response), scan.end(response));
+  const output = scan.find("output");
+  const list = `[${items.join(",")}]`;
+  const splicer = new Splicer();
+  if (output >= 0) splicer.replace(scan.start(output), scan.end(output), Buffer.from(list));
+  else {
+    const at = scan.end(scan.size - 1);
+    splicer.replace(at, at, Buffer.from(`,"output":${list}`));
+  }
+  return splicer.apply(json, json.length);
 }
 
 /** Whether the string that ends at `end`, including its quote, is a delta's type. */
@@ -365,7 +403,10 @@ class RelayedItem {
   }
 
   /** Closes the item: the events, and the item as JSON. */
-  stop(events: EventWriter): { written: string; json: string } {
+  stop(
+    events: EventWriter,
+    status: "incomplete" | "completed" = "incomplete",
+  ): { written: string; json: string } {
     const own: Record<string, string> = {};
     let written = "";
     for (const open of this.#texts) {
@@ -377,7 +418,12 @@ class RelayedItem {
         written += events.event(`${open.type}.done`, this.#members(open, value));
       if (index !== undefined) written += this.#endPart(open, index, events);
     }
-    const json = JSON.stringify({ ...this.#item, ...own, ...this.#lists(), ...this.#status() });
+    const json = JSON.stringify({
+      ...this.#item,
+      ...own,
+      ...this.#lists(),
+      ...this.#status(status),
+    });
     return {
       json,
       written:
@@ -422,8 +468,8 @@ class RelayedItem {
     };
   }
 
-  #status(): JsonRecord {
-    return "status" in this.#item ? { status: "incomplete" } : {};
+  #status(status: string): JsonRecord {
+    return "status" in this.#item ? { status } : {};
   }
 }
 
@@ -441,6 +487,8 @@ class RelayedOutput {
   /** Completed items as JSON, by index. */
   readonly #done = new Map<number, string>();
   readonly #open = new Map<number, RelayedItem>();
+  /** Indexes by the ids of items, for events without an index. */
+  readonly #indexes = new Map<string, number>();
   /** The text of the latest deltas. */
   #text: OpenText | undefined;
 
@@ -461,16 +509,18 @@ class RelayedOutput {
     const kind = textKinds.get(type);
     if (kind === undefined) return undefined;
     const index = kind.index === undefined ? 0 : event.count(kind.index);
-    return this.#open.get(event.count("output_index"))?.text(type, kind, index);
+    return this.#open.get(this.#indexOf(event))?.text(type, kind, index);
   }
 
   /** Reads another event. */
   event(type: string, event: ObjectScan): void {
     this.#text = undefined;
-    const at = event.count("output_index");
-    if (at < 0) {
+    if (event.find("response") >= 0) {
       this.#response ||= event.json("response");
-    } else if (type === "response.output_item.added") {
+      return;
+    }
+    const at = this.#indexOf(event);
+    if (type === "response.output_item.added") {
       const item = parseRecord(event.json("item"));
       if (item !== undefined) this.#open.set(at, new RelayedItem(at, item));
     } else if (type === "response.output_item.done") {
@@ -479,6 +529,25 @@ class RelayedOutput {
     } else {
       this.#open.get(at)?.event(type, event);
     }
+  }
+
+  /** The index of an event's item. Without one, items are numbered in the order in which they begin. */
+  #indexOf(event: ObjectScan): number {
+    const index = event.count("output_index");
+    if (index >= 0) return index;
+    const id = event.string("item_id") || textAt(parseRecord(event.json("item")) ?? {}, "id");
+    const known = this.#indexes.get(id) ?? this.#done.size + this.#open.size;
+    if (id !== "") this.#indexes.set(id, known);
+    return known;
+  }
+
+  /** The items so far, as JSON. */
+  items(): string[] {
+    const items = new Map(this.#done);
+    for (const [at, item] of this.#open) {
+      items.set(at, item.stop(new EventWriter(0), "completed").json);
+    }
+    return [...items].toSorted(([a], [b]) => a - b).map(([, json]) => json);
   }
 
   /** Closes everything open and writes the last event. @param sequence number of the first event */
@@ -511,6 +580,7 @@ class RelayedOutput {
 function isOf(open: OpenText | undefined, event: ObjectScan): boolean {
   return (
     open !== undefined &&
+    // Without an index the item must be looked for.
     event.count("output_index") === open.at &&
     (open.kind.index === undefined || event.count(open.kind.index) === open.index) &&
     event.is("type", open.deltaType)

@@ -1,0 +1,90 @@
+/** Only this style has items with ids and indexes: tells those of a stream apart, whose vendors leave either out, give two
+ * items one index, or change an item's id from event to event. An event belongs to the item with its id, else with
+ * its call id, else with its index, else to the one that is under way. */
+import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+
+/** What is known of an item. */
+interface Place {
+  readonly key: number;
+  readonly type: string;
+  isDone: boolean;
+}
+
+/** Finds the items of events by a key: their number in the order in which they began. */
+export class ItemPlaces {
+  readonly #all: Place[] = [];
+  readonly #byId = new Map<string, Place>();
+  readonly #byCallId = new Map<string, Place>();
+  readonly #byIndex = new Map<number, Place>();
+
+  /** How many items have begun: their keys are below it. */
+  get size(): number {
+    return this.#all.length;
+  }
+
+  /** The item that an event announces; undefined if it has begun already. */
+  begun(event: JsonRecord): number | undefined {
+    const item = recordAt(event, "item") ?? {};
+    if (this.#byIdentity(event, item) !== undefined) return undefined;
+    return this.#begin(event, item).key;
+  }
+
+  /** The item of an event about a part of it. */
+  of(event: JsonRecord): number {
+    const item = recordAt(event, "item") ?? {};
+    return (this.#find(event, item) ?? this.#begin(event, item)).key;
+  }
+
+  /** The item that an event says is complete; undefined if that was said before. */
+  ended(event: JsonRecord): number | undefined {
+    const item = recordAt(event, "item") ?? {};
+    const type = textAt(item, "type");
+    const found = this.#find(event, item);
+    const isOther = found !== undefined && found.type !== "" && type !== "" && found.type !== type;
+    return end(found === undefined || isOther ? this.#begin(event, item) : found);
+  }
+
+  /**
+   * The item at a position of the final output; undefined if it was complete before.
+   *
+   * @param at its position among the items of its type
+   */
+  inOutput(item: JsonRecord, at: number): number | undefined {
+    const type = textAt(item, "type");
+    const alike = this.#all.filter((each) => each.type === type);
+    const found = this.#byIdentity({}, item) ?? alike[at];
+    return end(found ?? this.#begin({}, item));
+  }
+
+  #find(event: JsonRecord, item: JsonRecord): Place | undefined {
+    const known = this.#byIdentity(event, item);
+    if (known !== undefined) return known;
+    const index = countAt(event, "output_index");
+    if (index !== undefined) return this.#byIndex.get(index);
+    return this.#all.findLast(({ isDone }) => !isDone);
+  }
+
+  #byIdentity(event: JsonRecord, item: JsonRecord): Place | undefined {
+    const id = textAt(event, "item_id") || textAt(item, "id");
+    const callId = textAt(item, "call_id") || textAt(event, "call_id");
+    return this.#byId.get(id) ?? this.#byCallId.get(callId);
+  }
+
+  #begin(event: JsonRecord, item: JsonRecord): Place {
+    const place = { key: this.#all.length, type: textAt(item, "type"), isDone: false };
+    this.#all.push(place);
+    const id = textAt(event, "item_id") || textAt(item, "id");
+    const callId = textAt(item, "call_id");
+    if (id !== "") this.#byId.set(id, place);
+    if (callId !== "") this.#byCallId.set(callId, place);
+    const index = countAt(event, "output_index");
+    if (index !== undefined) this.#byIndex.set(index, place);
+    return place;
+  }
+}
+
+function end(place: Place): number | undefined {
+  if (place.isDone) return undefined;
+  place.isDone = true;
+  return place.key;
+}
