@@ -8,7 +8,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { writeCitation } from "./citation.ts";
+import { sourcesText, writeCitation } from "./citation.ts";
 import { toolInput } from "./encode-content.ts";
 import { type JsonBranch, JsonText, type JsonTree, writeJson } from "../json/json-tree.ts";
 import { parseRecord } from "../json/value.ts";
@@ -85,8 +85,15 @@ function shownInput(call: ToolCall): string {
 }
 
 /** The vendor itself leaves the citations out where there are none: null is refused by an SDK. */
-function encodeText({ text, citations }: TextPart, options: ReplyOptions): JsonBranch | undefined {
-  if (text === "") return undefined;
+function encodeText(
+  { text: own, citations }: TextPart,
+  options: ReplyOptions,
+): JsonBranch | undefined {
+  const text = own || sourcesText(citations);
+  if (text === "") {
+    if (citations.length > 0) options.onDropped("citations");
+    return undefined;
+  }
   const written = citations.flatMap((citation) => encodeCitation(citation, text, options));
   return { type: "text", text, ...(written.length > 0 && { citations: written }) };
 }

@@ -1,6 +1,7 @@
 /** The client's side of messages: streamed replies. One block is open at a time, numbered from 0. */
 import { create } from "@bufbuild/protobuf";
 import {
+  type Citation,
   type Part,
   type Reasoning,
   ReasoningSchema,
@@ -17,7 +18,7 @@ import type {
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
 import { memberOf, changeMembers } from "../json/source.ts";
-import { writeCitation } from "./citation.ts";
+import { sourcesText, writeCitation } from "./citation.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { writeEnding } from "./finish-reason.ts";
 import { clientData, clientSignature, isRedacted, shownThinking } from "./reasoning.ts";
@@ -229,6 +230,8 @@ class TextWriter implements BlockWriter {
   isWritten = false;
   readonly #first: Pick<TextPart, "text" | "citations">;
   readonly #options: ReplyOptions;
+  /** Sources that came before the text. */
+  readonly #waiting: Citation[] = [];
   #index = 0;
   #prefix = "";
 
@@ -246,16 +249,27 @@ class TextWriter implements BlockWriter {
   delta({ delta }: PartDelta): string {
     if (delta.case === "text") return this.#text(delta.value);
     if (delta.case !== "citation") return "";
-    const json = writeCitation(delta.value, "");
-    if (json === undefined || !this.isWritten) {
-      this.#options.onDropped("citations");
-      return "";
-    }
-    return deltaPrefix(this.#index, "citations_delta", "citation") + json + deltaEnd;
+    if (this.isWritten) return this.#cite(delta.value);
+    this.#waiting.push(delta.value);
+    return "";
   }
 
   end(): string {
-    return this.isWritten ? stopFrame(this.#index) : "";
+    const sources = this.isWritten ? "" : this.#text(sourcesText(this.#waiting));
+    if (!this.isWritten) {
+      if (this.#waiting.length > 0) this.#options.onDropped("citations");
+      return "";
+    }
+    return sources + stopFrame(this.#index);
+  }
+
+  #cite(citation: Citation): string {
+    const json = writeCitation(citation, "");
+    if (json !== undefined) {
+      return deltaPrefix(this.#index, "citations_delta", "citation") + json + deltaEnd;
+    }
+    this.#options.onDropped("citations");
+    return "";
   }
 
   #text(text: string): string {
@@ -263,7 +277,8 @@ class TextWriter implements BlockWriter {
     const delta = this.#prefix + JSON.stringify(text) + deltaEnd;
     if (this.isWritten) return delta;
     this.isWritten = true;
-    return startFrame(this.#index, '{"type":"text","text":""}') + delta;
+    const begun = startFrame(this.#index, '{"type":"text","text":""}') + delta;
+    return begun + this.#waiting.map((citation) => this.#cite(citation)).join("");
   }
 }
 

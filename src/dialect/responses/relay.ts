@@ -3,7 +3,9 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
+import { JsonText } from "../json/json-tree.ts";
 import { ObjectScan, openBrace, quote, skipSpace } from "../json/scan.ts";
+import { changeMembers } from "../json/source.ts";
 import { Splicer } from "../json/splice.ts";
 import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
@@ -344,7 +346,7 @@ interface OpenText {
 
 /** A content or summary part of an item. */
 interface OpenPart {
-  json: JsonRecord;
+  json: string;
   /** Whether the vendor announced it, and whether it ended it. */
   readonly isAnnounced: boolean;
   isDone: boolean;
@@ -360,13 +362,15 @@ const partEvents = {
 class RelayedItem {
   readonly #at: number;
   readonly #item: JsonRecord;
+  readonly #json: string;
   readonly #parts = { content_index: [] as OpenPart[], summary_index: [] as OpenPart[] };
   readonly #texts: OpenText[] = [];
 
-  /** @param item as announced at index `at` */
-  constructor(at: number, item: JsonRecord) {
+  /** @param item as announced at index `at` @param json its text */
+  constructor(at: number, item: JsonRecord, json: string) {
     this.#at = at;
     this.#item = item;
+    this.#json = json;
   }
 
   /** Finds or creates the text of a kind and index. */
@@ -377,7 +381,9 @@ class RelayedItem {
     const begun = { type, deltaType, kind, at: this.#at, index, raw: "", isComplete: false };
     this.#texts.push(begun);
     if (kind.index !== undefined) {
-      this.#parts[kind.index][index] ??= openPart(kind.part ?? {}, { isAnnounced: false });
+      this.#parts[kind.index][index] ??= openPart(JSON.stringify(kind.part ?? {}), {
+        isAnnounced: false,
+      });
     }
     return begun;
   }
@@ -387,7 +393,8 @@ class RelayedItem {
     for (const list of ["content_index", "summary_index"] as const) {
       const index = event.count(list);
       if (index < 0 || !type.startsWith(partEvents[list])) continue;
-      const json = parseRecord(event.json("part")) ?? {};
+      const part = event.json("part");
+      const json = parseRecord(part) === undefined ? "{}" : part;
       const isDone = type.endsWith(".done");
       const isAnnounced = !isDone || this.#parts[list][index]?.isAnnounced === true;
       this.#parts[list][index] = { ...openPart(json, { isAnnounced }), isDone };
@@ -412,18 +419,13 @@ class RelayedItem {
     for (const open of this.#texts) {
       const value = JSON.parse(`"${Buffer.from(open.raw, "latin1").toString("utf8")}"`) as string;
       const { index, member } = open.kind;
-      if (index === undefined) own[member] = value;
+      if (index === undefined) own[member] = JSON.stringify(value);
       else this.#tell(open, index, value);
       if (!open.isComplete)
         written += events.event(`${open.type}.done`, this.#members(open, value));
       if (index !== undefined) written += this.#endPart(open, index, events);
     }
-    const json = JSON.stringify({
-      ...this.#item,
-      ...own,
-      ...this.#lists(),
-      ...this.#status(status),
-    });
+    const json = changeMembers(this.#json, { ...own, ...this.#lists(), ...this.#status(status) });
     return {
       json,
       written:
@@ -434,7 +436,8 @@ class RelayedItem {
 
   #tell({ kind, index }: OpenText, list: keyof typeof partEvents, value: string): void {
     const open = this.#parts[list][index];
-    if (open !== undefined && !open.isDone) open.json = { ...open.json, [kind.member]: value };
+    if (open === undefined || open.isDone) return;
+    open.json = changeMembers(open.json, { [kind.member]: JSON.stringify(value) });
   }
 
   #members({ kind, index }: OpenText, value: string): string {
@@ -454,26 +457,31 @@ class RelayedItem {
     if (open === undefined || open.isDone || !open.isAnnounced) return "";
     open.isDone = true;
     const place = { item_id: this.#item["id"], output_index: this.#at, [list]: index };
-    return events.event(`${partEvents[list]}.done`, membersOf({ ...place, part: open.json }));
+    return events.event(
+      `${partEvents[list]}.done`,
+      membersOf({ ...place, part: new JsonText(open.json) }),
+    );
   }
 
   /** The part lists, where there are any. */
-  #lists(): JsonRecord {
+  #lists(): Readonly<Record<string, string>> {
     const { content_index: contents, summary_index: summaries } = this.#parts;
-    const json = (parts: readonly OpenPart[]): JsonRecord[] =>
-      Object.values(parts).map((p) => p.json);
+    const json = (parts: readonly OpenPart[]): string =>
+      `[${Object.values(parts)
+        .map((part) => part.json)
+        .join(",")}]`;
     return {
       ...(contents.length > 0 && { content: json(contents) }),
       ...(summaries.length > 0 && { summary: json(summaries) }),
     };
   }
 
-  #status(status: string): JsonRecord {
-    return "status" in this.#item ? { status } : {};
+  #status(status: string): Readonly<Record<string, string>> {
+    return "status" in this.#item ? { status: JSON.stringify(status) } : {};
   }
 }
 
-function openPart(json: JsonRecord, { isAnnounced }: { readonly isAnnounced: boolean }): OpenPart {
+function openPart(json: string, { isAnnounced }: { readonly isAnnounced: boolean }): OpenPart {
   return { json, isAnnounced, isDone: false };
 }
 
@@ -521,8 +529,9 @@ class RelayedOutput {
     }
     const at = this.#indexOf(event);
     if (type === "response.output_item.added") {
-      const item = parseRecord(event.json("item"));
-      if (item !== undefined) this.#open.set(at, new RelayedItem(at, item));
+      const json = event.json("item");
+      const item = parseRecord(json);
+      if (item !== undefined) this.#open.set(at, new RelayedItem(at, item, json));
     } else if (type === "response.output_item.done") {
       this.#open.delete(at);
       this.#done.set(at, event.json("item"));
@@ -564,15 +573,15 @@ class RelayedOutput {
   }
 
   #ended(output: readonly string[], usage: Usage | undefined): string {
-    const { output: _none, ...told } = parseRecord(this.#response) ?? {};
-    const ended = {
-      ...told,
-      status: "incomplete",
-      incomplete_details: { reason: "max_output_tokens" },
-      ...(this.#publicModel !== undefined && { model: this.#publicModel }),
-      usage: usageJson(usage),
-    };
-    return `{${membersOf(ended)},"output":[${output.join(",")}]}`;
+    const begun = parseRecord(this.#response) === undefined ? "{}" : this.#response;
+    const model = this.#publicModel;
+    return changeMembers(changeMembers(begun, { output: undefined }), {
+      status: '"incomplete"',
+      incomplete_details: '{"reason":"max_output_tokens"}',
+      ...(model !== undefined && { model: JSON.stringify(model) }),
+      usage: JSON.stringify(usageJson(usage)),
+      output: `[${output.join(",")}]`,
+    });
   }
 }
 

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { responses as style } from "../../../src/dialect/responses/dialect.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
+import { memberOf } from "../../../src/dialect/json/source.ts";
 import { cuts, event, interludes, optionsOf, relayed, unknownMembers } from "../relaying.ts";
 
 const usage = {
@@ -247,6 +248,38 @@ describe("R-TXT-1: whole replies", () => {
         expect(pass({})).toBe(sent);
         expect(pass({ model: "public" })).toBe(reply(model === "m" ? "public" : model, extra));
       }),
+    );
+  });
+});
+
+describe("a stream that is ended before its vendor's end", () => {
+  it("keeps the text of the request and of all items that its last event repeats (R-TXT-14)", () => {
+    const schema = String.raw`{"7":{"enum":[2512292042121000001,1.10,"\u00e9\/"]},"1":-0}`;
+    const tools = `[{"type":"function","name":"f","parameters":${schema}}]`;
+    const done = `{"type":"mcp_call","id":"mcp_1","output":${schema}}`;
+    const open = (status: string): string =>
+      `{"type":"x_call","id":"x_1","status":"${status}","input":${schema}}`;
+    const annotation = `{"type":"x","score":1.10}`;
+    const part = (said: string): string =>
+      `{"type":"output_text","annotations":[${annotation}],"text":"${said}"}`;
+    const message = (content: string, status: string): string =>
+      `{"type":"message","id":"msg_1","status":"${status}","n":1e2,"content":[${content}]}`;
+    const events = [
+      `{"type":"response.created","response":{"id":"resp_1","model":"v","status":"in_progress","tools":${tools},"output":[]}}`,
+      `{"type":"response.output_item.done","output_index":0,"item":${done}}`,
+      `{"type":"response.output_item.added","output_index":1,"item":${open("in_progress")}}`,
+      `{"type":"response.output_item.added","output_index":2,"item":${message("", "in_progress")}}`,
+      `{"type":"response.content_part.added","output_index":2,"content_index":0,"part":${part("")}}`,
+      `{"type":"response.output_text.delta","output_index":2,"content_index":0,"delta":"One"}`,
+    ];
+    const given = events.map((data) => `data: ${data}\n\n`).join("");
+    const { relay } = relayed(style, given, { model: "public" });
+    const last = relay.stop(undefined).toString().trimEnd().split("\ndata: ").at(-1) ?? "";
+    const response = memberOf(last, "response");
+    expect(memberOf(response, "tools")).toBe(tools);
+    expect(memberOf(response, "model")).toBe('"public"');
+    expect(memberOf(response, "output")).toBe(
+      `[${done},${open("incomplete")},${message(part("One"), "incomplete")}]`,
     );
   });
 });
