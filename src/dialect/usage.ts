@@ -81,22 +81,34 @@ const figures = [
   "fileSearches",
 ] as const satisfies readonly (keyof Usage)[];
 
-/** The figures beside an output: of any type, as vendors tell them. */
-interface OutputContext {
+/** The totals of a report: of any type, as vendors tell them. */
+interface Totals {
   readonly input: unknown;
-  readonly reasoning: unknown;
+  readonly output: unknown;
   /** Input and output together. */
   readonly total: unknown;
 }
 
-/** The output with its reasoning. xAI counts the reasoning beside the output: the total says so. */
-export function withReasoning(
-  output: unknown,
-  { input, reasoning, total }: OutputContext,
-): unknown {
-  const [read, written, thought] = [input, output, reasoning].map(tokenCount);
-  if (read === undefined || written === undefined || !thought) return output;
-  return total === read + written + thought ? Math.min(written + thought, tokensMax) : output;
+/**
+ * The output that only the total shows: reasoning that a vendor counts beside the output, or does not name at all, as xAI and
+ * Gemini's compatible endpoint do. A total that is not above input and output shows none.
+ */
+export function hiddenOutput({ input, output, total }: Totals): number {
+  const [read, written, sum] = [input, output, total].map(tokenCount);
+  if (read === undefined || written === undefined || sum === undefined) return 0;
+  return Math.max(0, sum - read - written);
+}
+
+/** The first count above 0 that a vendor reports, of several names for it in the order of their weight; else 0 if one is 0. */
+export function firstCount(...reported: readonly unknown[]): number | undefined {
+  const counts = reported.map(tokenCount).filter((count) => count !== undefined);
+  return counts.find((count) => count > 0) ?? counts[0];
+}
+
+/** The largest of the counts that a vendor reports under several names; undefined if there is none. */
+export function largestCount(...reported: readonly unknown[]): number | undefined {
+  const counts = reported.map(tokenCount).filter((count) => count !== undefined);
+  return counts.length === 0 ? undefined : Math.max(...counts);
 }
 
 /** A count with one that a vendor reports beside it. Of any type where the first is no count. */

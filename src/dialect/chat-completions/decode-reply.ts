@@ -4,6 +4,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   type Part,
   PartSchema,
+  type Reasoning,
   type ToolCall,
   ToolCallSchema,
   ToolType,
@@ -23,10 +24,11 @@ import {
 import { decodeCitation } from "./citation.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { readInput } from "./decode-content.ts";
-import { readText } from "./wire.ts";
+import { callsIn, generatedCallId, readText } from "./wire.ts";
 import { readReasoning } from "./reasoning.ts";
 import { decodeUsage } from "./usage.ts";
 import { readVendorError } from "./errors.ts";
+import { opaqueReasoning, opaqueText } from "./opaque-members.ts";
 
 /** Implements {@link VendorCodec.decodeReply}. */
 export function decodeChatReply(body: Buffer): Reply {
@@ -73,14 +75,24 @@ function decodeMessage(message: JsonRecord, replyId: string, source: JsonSource)
   if (refusal !== "") {
     parts.push(create(PartSchema, { kind: { case: "refusal", value: { text: refusal } } }));
   }
-  for (const [i, call] of recordsAt(message, "tool_calls").entries()) {
-    parts.push(callPart(decodeCall(call, generatedCallId(replyId, i), source)));
-  }
-  const legacy = recordAt(message, "function_call");
-  if (legacy !== undefined) {
-    parts.push(callPart(decodeCall({ function: legacy }, generatedCallId(replyId, 0), source)));
+  const own = opaqueText(message, source);
+  if (own !== "") parts.push(reasoningPart(opaqueReasoning("", own)));
+  const ids = new Set<string>();
+  for (const [i, wire] of callsIn(message).entries()) {
+    const call = decodeCall(wire, generatedCallId(replyId, i), source);
+    // Clients cannot use a call without a name.
+    if (call.name === "") continue;
+    if (ids.has(call.id)) call.id = `${call.id}_${i}`;
+    ids.add(call.id);
+    const opaque = opaqueText(wire, source);
+    if (opaque !== "") parts.push(reasoningPart(opaqueReasoning(call.id, opaque)));
+    parts.push(callPart(call));
   }
   return parts;
+}
+
+function reasoningPart(value: Reasoning): Part {
+  return create(PartSchema, { kind: { case: "reasoning", value } });
 }
 
 function callPart(value: ToolCall): Part {
@@ -90,17 +102,13 @@ function callPart(value: ToolCall): Part {
 function decodeCall(call: JsonRecord, madeId: string, source: JsonSource): ToolCall {
   const custom = recordAt(call, "custom");
   const called = custom ?? recordAt(call, "function") ?? {};
+  const input = readInput(called, custom ? "input" : "arguments", source);
   return create(ToolCallSchema, {
     id: textAt(call, "id") || madeId,
     name: textAt(called, "name"),
     type: custom ? ToolType.CUSTOM : ToolType.FUNCTION,
-    input: readInput(called, custom ? "input" : "arguments", source),
+    input: custom === undefined && input.trim() === "null" ? "{}" : input,
   });
-}
-
-/** Generates the id of a call without one. Unique within a conversation, like the reply's id. */
-export function generatedCallId(replyId: string, number: number): string {
-  return `call_${replyId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
 }
 
 /** Some compatible vendors report the matching stop text in `stop_reason`. */

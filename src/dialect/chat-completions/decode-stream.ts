@@ -1,5 +1,4 @@
 /** Decodes a vendor's streamed reply. */
-import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type GenerateEvent,
   type ReplyEnd,
@@ -7,11 +6,12 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { decodeCitation } from "./citation.ts";
-import { readInput } from "./decode-content.ts";
-import { readText } from "./wire.ts";
+import { callsIn, readText } from "./wire.ts";
 import { readReasoning, sealOf } from "./reasoning.ts";
-import { generatedCallId } from "./decode-reply.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
+import { grownUsage } from "../usage.ts";
+import { opaquePart, opaqueText } from "./opaque-members.ts";
+import { CallReader } from "./stream-calls.ts";
 import { decodeUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
 import { type StreamDecoder } from "../codec.ts";
@@ -101,6 +101,10 @@ class ChunkReader {
   #hasRefusal = false;
   /** The text of the current chunk. */
   #source = new JsonSource("{}", {});
+  /** All texts so far: a whole message at the end of a stream repeats them. */
+  readonly #said = { text: "", reasoning: "", refusal: "" };
+  #citations = 0;
+  #hasMessageMember = false;
   readonly #calls = new CallReader(() => this.#parts++);
 
   /** Whether the reply has ended or failed; later chunks are ignored. */
@@ -123,12 +127,13 @@ class ChunkReader {
         return this.#fail(events, midStreamCode(failure), failure.message);
       }
     }
-    const { usage } = chunk;
-    if (isRecord(usage)) this.#usage = decodeUsage(usage) ?? this.#usage;
+    for (const place of [chunk, choice, recordAt(chunk, "x_groq")]) {
+      const usage = place === undefined ? undefined : decodeUsage(recordAt(place, "usage"));
+      this.#usage = grownUsage(this.#usage, usage);
+    }
     this.#serviceTier = textAt(chunk, "service_tier") || this.#serviceTier;
+    // Vendors report usage in chunks of their own, so the reply is read to its end.
     if (choice !== undefined) this.#onChoice(chunk, choice, events);
-    // Vendors report usage in a chunk of its own, the last one.
-    else if (this.#finishReason !== undefined && this.#usage !== undefined) this.#end(events);
   }
 
   /** Called at the vendor's end mark. */
@@ -145,9 +150,12 @@ class ChunkReader {
     // Further choices were not requested.
     if (countAt(choice, "index") !== undefined && choice["index"] !== 0) return;
     if (!this.#isStarted) this.#start(chunk, events);
-    const delta = recordAt(choice, "delta") ?? recordAt(choice, "message");
+    const delta = recordAt(choice, "delta");
     if (delta !== undefined) this.#onDelta(delta, events);
     const reason = textAt(choice, "finish_reason");
+    const message = recordAt(choice, "message");
+    const isLast = textAt(chunk, "object") === "chat.completion" || reason !== "";
+    if (message !== undefined) this.#onMessage(message, isLast, events);
     if (reason === "") return;
     if (isFailureReason(reason)) {
       const code = midStreamCode({ code: reason, message: "" });
@@ -171,32 +179,60 @@ class ChunkReader {
   }
 
   #onDelta(delta: JsonRecord, events: GenerateEvent[]): void {
-    const reasoning = readReasoning(delta);
-    if (reasoning !== undefined) {
-      this.#reasoningMember = reasoning.member;
-      this.#onText("reasoning", reasoning.text, events);
-    }
-    const text = readText(delta);
-    if (text !== "") this.#onText("text", text, events);
-    const refusal = textAt(delta, "refusal");
-    if (refusal !== "") {
-      this.#hasRefusal = true;
-      this.#onText("refusal", refusal, events);
-    }
-    if (Array.isArray(delta["annotations"])) this.#onAnnotations(delta, events);
-    if (Array.isArray(delta["tool_calls"])) {
+    const { reasoning, text, refusal } = this.#textsOf(delta);
+    this.#onText("reasoning", reasoning, events);
+    this.#onText("text", text, events);
+    this.#onText("refusal", refusal, events);
+    this.#onAnnotations(recordsAt(delta, "annotations"), events);
+    this.#onOpaque(delta, events);
+    for (const call of callsIn(delta)) {
       this.#closeText(events);
-      for (const call of recordsAt(delta, "tool_calls"))
-        this.#calls.read(call, this.#source, events);
-    }
-    const legacy = recordAt(delta, "function_call");
-    if (legacy !== undefined) {
-      this.#closeText(events);
-      this.#calls.read({ index: 0, function: legacy }, this.#source, events);
+      this.#calls.read(call, this.#source, events);
     }
   }
 
+  /**
+   * Takes a message in a stream: some vendors write one in place of a delta, others end the stream by the whole one.
+   * What repeats what came is passed over.
+   */
+  #onMessage(message: JsonRecord, isLast: boolean, events: GenerateEvent[]): void {
+    const texts = this.#textsOf(message);
+    for (const kind of ["reasoning", "text", "refusal"] as const) {
+      const said = this.#said[kind];
+      const isRepeated = said !== "" && (isLast || texts[kind].startsWith(said));
+      const rest = texts[kind].startsWith(said) ? texts[kind].slice(said.length) : "";
+      this.#onText(kind, isRepeated ? rest : texts[kind], events);
+    }
+    const annotations = recordsAt(message, "annotations");
+    this.#onAnnotations(isLast ? annotations.slice(this.#citations) : annotations, events);
+    this.#onOpaque(message, events);
+    for (const [at, call] of callsIn(message).entries()) {
+      this.#closeText(events);
+      if (isLast) this.#calls.whole(call, at, this.#source, events);
+      else this.#calls.read(call, this.#source, events);
+    }
+  }
+
+  #textsOf(said: JsonRecord): Record<TextKind, string> {
+    const reasoning = readReasoning(said);
+    if (reasoning !== undefined) this.#reasoningMember = reasoning.member;
+    const refusal = textAt(said, "refusal");
+    if (refusal !== "") this.#hasRefusal = true;
+    return { reasoning: reasoning?.text ?? "", text: readText(said), refusal };
+  }
+
+  /** Keeps the member of the message itself that must return to the vendor. */
+  #onOpaque(said: JsonRecord, events: GenerateEvent[]): void {
+    const json = opaqueText(said, this.#source);
+    if (json === "" || this.#hasMessageMember) return;
+    this.#hasMessageMember = true;
+    this.#closeText(events);
+    opaquePart(this.#parts++, "", json, events);
+  }
+
   #onText(kind: TextKind, text: string, events: GenerateEvent[]): void {
+    if (text === "") return;
+    this.#said[kind] += text;
     if (this.#open !== kind) this.#openText(kind, events);
     events.push(partDelta(this.#openIndex, { case: "text", value: text }));
   }
@@ -218,8 +254,9 @@ class ChunkReader {
     this.#open = undefined;
   }
 
-  #onAnnotations(delta: JsonRecord, events: GenerateEvent[]): void {
-    for (const annotation of recordsAt(delta, "annotations")) {
+  #onAnnotations(annotations: readonly JsonRecord[], events: GenerateEvent[]): void {
+    this.#citations += annotations.length;
+    for (const annotation of annotations) {
       if (this.#open !== "text") this.#openText("text", events);
       const value = decodeCitation(annotation, this.#source);
       events.push(partDelta(this.#openIndex, { case: "citation", value }));
@@ -271,77 +308,5 @@ function emptyPart(kind: TextKind) {
         value: { $typeName, text: "", summaries: [], itemId: "" },
       };
     }
-  }
-}
-
-/** An open call. */
-interface OpenCall {
-  readonly id: string;
-  readonly partIndex: number;
-}
-
-/** Reads the deltas of calls. */
-class CallReader {
-  /** The reply's id; ids of calls are derived from it where the vendor provides none. */
-  replyId = "";
-  readonly #nextPart: () => number;
-  readonly #open: OpenCall[] = [];
-  readonly #byIndex = new Map<number, OpenCall>();
-
-  /** @param nextPart gives the number of the next part */
-  constructor(nextPart: () => number) {
-    this.#nextPart = nextPart;
-  }
-
-  /** How many calls there were. */
-  get count(): number {
-    return this.#open.length;
-  }
-
-  /** Takes one of `tool_calls`. @param source of the chunk that it is in */
-  read(delta: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
-    const custom = recordAt(delta, "custom");
-    const called = custom ?? recordAt(delta, "function") ?? {};
-    const call = this.#find(delta, called) ?? this.#begin(delta, events);
-    const input = readInput(called, custom ? "input" : "arguments", source);
-    if (input !== "") {
-      events.push(partDelta(call.partIndex, { case: "input", value: input }));
-    }
-  }
-
-  /** Ends all calls; the style does not mark the end of each. */
-  close(events: GenerateEvent[]): void {
-    for (const { partIndex } of this.#open) events.push(partEnd(partIndex));
-  }
-
-  /** Some vendors provide no index, or the same for every call; then a new id with a name starts a new call. */
-  #find(delta: JsonRecord, called: JsonRecord): OpenCall | undefined {
-    const index = countAt(delta, "index");
-    const call = index === undefined ? this.#open.at(-1) : this.#byIndex.get(index);
-    const id = textAt(delta, "id");
-    const isNew = id !== "" && id !== call?.id && textAt(called, "name") !== "";
-    return isNew ? undefined : call;
-  }
-
-  #begin(delta: JsonRecord, events: GenerateEvent[]): OpenCall {
-    const custom = recordAt(delta, "custom");
-    const number = this.#open.length;
-    const call: OpenCall = {
-      id: textAt(delta, "id") || generatedCallId(this.replyId, number),
-      partIndex: this.#nextPart(),
-    };
-    this.#open.push(call);
-    this.#byIndex.set(countAt(delta, "index") ?? number, call);
-    const value = {
-      $typeName: "uas.inference.v1.ToolCall" as const,
-      id: call.id,
-      name: textAt(custom ?? recordAt(delta, "function") ?? {}, "name"),
-      type: custom ? ToolType.CUSTOM : ToolType.FUNCTION,
-      input: "",
-      namespace: "",
-      itemId: "",
-    };
-    events.push(partStart(call.partIndex, newPart({ case: "toolCall", value })));
-    return call;
   }
 }

@@ -22,6 +22,7 @@ import { JsonText } from "../json/json-tree.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
+import { carriedMember, opaqueMember } from "./opaque-members.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import { refusePrefill } from "../parts.ts";
 import { portableTurns } from "../portable-turns.ts";
@@ -349,9 +350,15 @@ interface MessageParts {
 
 function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
   const said: MessageParts = { content: [], calls: [], members: {} };
+  const carried: { readonly id: string; readonly json: JsonText }[] = [];
   for (const part of parts) {
     const { kind } = part;
-    if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, context));
+    const member = kind.case === "reasoning" ? carriedMember(kind.value) : undefined;
+    if (member !== undefined) {
+      const json = new JsonText(member.json);
+      if (member.callId === "") said.members[opaqueMember] = json;
+      else carried.push({ id: callId(member.callId, context), json });
+    } else if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, context));
     else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, context));
     else if (kind.case === "opaque" && kind.value.type === "audio") {
       said.members["audio"] = encodeOpaque(kind.value, context);
@@ -361,6 +368,10 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
         "The model's vendor accepts no images or files in messages of the model",
       );
     } else append(said.content, encodePart(part, context));
+  }
+  for (const { id, json } of carried) {
+    const call = said.calls.find((each) => each["id"] === id);
+    if (call !== undefined) call[opaqueMember] = json;
   }
   return said;
 }

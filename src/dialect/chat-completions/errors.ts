@@ -7,7 +7,7 @@ import { isOperatorFault } from "../vendor-error.ts";
 /** The error in a body or an event; `undefined` where it tells none. */
 export function readVendorError(wire: JsonRecord): VendorError | undefined {
   const error = recordAt(wire, "error") ?? (wire["object"] === "error" ? wire : undefined);
-  if (error !== undefined) {
+  if (error !== undefined && Object.keys(error).length > 0) {
     return { message: textAt(error, "message") || "no message", code: readCode(error) };
   }
   const text = textAt(wire, "error") || ("choices" in wire ? "" : plainMessage(wire));

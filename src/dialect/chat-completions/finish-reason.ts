@@ -36,7 +36,9 @@ export function decodeFinishReason(
   finishReason: string,
   { hasCalls, hasRefusal }: ReplyContents,
 ): StopReason {
-  const reason = reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
+  const word = reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
+  // Without a call, a reply that announces one would stop an agent without a word.
+  const reason = word === StopReason.TOOL_CALLS && !hasCalls ? StopReason.END : word;
   if (reason !== StopReason.END && reason !== StopReason.UNSPECIFIED) return reason;
   // Vendors also report `stop` for a call that the tool choice named, and for a refusal.
   if (hasCalls) return StopReason.TOOL_CALLS;

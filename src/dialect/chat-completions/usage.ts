@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type JsonRecord, recordAt } from "../json/value.ts";
-import { reportedUsage, sumOfTokens, withReasoning } from "../usage.ts";
+import { firstCount, hiddenOutput, largestCount, reportedUsage, sumOfTokens } from "../usage.ts";
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
@@ -9,19 +9,37 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
   const read = recordAt(wire, "prompt_tokens_details");
   const made = recordAt(wire, "completion_tokens_details");
   const { prompt_tokens: prompt, completion_tokens: completion, total_tokens: total } = wire;
-  const within = made?.["reasoning_tokens"];
   const beside = researchTokens(wire);
-  const reasoning = beside?.reasoning ?? within;
+  // Moonshot and Z.AI have it beside the details, DeepSeek under a name of its own, proxies of Anthropic under
+  // Anthropic's.
+  const cached = firstCount(
+    read?.["cached_tokens"],
+    read?.["cache_read_input_tokens"],
+    wire["cached_tokens"],
+    wire["prompt_cache_hit_tokens"],
+    wire["cache_read_input_tokens"],
+  );
+  const written = firstCount(
+    read?.["cache_write_tokens"],
+    read?.["cached_creation_tokens"],
+    read?.["cache_creation_tokens"],
+    read?.["cache_creation_input_tokens"],
+    wire["cache_creation_input_tokens"],
+  );
+  const hidden =
+    beside === undefined ? hiddenOutput({ input: prompt, output: completion, total }) : 0;
+  // Anthropic's figures count cached and written tokens beside the input; the total says so.
+  const cachedBeside = (cached ?? 0) + (written ?? 0);
+  const isInput = hidden > 0 && hidden === cachedBeside;
+  const thought = isInput ? 0 : hidden;
+  const reasoning =
+    beside?.reasoning ?? largestCount(made?.["reasoning_tokens"], wire["thinking_tokens"], thought);
   return reportedUsage({
-    input: beside === undefined ? prompt : sumOfTokens(prompt, beside.cited),
-    // Moonshot and Z.AI have it beside the details, DeepSeek under a name of its own.
-    cached: read?.["cached_tokens"] ?? wire["cached_tokens"] ?? wire["prompt_cache_hit_tokens"],
-    written: read?.["cache_write_tokens"],
+    input: sumOfTokens(prompt, beside?.cited ?? (isInput ? cachedBeside : 0)),
+    cached,
+    written,
     heard: read?.["audio_tokens"],
-    output:
-      beside === undefined
-        ? withReasoning(completion, { input: prompt, reasoning, total })
-        : sumOfTokens(completion, beside.reasoning),
+    output: sumOfTokens(completion, beside?.reasoning ?? thought),
     reasoning,
     spoken: made?.["audio_tokens"],
     // OpenRouter and Perplexity.

@@ -3,7 +3,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Part, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 
 /** The reply's id: the vendor's if it has the expected form, otherwise a generated one. */
 export function replyId(vendorId: string, callId: string): string {
@@ -70,4 +70,23 @@ export function joinTexts(parts: readonly JsonRecord[]): string {
     .filter(({ type }) => type === "text")
     .map((part) => textAt(part, "text"))
     .join("");
+}
+
+/** The calls of a delta or message. Members that are present but empty are none, and a legacy call beside others repeats them. */
+export function callsIn(said: JsonRecord): readonly JsonRecord[] {
+  const calls = recordsAt(said, "tool_calls").filter(saysCall);
+  const legacy = recordAt(said, "function_call");
+  const only = legacy === undefined ? [] : [{ index: 0, function: legacy }].filter(saysCall);
+  return calls.length > 0 ? calls : only;
+}
+
+function saysCall(wire: JsonRecord): boolean {
+  const called = recordAt(wire, "custom") ?? recordAt(wire, "function") ?? {};
+  const input = called["arguments"] ?? called["input"] ?? "";
+  return textAt(wire, "id") !== "" || textAt(called, "name") !== "" || input !== "";
+}
+
+/** Generates the id of a call without one. Unique within a conversation, like the reply's id. */
+export function generatedCallId(vendorId: string, number: number): string {
+  return `call_${vendorId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
 }

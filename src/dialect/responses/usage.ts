@@ -1,23 +1,21 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { reportedUsage, withReasoning } from "../usage.ts";
+import { firstCount, hiddenOutput, largestCount, reportedUsage, sumOfTokens } from "../usage.ts";
 
 /** Reads `usage`; `undefined` where there is nothing usable. */
 export function readUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details") ?? {};
-  const reasoning = recordAt(usage, "output_tokens_details")?.["reasoning_tokens"];
+  const { input_tokens: read, output_tokens: output, total_tokens: total } = usage;
+  const hidden = hiddenOutput({ input: read, output, total });
+  const details = recordAt(usage, "output_tokens_details") ?? {};
   return reportedUsage({
-    input: usage["input_tokens"],
-    cached: input["cached_tokens"],
-    written: input["cache_write_tokens"],
-    output: withReasoning(usage["output_tokens"], {
-      input: usage["input_tokens"],
-      reasoning,
-      total: usage["total_tokens"],
-    }),
-    reasoning,
+    input: read,
+    cached: firstCount(input["cached_tokens"], usage["cache_read_input_tokens"]),
+    written: firstCount(input["cache_write_tokens"], usage["cache_creation_input_tokens"]),
+    output: sumOfTokens(output, hidden),
+    reasoning: largestCount(details["reasoning_tokens"], hidden),
     ...toolUsage(usage),
   });
 }
