@@ -132,6 +132,7 @@ function presetList(): Output {
     baseUrl: each.baseUrl || null,
     needsApiKey: each.needsApiKey,
     limitParameter: each.limitParameter,
+    quirks: each.quirks ?? {},
     modelTypes: each.modelTypes.map(modelTypeWord),
     source: each.source,
   }));

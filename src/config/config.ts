@@ -8,6 +8,7 @@
 import type { RateLimits } from "../core/rate-limits.ts";
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import type { RetentionConfig } from "./retention.ts";
 import type { ConsoleConfig, SmsConfig } from "./sign-in.ts";
 import type { CorsConfig } from "./cors.ts";
@@ -201,6 +202,8 @@ export interface RouteConfig {
   readonly model: string;
   /** The member of chat completions that limits a reply there (R-TXT-11). Absent: the one that the client sent. */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens" | undefined;
+  /** The quirks of its vendor. Absent: none. */
+  readonly quirks?: VendorQuirks | undefined;
   /** Its share of calls among routes of the same priority. Default 1. 0: only where no other can take the call. */
   readonly weight?: number | undefined;
   /** Lower numbers are used first. Default 0. */

@@ -1,5 +1,6 @@
 /** The closed lists of words of `uas.yaml`: kinds, dialects, model types; and the kinds that this version serves. */
 import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 
 /** Every kind of vendor that a configuration may name, served by this version or not. */
 export const knownKinds: readonly string[] = [
@@ -67,6 +68,8 @@ export interface ServedKind {
   readonly onDisconnect?: "drain";
   /** The default of `limit_parameter`. Absent: the dialects of the kind have one name for the limit. */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
+  /** How it differs from what its dialects document. Absent: not at all. */
+  readonly quirks?: VendorQuirks;
 }
 
 /** The kinds that this version serves, by their words. */

@@ -236,10 +236,12 @@ function servedRoutes(
 ): readonly RouteConfig[] {
   const routes = model.written.routes.map((written): RouteConfig => {
     const { vendor, model: name, weight, priority, maxContext, cost } = written;
-    const limitParameter = written.limitParameter ?? model.vendors.get(vendor)?.limitParameter;
+    const entry = model.vendors.get(vendor);
+    const limitParameter = written.limitParameter ?? entry?.limitParameter;
     return {
       ...{ vendor, model: name },
       ...(limitParameter !== undefined && { limitParameter }),
+      ...(entry?.quirks && { quirks: entry.quirks }),
       ...(weight !== undefined && { weight }),
       ...(priority !== undefined && { priority }),
       ...(maxContext !== undefined && { maxContext }),

@@ -1,5 +1,6 @@
 /** Known vendors of OpenAI's API: `preset:` of a vendor stands for the keys that its documentation tells. */
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 
 /** What a preset sets. A vendor's own keys win, where it has them. */
 export interface Preset {
@@ -12,6 +13,8 @@ export interface Preset {
   readonly limitParameter: "max_tokens" | "max_completion_tokens";
   /** What its models can be configured as. */
   readonly modelTypes: readonly ModelType[];
+  /** How it differs from what its dialects document. Absent: not at all. */
+  readonly quirks?: VendorQuirks;
   /** How it takes requests for rerank, where not in the form of vLLM: `texts` is that of Text Embeddings Inference. */
   readonly rerankForm?: "texts";
   /** The page of the vendor's documentation that tells so. */
@@ -24,10 +27,13 @@ const { TEXT, IMAGE, AUDIO, EMBEDDING, RERANK } = ModelType;
 function hosted(
   baseUrl: string,
   source: string,
-  { limitParameter = "max_tokens", modelTypes = [TEXT] }: Partial<Preset> = {},
+  { limitParameter = "max_tokens", modelTypes = [TEXT], quirks }: Partial<Preset> = {},
 ): Preset {
   const kind = "openai-compatible";
-  return { kind, baseUrl, needsApiKey: true, limitParameter, modelTypes, source };
+  return {
+    ...{ kind, baseUrl, needsApiKey: true, limitParameter, modelTypes, source },
+    ...(quirks && { quirks }),
+  };
 }
 
 /** A server that the operator runs: its address is the one that its documentation starts it at. */
@@ -35,6 +41,9 @@ function local(baseUrl: string, source: string): Preset {
   const modelTypes = [TEXT, EMBEDDING];
   return { ...hosted(baseUrl, source, { modelTypes }), needsApiKey: false };
 }
+
+/** Chat templates of several models, such as Qwen's, refuse system messages behind the first message. */
+const strictTemplates: VendorQuirks = { lateSystem: "as_user" };
 
 const completionLimit = { limitParameter: "max_completion_tokens" } as const;
 
@@ -71,7 +80,7 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
     hosted(
       "https://api.fireworks.ai/inference/v1",
       "https://docs.fireworks.ai/tools-sdks/openai-compatibility",
-      { modelTypes: [TEXT, EMBEDDING] },
+      { modelTypes: [TEXT, EMBEDDING], quirks: strictTemplates },
     ),
   ],
   [
@@ -82,14 +91,26 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
       completionLimit,
     ),
   ],
-  ["lmstudio", local("http://127.0.0.1:1234/v1", "https://lmstudio.ai/docs/api/endpoints/openai")],
+  [
+    "lmstudio",
+    {
+      ...local("http://127.0.0.1:1234/v1", "https://lmstudio.ai/docs/api/endpoints/openai"),
+      quirks: strictTemplates,
+    },
+  ],
   [
     "mistral",
     hosted("https://api.mistral.ai/v1", "https://docs.mistral.ai/api/", {
       modelTypes: [TEXT, EMBEDDING],
+      quirks: { callIds: "alphanumeric_9", prefill: "refused", blankText: "refused" },
     }),
   ],
-  ["moonshot", hosted("https://api.moonshot.ai/v1", "https://platform.moonshot.ai/docs/api/chat")],
+  [
+    "moonshot",
+    hosted("https://api.moonshot.ai/v1", "https://platform.moonshot.ai/docs/api/chat", {
+      quirks: { blankText: "refused" },
+    }),
+  ],
   ["nvidia", hosted("https://integrate.api.nvidia.com/v1", "https://docs.api.nvidia.com/nim/")],
   [
     "ollama",
@@ -126,6 +147,7 @@ export const presets: ReadonlyMap<string, Preset> = new Map([
         "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
       ),
       modelTypes: [TEXT, EMBEDDING, RERANK],
+      quirks: strictTemplates,
     },
   ],
   [

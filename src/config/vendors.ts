@@ -6,6 +6,8 @@ import type { CredentialConfig, VendorConfig, VendorTimeouts } from "./config.ts
 import type { ConfigDocument } from "./document.ts";
 import { type ServedKind, type ServedKinds, knownDialects, knownKinds } from "./kinds.ts";
 import { type Preset, presets } from "./presets.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
+import { mergeQuirks, quirksSchema } from "./quirks.ts";
 import type { ReferenceSource } from "./references.ts";
 import { totalMs } from "./limits.ts";
 import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
@@ -33,6 +35,8 @@ export interface VendorEntry {
   readonly modelTypes: readonly ModelType[];
   /** The default of `limit_parameter` for its routes. */
   readonly limitParameter?: ServedKind["limitParameter"];
+  /** For its routes. Absent: none. */
+  readonly quirks?: VendorQuirks;
 }
 
 /** The schema of the section. */
@@ -128,6 +132,7 @@ function vendorSchema(
     polls_per_second: positive().optional(),
     on_disconnect: word(["grace", "drain", "abort"]).optional(),
     disconnect_grace: duration().optional(),
+    quirks: quirksSchema(kind),
   });
 }
 
@@ -255,9 +260,10 @@ function servedVendor(
   name: string,
   { vendor, served }: { readonly vendor: WrittenVendor; readonly served: ServedKind },
 ): VendorEntry {
-  const { disconnectGrace, preset: presetName = "", ...given } = vendor;
+  const { disconnectGrace, preset: presetName = "", quirks: givenQuirks, ...given } = vendor;
   const preset = presets.get(presetName);
   const limitParameter = preset?.limitParameter ?? served.limitParameter;
+  const quirks = mergeQuirks(served.quirks, preset?.quirks, givenQuirks);
   const { kind, baseUrl, nativePrefix } = given;
   if (!served.needsBaseUrl && baseUrl !== "") {
     document.warn(
@@ -289,6 +295,7 @@ function servedVendor(
     },
     unserved: undefined,
     ...(limitParameter !== undefined && { limitParameter }),
+    ...(quirks !== undefined && { quirks }),
     modelTypes: served.modelTypes.filter(
       (type) =>
         (!isMute || isNative || type !== ModelType.TEXT) &&

@@ -15,6 +15,7 @@ import type {
   ReplyEnd,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { Guard } from "./guard.ts";
 import type { Outline } from "./json/outline.ts";
@@ -90,6 +91,8 @@ export interface VendorModel {
   readonly model: string;
   /** The member of chat completions that limits a reply there (R-TXT-11). Default: the one that the client sent. */
   readonly limitParameter?: LimitParameter | undefined;
+  /** How the vendor differs from what its style documents. Default: not at all. */
+  readonly quirks?: VendorQuirks | undefined;
 }
 
 /** The two names that chat completions have for the output limit; vendors ignore the one that they do not know. */
@@ -101,6 +104,8 @@ export interface RequestTarget {
   readonly model: string;
   /** See {@link VendorModel}. Default `max_completion_tokens`. */
   readonly limitParameter?: LimitParameter | undefined;
+  /** See {@link VendorModel}. */
+  readonly quirks?: VendorQuirks | undefined;
   /** Whether to stream the reply. Usage is always requested. */
   readonly stream: boolean;
   /** How many choices to make: more than 1 only where the codec splits them. Default 1. */

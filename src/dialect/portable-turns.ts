@@ -7,6 +7,7 @@ import {
   type Role,
   type Turn,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import { mediaType } from "../core/media-type.ts";
 import { portableParts } from "./opaque-text.ts";
 import { pairToolCalls } from "./tool-pairs.ts";
@@ -17,15 +18,25 @@ export interface PortableTarget {
   readonly dialect: Dialect;
   /** Called with the name of what cannot be carried. */
   readonly drop: (name: string) => void;
+  readonly quirks: PortableQuirks;
 }
+
+/** The quirks that turns depend on, with the defaults of the vendor's style. */
+export type PortableQuirks = Pick<VendorQuirks, "callIds" | "toolResults"> &
+  Required<Pick<VendorQuirks, "blankText">>;
 
 /**
  * The turns for a vendor of another style: media types have their usual names, tool calls have results and ids of their
- * own, and content that only the caller's style knows is text. What cannot be left out stays, for the encoder to refuse.
+ * own, and content that only the caller's style knows is text. Blank texts are left out if the vendor refuses them. What
+ * cannot be left out stays, for the encoder to refuse.
  */
 export function portableTurns(turns: readonly Turn[], target: PortableTarget): readonly Turn[] {
   const written = turns.flatMap((turn) => portableTurn(turn, target));
-  return pairToolCalls(written, { areIdsUnique: true, areResultsPaired: true });
+  const { callIds, toolResults } = target.quirks;
+  return pairToolCalls(written, {
+    areIdsUnique: callIds !== "any",
+    areResultsPaired: toolResults !== "any",
+  });
 }
 
 /** None where nothing of it is left. */
@@ -69,13 +80,22 @@ function portablePart(
       return [{ ...part, kind: { case: "toolResult", value: { ...kind.value, parts } } }];
     }
     case "text":
+    case "refusal":
+      if (target.quirks.blankText !== "refused" || !isBlank(kind.value.text)) return undefined;
+      if (part.cacheHint !== undefined) target.drop("cache_hint");
+      return [];
     case "toolCall":
     case "reasoning":
-    case "refusal":
     case undefined:
     default:
       return undefined;
   }
+}
+
+/** Whether a text has nothing but white space, in any vendor's sense of it. */
+function isBlank(text: string): boolean {
+  // oxlint-disable-next-line no-control-regex -- separators that Python takes for white space
+  return /^[\s\u001c-\u001f\u0085]*$/.test(text);
 }
 
 /** Samples without a header: only parameters tell how to read them. */

@@ -107,6 +107,7 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
       model: route.model,
       stream: this.#generation.stream,
       limitParameter: route.limitParameter,
+      quirks: route.quirks,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: undefined,
     });

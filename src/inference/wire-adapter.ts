@@ -256,6 +256,7 @@ class WireRequest extends ReadRequest<Buffer> {
       model: planned.route.model,
       stream: text.stream,
       limitParameter: planned.route.limitParameter,
+      quirks: planned.route.quirks,
       maxOutputTokens: model.maxOutputTokens,
       sourceDialect: this.dialect,
       rules,

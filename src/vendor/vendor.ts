@@ -6,6 +6,7 @@ import type { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { StreamedBody } from "../http/request-body.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { VendorConfig } from "../config/config.ts";
+import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import type { NativeTransport } from "./native-http.ts";
 import type { NativeApi } from "./native.ts";
 
@@ -26,6 +27,8 @@ export interface VendorKind {
   /** The member of chat completions that limits a reply, where the configuration names none (R-TXT-11). Absent: the
    * kind does not speak chat completions. */
   readonly limitParameter?: "max_tokens" | "max_completion_tokens";
+  /** How its vendors differ from what their dialects document. Absent: not at all. */
+  readonly quirks?: VendorQuirks;
   /** The native API, served where the configuration has a prefix for it. Absent: none. */
   readonly native?: NativeApi;
   create(config: VendorConfig): Vendor;

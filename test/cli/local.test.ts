@@ -105,6 +105,7 @@ describe("vendor presets", () => {
       baseUrl: "https://api.deepseek.com",
       needsApiKey: true,
       limitParameter: "max_tokens",
+      quirks: {},
       modelTypes: ["TEXT"],
       source: "https://api-docs.deepseek.com/",
     });

@@ -22,6 +22,11 @@ const env = {
   SMS_ACCESS_KEY_SECRET: "k",
 };
 
+/** A name as the configuration spells it. */
+function snake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 describe("docs/configuration.md", () => {
   it.each(blocks.map((yaml, index) => [index, yaml] as const))(
     "example %i of docs/configuration.md is a valid configuration",
@@ -42,13 +47,16 @@ describe("docs/configuration.md", () => {
   });
 
   it("has a row for every preset, with what it sets", () => {
-    for (const [name, { baseUrl, limitParameter, modelTypes: types, needsApiKey }] of presets) {
+    for (const [name, preset] of presets) {
+      const { baseUrl, limitParameter, modelTypes: types, needsApiKey, quirks } = preset;
       const words = types.map((type) => `\`${modelTypeWord(type)}\``).join(", ");
       const address = baseUrl === "" ? "yours" : `\`${baseUrl}\``;
       const key = needsApiKey ? "required" : "optional";
-      expect(page).toContain(
-        `| \`${name}\` | ${address} | \`${limitParameter}\` | ${words} | ${key} |`,
+      const differences = Object.entries(quirks ?? {}).map(
+        ([quirk, value]) => `\`${snake(quirk)}: ${value}\``,
       );
+      const row = `| \`${name}\` | ${address} | \`${limitParameter}\` | ${words} | ${key} |`;
+      expect(page).toContain(`${row} ${differences.join(", ") || "none"} |`);
     }
   });
 

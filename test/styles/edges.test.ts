@@ -192,16 +192,18 @@ describe.each(pairs)("$style at $vendor", (pair) => {
   });
 
   it("late words of the system arrive in their place", async () => {
-    const turns = [
+    const begun = [
       { role: "user", content: "say hello" },
       { role: "assistant", content: "Hello" },
-      { role: "system", content: "Be brief from now on." },
-      { role: "user", content: "echo system" },
     ];
+    const late = { role: "system", content: "Be brief from now on." };
+    const question = { role: "user", content: "echo system" };
+    const turns = [...begun, late, question];
     const reply = await send(pair, "", {
       chat: { messages: turns },
       responses: { input: turns },
-      messages: { messages: turns },
+      // Vendors of messages take it only behind the user.
+      messages: { messages: [...begun, question, late] },
     });
     expect(reply.json["error"] ?? undefined).toBeUndefined();
     expect(sent(vendor)).toContain("Be brief from now on.");

@@ -15,7 +15,6 @@ import {
   ToolType,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { createHash } from "node:crypto";
 import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import { JsonText } from "../json/json-tree.ts";
@@ -23,9 +22,11 @@ import type { EncodeContext } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
 import { carriedMember, opaqueMember } from "./opaque-members.ts";
+import { wireCallId } from "./wire.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import { refusePrefill } from "../parts.ts";
 import { portableTurns } from "../portable-turns.ts";
+import { placeSystem } from "../system-turns.ts";
 
 /** A JSON object of the body. */
 type Wire = Record<string, unknown>;
@@ -160,13 +161,8 @@ function encodeReasoning(
   return { [member ?? "reasoning_content"]: text };
 }
 
-/** The most characters that vendors of this style take for a call's id. */
-const callIdCharsMax = 40;
-
-/** The same id always becomes the same other one, so that results find their call. */
-function callId(id: string, { isOwn }: EncodeContext): string {
-  if (isOwn || id.length <= callIdCharsMax) return id;
-  return `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
+function callId(id: string, { isOwn, quirks }: EncodeContext): string {
+  return isOwn ? id : wireCallId(id, quirks.callIds);
 }
 
 /** Writes turns as messages. @throws GatewayError INVALID_REQUEST for what messages cannot hold */
@@ -179,14 +175,24 @@ export function encodeMessages(turns: readonly Turn[], context: EncodeContext): 
     );
   }
   refusePrefill(turns, context.source);
+  const { quirks } = context;
   const portable = portableTurns(turns, {
     dialect: Dialect.CHAT_COMPLETIONS,
     drop: (name) => context.drop(name),
+    quirks,
   });
-  return runs(portable).flatMap((run) =>
+  const placed = placeSystem(portable, quirks.lateSystem ?? "in_place");
+  const messages = runs(placed).flatMap((run) =>
     run[0]?.role === Role.ASSISTANT ? encodeAssistants(run, context) : encodeOthers(run, context),
   );
+  const { role, tool_calls: calls } = messages.at(-1) ?? {};
+  const isPrefill = role === "assistant" && calls === undefined;
+  if (isPrefill && quirks.prefill === "refused") messages.push(continuation);
+  return messages;
 }
+
+/** The user's message behind a final message of the assistant, for vendors that refuse such an end. */
+const continuation: Wire = { role: "user", content: "Continue." };
 
 /** Turns of the model that follow each other, and turns of others that do. */
 function runs(turns: readonly Turn[]): Turn[][] {

@@ -1,7 +1,9 @@
 /** State of one request while it is written for a vendor: the style it came in, and the members that cannot be carried. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
+import type { PortableQuirks } from "../portable-turns.ts";
 import { JsonText } from "../json/json-tree.ts";
 import { isJson, isRecord, setMember } from "../json/value.ts";
 
@@ -11,10 +13,12 @@ export class EncodeContext {
   readonly isOwn: boolean;
   /** That style; `undefined`: a typed caller. */
   readonly source: Dialect | undefined;
+  readonly quirks: VendorQuirks & PortableQuirks;
   readonly #dropped = new Set<string>();
 
-  constructor(source: Dialect | undefined) {
+  constructor(source: Dialect | undefined, quirks: VendorQuirks = {}) {
     this.source = source;
+    this.quirks = { blankText: "accepted", ...quirks };
     this.isOwn = source === Dialect.CHAT_COMPLETIONS;
   }
 

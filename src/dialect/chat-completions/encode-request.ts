@@ -24,7 +24,7 @@ export function chatStops(stop: readonly string[]): readonly string[] {
 
 /** Implements {@link VendorCodec.encodeRequest}. */
 export function encodeChatRequest(generation: Generation, target: RequestTarget): EncodedRequest {
-  const context = new EncodeContext(target.sourceDialect);
+  const context = new EncodeContext(target.sourceDialect, target.quirks);
   const { conversation } = generation;
   const body: Record<string, unknown> = {
     model: target.model,

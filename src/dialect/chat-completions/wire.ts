@@ -1,7 +1,9 @@
 /** Helpers for replies in this style. */
+import { createHash } from "node:crypto";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Part, ReasoningSeal } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 
@@ -89,4 +91,19 @@ function saysCall(wire: JsonRecord): boolean {
 /** Generates the id of a call without one. Unique within a conversation, like the reply's id. */
 export function generatedCallId(vendorId: string, number: number): string {
   return `call_${vendorId.replaceAll(/[^\w-]/g, "").slice(-24)}_${number}`;
+}
+
+/** The most characters that vendors of this style take for a call's id. */
+const callIdCharsMax = 40;
+
+/**
+ * The id of a call as vendors take it. The same id always becomes the same other one, so that results find their call.
+ *
+ * @param form see {@link VendorQuirks.callIds}
+ */
+export function wireCallId(id: string, form: VendorQuirks["callIds"]): string {
+  const isShort = form === "alphanumeric_9";
+  if (isShort ? /^[a-zA-Z0-9]{9}$/.test(id) : id.length <= callIdCharsMax) return id;
+  const digest = createHash("sha256").update(id).digest("hex");
+  return isShort ? digest.slice(0, 9) : `call_${digest.slice(0, 32)}`;
 }

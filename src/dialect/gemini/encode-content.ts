@@ -48,6 +48,8 @@ export function encodeContents(given: readonly Turn[], context: EncodeContext): 
   const turns = portableTurns(given, {
     dialect: Dialect.GEMINI,
     drop: (name) => context.drop(name),
+    // It takes texts of white space, but not empty ones.
+    quirks: { blankText: "accepted" },
   });
   const system: GeminiPiece[] = [];
   const contents: GeminiContent[] = [];

@@ -5,7 +5,11 @@ import type {
   Extra,
   OpaquePart,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
+import type { RequestTarget } from "../codec.ts";
+import type { PortableQuirks } from "../portable-turns.ts";
+import { type ModelTraits, traitsOf } from "./model-traits.ts";
 import { type JsonBranch, JsonText } from "../json/json-tree.ts";
 import { parseRecord } from "../json/value.ts";
 
@@ -21,13 +25,30 @@ const ttls: ReadonlySet<string> = new Set(["5m", "1h"]);
 export class EncodeContext {
   /** Whether the request came in this style, so that extras and opaque parts are restored. */
   readonly isOwn: boolean;
+  /** The features of the vendor's model. */
+  readonly traits: ModelTraits;
+  readonly quirks: VendorQuirks & PortableQuirks;
   /** Whether the body contains something that only the older API version accepts. */
   needsOldVersion = false;
   readonly #dropped = new Set<string>();
   #cacheHints = 0;
 
-  constructor(sourceDialect: Dialect | undefined) {
+  constructor({ sourceDialect, model, quirks = {} }: RequestTarget) {
     this.isOwn = sourceDialect === Dialect.MESSAGES;
+    this.traits = traitsOf(model);
+    this.quirks = { blankText: "refused", ...quirks };
+  }
+
+  /** Where late system text goes. The client's own is changed only if the vendor is known to refuse it. */
+  get lateSystem(): "in_place" | "as_user" | "at_top" {
+    const { lateSystem = this.isOwn } = this.traits;
+    return this.quirks.lateSystem ?? (lateSystem ? "in_place" : "as_user");
+  }
+
+  /** Whether a final message of the assistant is refused. */
+  get refusesPrefill(): boolean {
+    const { prefill } = this.quirks;
+    return prefill === undefined ? !this.traits.prefill : prefill === "refused";
   }
 
   /** Members that could not be carried, without duplicates. */

@@ -26,11 +26,11 @@ import {
   writeMembers,
 } from "../json/source.ts";
 import { parseRecord, setMember } from "../json/value.ts";
+import { placeSystem } from "../system-turns.ts";
 import { type Block, encodePart } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-settings.ts";
 import { encodeTools } from "./encode-tools.ts";
-import { traitsOf } from "./model-traits.ts";
 import { writeServiceTier } from "./wire.ts";
 
 /** Value of `max_tokens` where neither request nor catalogue has one; the style requires it. */
@@ -46,13 +46,13 @@ export function encodeMessagesRequest(
   generation: Generation,
   target: RequestTarget,
 ): EncodedRequest {
-  const writer = new EncodeContext(target.sourceDialect);
+  const writer = new EncodeContext(target);
   if (!writer.isOwn) refuseForeignExtras(generation.extras);
   const conversation = generation.conversation ?? create(ConversationSchema);
   const { format, line } = encodeFormat(generation.responseFormat, writer);
   const { members, canThink } = encodeTurns(conversation.turns, line, writer);
   const maxTokens = generation.maxOutputTokens ?? (target.maxOutputTokens || maxTokensDefault);
-  const traits = traitsOf(target.model);
+  const { traits } = writer;
   const reasoning = encodeReasoning({ generation, traits, maxTokens, canThink, writer });
   const { thinking, effort, isOn } = reasoning;
   const config = { ...(effort && { effort }), ...(format && { format }) };
@@ -143,21 +143,54 @@ function encodeTurns(
   addition: string,
   writer: EncodeContext,
 ): EncodedTurns {
-  const drop = (name: string): void => writer.drop(name);
-  const turns = writer.isOwn ? given : portableTurns(given, { dialect: Dialect.MESSAGES, drop });
+  const turns = placeSystem(writer.isOwn ? given : portable(given, writer), writer.lateSystem);
   const first = turns.findIndex(({ role }) => role !== Role.SYSTEM);
   const head = first < 0 ? turns : turns.slice(0, first);
   const system = encodeSystem(head, addition, writer);
   const messages = new MessageList();
   for (const turn of turns.slice(head.length)) messages.add(encodeTurn(turn, writer));
-  const list = messages.finish();
+  const list = messages.finish(writer.isOwn);
   if (list.length === 0) {
     throw invalid("messages", "The conversation has no message with content: send at least one");
   }
+  const isFollowed = writer.refusesPrefill || given.at(-1)?.role !== Role.ASSISTANT;
+  if (!writer.isOwn && isFollowed) addContinuation(list);
   return {
     members: { ...(system !== undefined && { system }), messages: list.map(writeMessage) },
     canThink: endsWithThought(list),
   };
+}
+
+function portable(turns: readonly Turn[], writer: EncodeContext): readonly Turn[] {
+  const { quirks } = writer;
+  const drop = (name: string): void => writer.drop(name);
+  const written = portableTurns(turns, { dialect: Dialect.MESSAGES, drop, quirks });
+  const isContinued = quirks.blankText === "refused" && !writer.refusesPrefill;
+  return isContinued ? withoutEndSpace(written) : written;
+}
+
+/** The user's message behind a final message of the assistant, where the model begins a new one. */
+const continuation = "Continue.";
+
+/** Lets a message of the user follow a final message of the assistant, for a model that does not continue it. */
+function addContinuation(list: Message[]): void {
+  const last = list.at(-1);
+  if (last?.role !== "assistant" || last.blocks.at(-1)?.type === "tool_use") return;
+  const json = { type: "text", text: continuation };
+  const blocks: Block[] = [{ type: "other", json, id: "" }];
+  list.push({ role: "user", blocks, plain: continuation, extras: [] });
+}
+
+/** The vendor refuses white space at the end of a message that it is to continue. */
+function withoutEndSpace(turns: readonly Turn[]): readonly Turn[] {
+  const last = turns.at(-1);
+  const part = last?.parts.at(-1);
+  if (last?.role !== Role.ASSISTANT || part?.kind.case !== "text") return turns;
+  const { value } = part.kind;
+  const text = value.text.trimEnd();
+  if (text === value.text) return turns;
+  const written: Part = { ...part, kind: { case: "text", value: { ...value, text } } };
+  return [...turns.slice(0, -1), { ...last, parts: [...last.parts.slice(0, -1), written] }];
 }
 
 function encodeTurn(turn: Turn, writer: EncodeContext): Message {
@@ -230,10 +263,12 @@ class MessageList {
     if (this.#open.size === 0) this.#flush();
   }
 
-  finish(): readonly Message[] {
+  /** @param isOwn whether system messages stay wherever the client put them */
+  finish(isOwn: boolean): Message[] {
     this.#flush();
-    for (const { role, blocks } of this.#list) if (role === "user") sortResultsFirst(blocks);
-    return this.#list;
+    const list = isOwn ? this.#list : withLegalSystem(this.#list);
+    for (const { role, blocks } of list) if (role === "user") sortResultsFirst(blocks);
+    return list;
   }
 
   /** Messages never begin with a system message; those are in the system text. */
@@ -247,15 +282,36 @@ class MessageList {
   }
 
   #append(message: Message): void {
-    const last = this.#list.at(-1);
-    if (last?.role !== message.role) {
-      this.#list.push(message);
-      return;
-    }
-    append(last.blocks, message.blocks);
-    append(last.extras, message.extras);
-    last.plain = undefined;
+    addMessage(this.#list, message);
   }
+}
+
+/** Adds a message to the last one where both have the same role. */
+function addMessage(list: Message[], message: Message): void {
+  const last = list.at(-1);
+  if (last?.role !== message.role) {
+    list.push(message);
+    return;
+  }
+  append(last.blocks, message.blocks);
+  append(last.extras, message.extras);
+  last.plain = undefined;
+}
+
+/**
+ * The vendor takes a system message only behind a message of the user, and last or before one of the assistant. At any
+ * other place it becomes the user's text.
+ */
+function withLegalSystem(list: Message[]): Message[] {
+  if (!list.some(({ role }) => role === "system")) return list;
+  const legal: Message[] = [];
+  for (const [index, message] of list.entries()) {
+    const next = list[index + 1];
+    const isLegal =
+      message.role !== "system" || (legal.at(-1)?.role === "user" && next?.role !== "user");
+    addMessage(legal, isLegal ? message : { ...message, role: "user" });
+  }
+  return legal;
 }
 
 /** Moves all results to the beginning of the message that follows the calls. */

@@ -16,6 +16,10 @@ export interface ModelTraits {
   readonly xhigh: boolean;
   /** Whether it takes `temperature`, `top_p` and `top_k`. */
   readonly sampling: boolean;
+  /** Whether it takes system messages behind the first message; `undefined`: not known. */
+  readonly lateSystem: boolean | undefined;
+  /** Whether it continues a final message of the assistant. */
+  readonly prefill: boolean;
 }
 
 /** Assumed for unknown names: nothing beyond the style itself. */
@@ -27,10 +31,12 @@ const unknown: ModelTraits = {
   effort: true,
   xhigh: true,
   sampling: true,
+  lateSystem: undefined,
+  prefill: true,
 };
 
 /** A date after the family is no version: `claude-opus-4-20250514`. */
-const named = /claude-(opus|sonnet|haiku|fable)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
+const named = /claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)/;
 /** Up to 3.7 the version came first. */
 const namedBefore = /claude-(?:instant|v?(\d)(?:[-.](\d)(?!\d))?)/;
 
@@ -39,7 +45,7 @@ export function traitsOf(model: string): ModelTraits {
   const [found, family = "", major = "", minor = "0"] = named.exec(model) ?? [];
   if (found === undefined) return traitsBefore(model);
   const version = Number(major) * 100 + Number(minor);
-  const isFable = family === "fable";
+  const isFable = family === "fable" || family === "mythos";
   const isNewest = version >= 505;
   const isNew = version >= 500 || (family === "opus" && version >= 407);
   const canRest = !isFable && !(isNewest && family !== "haiku");
@@ -52,6 +58,9 @@ export function traitsOf(model: string): ModelTraits {
     effort: version >= 406 || (family === "opus" && version >= 405),
     xhigh: isNew,
     sampling: !isNew,
+    // Reports differ on Sonnet 5: as the user's text, no model refuses it.
+    lateSystem: isNewest || isFable || (family === "opus" && version >= 408),
+    prefill: version < 406,
   };
 }
 
@@ -59,5 +68,6 @@ function traitsBefore(model: string): ModelTraits {
   const [found, major = "1", minor = "0"] = namedBefore.exec(model) ?? [];
   if (found === undefined) return unknown;
   const thinks = Number(major) * 100 + Number(minor) >= 307;
-  return { ...unknown, thinks, adaptive: false, budgets: thinks, effort: false, xhigh: false };
+  const none = { adaptive: false, effort: false, xhigh: false, lateSystem: false };
+  return { ...unknown, ...none, thinks, budgets: thinks };
 }

@@ -17,6 +17,7 @@ import type { JsonText } from "../json/json-tree.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { refusePrefill } from "../parts.ts";
 import { portableTurns } from "../portable-turns.ts";
+import { placeSystem } from "../system-turns.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
 import type { EncodeContext } from "./encode-context.ts";
@@ -129,8 +130,11 @@ interface EncodedTurns {
  * that has one such place; what stands later stays where it is.
  */
 export function encodeTurns(given: readonly Turn[], context: EncodeContext): EncodedTurns {
-  const { drop } = context;
-  const turns = context.isOwn ? given : portableTurns(given, { dialect: Dialect.RESPONSES, drop });
+  const { drop, quirks } = context;
+  const written = context.isOwn
+    ? given
+    : portableTurns(given, { dialect: Dialect.RESPONSES, drop, quirks });
+  const turns = placeSystem(written, quirks.lateSystem ?? "in_place");
   const [first] = turns;
   const instructions = first && instructionsOf(first, context);
   const rest = instructions === undefined ? turns : turns.slice(1);
@@ -196,7 +200,7 @@ class ItemWriter {
     const isAssistant = turn.role === Role.ASSISTANT;
     const message = {
       type: "message",
-      role: wireRole(turn),
+      role: wireRole(turn, context),
       ...id,
       ...(isAssistant && "id" in id && { status: "completed" }),
       content: plainText(turn, parts) ?? parts.map((each) => encodePart(each, turn.role, context)),
@@ -273,14 +277,14 @@ class ItemWriter {
   }
 }
 
-function wireRole({ role, roleWord: word }: Turn): string {
+function wireRole({ role, roleWord: word }: Turn, { quirks }: EncodeContext): string {
   switch (role) {
     case Role.USER:
       return "user";
     case Role.ASSISTANT:
       return "assistant";
     case Role.SYSTEM:
-      return word === "developer" ? "developer" : "system";
+      return word === "developer" && quirks.developerRole !== "refused" ? "developer" : "system";
     case Role.UNSPECIFIED:
     default:
       throw invalid(undefined, "A message has no role: send system, user or assistant");

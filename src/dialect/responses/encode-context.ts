@@ -1,7 +1,9 @@
 /** State of one request while it is written for a vendor. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
+import type { PortableQuirks } from "../portable-turns.ts";
 import { JsonText } from "../json/json-tree.ts";
 import { isJson, type JsonRecord } from "../json/value.ts";
 import { itemIdFor, type ItemType } from "./wire.ts";
@@ -16,10 +18,12 @@ export class EncodeContext {
   readonly source: Dialect | undefined;
   /** Whether it came in this style, so that its extras are restored. */
   readonly isOwn: boolean;
+  readonly quirks: VendorQuirks & PortableQuirks;
   readonly #dropped = new Set<string>();
 
-  constructor(source: Dialect | undefined) {
+  constructor(source: Dialect | undefined, quirks: VendorQuirks = {}) {
     this.source = source;
+    this.quirks = { blankText: "accepted", ...quirks };
     this.isOwn = source === Dialect.RESPONSES;
   }
 

@@ -23,7 +23,7 @@ export function encodeResponsesRequest(
   generation: Generation,
   target: RequestTarget,
 ): EncodedRequest {
-  const context = new EncodeContext(target.sourceDialect);
+  const context = new EncodeContext(target.sourceDialect, target.quirks);
   refuseUnspeakable(generation, context);
   const conversation = generation.conversation ?? create(ConversationSchema);
   const body = {

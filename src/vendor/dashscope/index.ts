@@ -23,6 +23,7 @@ const compatible = "/compatible-mode/v1";
 export const dashscope: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_tokens",
+  quirks: { developerRole: "refused" },
   modelTypes: [
     ModelType.TEXT,
     ModelType.IMAGE,

@@ -13,6 +13,8 @@ import type { Vendor, VendorKind } from "../vendor.ts";
 export const openaiCompatible: VendorKind = {
   dialects: [Dialect.CHAT_COMPLETIONS],
   limitParameter: "max_tokens",
+  // Most refuse the role, and those that know it take `system` for the same.
+  quirks: { developerRole: "refused" },
   modelTypes: [
     ModelType.TEXT,
     ModelType.IMAGE,

@@ -61,7 +61,7 @@ describe("R-TXT-2: sampling", () => {
 });
 
 describe("wire §3: the order of messages", () => {
-  it("hoists system texts of the beginning, and keeps later ones in place", () => {
+  it("hoists system texts of the beginning, and makes later ones the user's text", () => {
     const turns = [
       say(Role.SYSTEM, "a"),
       say(Role.SYSTEM, "b"),
@@ -75,8 +75,7 @@ describe("wire §3: the order of messages", () => {
       messages: [
         { role: "user", content: "hi" },
         { role: "assistant", content: "yes" },
-        { role: "system", content: "c" },
-        { role: "user", content: "hi" },
+        { role: "user", content: [{ text: "c" }, { text: "hi" }] },
       ],
     });
   });
@@ -88,11 +87,11 @@ describe("wire §3: the order of messages", () => {
       "user",
       "assistant",
       "user",
-      "system",
     ]);
     expect(messages[2].content).toMatchObject([
       { type: "tool_result", tool_use_id: "a", content: "1" },
       { type: "tool_result", tool_use_id: "b", content: "2" },
+      { type: "text", text: "s" },
       { type: "text", text: "hi" },
     ]);
   });

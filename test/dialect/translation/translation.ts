@@ -5,6 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { VendorQuirks } from "../../../src/core/vendor-quirks.ts";
 import type { ReplyOptions, VendorCodec } from "../../../src/dialect/codec.ts";
 import type { TextDialect } from "../../../src/dialect/dialect.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
@@ -67,6 +68,8 @@ export interface Way {
   readonly to: Vendor;
   /** The vendor's name of the model. Default: one that tells nothing, or Gemini 3. */
   readonly model?: string;
+  /** How the vendor differs from its style. Default: not at all. */
+  readonly quirks?: VendorQuirks;
 }
 
 /** What a vendor gets. */
@@ -92,7 +95,7 @@ export function send(way: Way, members: Json | string): Sent {
 }
 
 /** Sends a request that has been read. @throws GatewayError */
-export function sendGeneration({ from, to, model }: Way, generation: Generation): Sent {
+export function sendGeneration({ from, to, model, quirks }: Way, generation: Generation): Sent {
   const { memberNames } = callers[from];
   try {
     const { body, headers, dropped } = vendors[to].encodeRequest(generation, {
@@ -100,6 +103,7 @@ export function sendGeneration({ from, to, model }: Way, generation: Generation)
       stream: false,
       maxOutputTokens: 8_000,
       sourceDialect: ids[from],
+      quirks,
     });
     const names = dropped.map((name) => memberNames[name] ?? name);
     const text = body.toString();

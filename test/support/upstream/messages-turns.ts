@@ -19,6 +19,7 @@ export function checkTurns(messages: readonly Json[], rules: TurnRules): void {
     checkBlocks(message, ["messages", at, "content"], rules);
   }
   checkToolResults(messages);
+  checkSystem(messages);
   if (rules.isThinking) checkStartsThinking(messages);
 }
 
@@ -77,6 +78,19 @@ function checkText(block: Json, path: Path, refusesCitations: boolean): void {
   if (!/\S/.test(text)) invalid(path, "text content blocks must contain non-whitespace text");
   if (refusesCitations && objects(block["citations"]).length > 0) {
     invalid([...path, "citations"], "Extra inputs are not permitted");
+  }
+}
+
+/** System text among the messages follows the user, and is last or followed by the assistant. */
+function checkSystem(messages: readonly Json[]): void {
+  for (const [at, { role }] of messages.entries()) {
+    if (role !== "system") continue;
+    const [before, after] = [messages[at - 1]?.["role"], messages[at + 1]?.["role"]];
+    if (before === "user" && (after === undefined || after === "assistant")) continue;
+    invalid(
+      ["messages", at],
+      "role 'system' must follow a user message, and be the last message or precede an assistant message",
+    );
   }
 }
 

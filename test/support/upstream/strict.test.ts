@@ -123,6 +123,16 @@ const messagesRows: readonly Row[] = [
   ],
   ["an orphan result", turnsOf({ role: "user", content: [result] }), /unexpected `tool_use_id`/],
   [
+    "system text between two messages of the user",
+    turnsOf({ role: "system", content: "s" }, ask),
+    /role 'system' must follow/,
+  ],
+  [
+    "system text behind the assistant",
+    turnsOf({ role: "assistant", content: "yes" }, { role: "system", content: "s" }, ask),
+    /role 'system' must follow/,
+  ],
+  [
     "an id with a colon",
     turnsOf({ role: "assistant", content: [{ ...use, id: "f:0" }] }, ask),
     /does not match pattern/,
