@@ -9,9 +9,11 @@ import {
   readOutline,
   vendorBodies,
 } from "./body-members.ts";
+import type { VendorModel } from "./codec.ts";
 import type { ReadRequestOptions, TextRequest } from "./dialect.ts";
 import type { Outline } from "./json/outline.ts";
 import type { Edit } from "./json/splice.ts";
+import { type TurnForm, type TurnRules, turnEdits } from "./relayed-turns.ts";
 
 /** A request body whose members have been found. */
 export interface FoundBody {
@@ -34,22 +36,29 @@ export function findMembers(body: Uint8Array, known: KnownMembers): FoundBody {
   return { bytes, outline, members, model: readModel(bytes, members, "model") };
 }
 
+/** What differs between the styles. */
+interface StyleFacts extends Pick<TextRequest, "maxOutputTokens"> {
+  readonly form: TurnForm;
+  /** What a vendor does not take of the turns. */
+  readonly rulesFor: (target: VendorModel) => TurnRules;
+}
+
 /**
  * The facts that routing and billing need.
  *
- * @param maxOutputTokens see {@link TextRequest.maxOutputTokens}
  * @throws GatewayError INVALID_REQUEST
  */
 export function sameStyleRequest(
   body: FoundBody,
   { alwaysStream }: ReadRequestOptions,
-  maxOutputTokens: number | undefined,
+  { maxOutputTokens, form, rulesFor }: StyleFacts,
 ): TextRequest {
   const { bytes, members, model } = body;
   // Always read, so that a route that always streams refuses invalid values too.
   const asksForStream = readBoolean(bytes, members, "stream");
-  const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, ({ model: vendorModel }) => [
-    ...(vendorModel === model ? [] : modelEdits(body, vendorModel)),
+  const { forVendor, sizeFor } = vendorBodies(bytes, body.outline, (target) => [
+    ...(target.model === model ? [] : modelEdits(body, target.model)),
+    ...turnEdits(bytes, body.outline, { form, rules: rulesFor(target) }),
     ...(alwaysStream && !asksForStream ? streamEdits(body) : []),
   ]);
   return {

@@ -1,5 +1,6 @@
 /** The request half of relaying chat completions. */
 import { asBuffer } from "../../core/bytes.ts";
+import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
 import {
   knownMembers,
@@ -18,7 +19,9 @@ import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { type Member, type Outline, sliceText } from "../json/outline.ts";
 import { changeMembers } from "../json/source.ts";
 import type { Edit } from "../json/splice.ts";
+import { type TurnRules, turnEdits } from "../relayed-turns.ts";
 import { guardedChatMembers } from "./guard.ts";
+import { wireCallId } from "./wire.ts";
 
 /** What `true` begins with. */
 const trueStart = 0x74;
@@ -124,13 +127,25 @@ interface ReadBody {
   readonly model: string;
 }
 
-function editsFor(body: ReadBody, { model, limitParameter }: VendorModel): readonly Edit[] {
-  const edits: Edit[] = [];
+function editsFor(body: ReadBody, target: VendorModel): readonly Edit[] {
+  const { model, limitParameter, quirks } = target;
+  const edits = [...turnEdits(body.bytes, body.outline, { form, rules: rulesOf(quirks) })];
   addModelEdits(body, model, edits);
   if (limitParameter !== undefined) addLimitEdit(body, limitParameter, edits);
   addPromptEdit(body, edits);
   addStreamEdits(body, edits);
   return edits;
+}
+
+const form = { list: "messages", textType: "text" } as const;
+
+function rulesOf({
+  lateSystem = "in_place",
+  developerRole = "accepted",
+  callIds,
+}: VendorQuirks = {}): TurnRules {
+  const callId = (id: string): string => wireCallId(id, callIds);
+  return { lateSystem, developerRole, ...(callIds === "alphanumeric_9" && { callId }) };
 }
 
 function addModelEdits(

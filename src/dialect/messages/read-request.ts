@@ -1,9 +1,12 @@
 /** The request half of relaying messages. */
 import { invalid } from "../../core/validation.ts";
 import { knownMembers, type Members, missing, readCount } from "../body-members.ts";
+import type { VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+import type { TurnRules } from "../relayed-turns.ts";
 import { guardedMessagesMembers } from "./guard.ts";
+import { traitsOf } from "./model-traits.ts";
 
 const known = knownMembers([
   "model",
@@ -23,7 +26,16 @@ export function readMessagesRequest(body: Uint8Array, options: ReadRequestOption
     const advice = "say how many tokens the reply may have at most";
     throw missing(found.members, ["max_tokens"], advice);
   }
-  return sameStyleRequest(found, options, maxTokens);
+  return sameStyleRequest(found, options, { maxOutputTokens: maxTokens, form, rulesFor });
+}
+
+const form = { list: "messages", textType: "text", system: "system" } as const;
+
+/** Without a setting, late system text is changed only if the model is known to refuse it: the call would fail. */
+function rulesFor({ model, quirks }: VendorModel): TurnRules {
+  const isRefused = traitsOf(model).lateSystem === false;
+  const lateSystem = quirks?.lateSystem ?? (isRefused ? "as_user" : "in_place");
+  return { lateSystem, developerRole: "accepted" };
 }
 
 function requireMessages(bytes: Buffer, members: Members): void {

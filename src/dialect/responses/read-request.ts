@@ -8,7 +8,9 @@ import {
   readCount,
   textOf,
 } from "../body-members.ts";
+import type { VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
+import type { TurnRules } from "../relayed-turns.ts";
 import { parseRecord } from "../json/value.ts";
 import { findMembers, sameStyleRequest } from "../same-style-request.ts";
 import { guardedResponsesMembers } from "./guard.ts";
@@ -36,7 +38,15 @@ export function readResponsesRequest(body: Uint8Array, options: ReadRequestOptio
   const maxOutputTokens = readCount(bytes, members, "max_output_tokens");
   const isBackground = readBoolean(bytes, members, "background");
   const limit = onlyWarms(bytes, members) ? 0 : maxOutputTokens;
-  return { ...sameStyleRequest(found, options, limit), isBackground };
+  const facts = { maxOutputTokens: limit, form, rulesFor };
+  return { ...sameStyleRequest(found, options, facts), isBackground };
+}
+
+const form = { list: "input", textType: "input_text" } as const;
+
+function rulesFor({ quirks = {} }: VendorModel): TurnRules {
+  const { lateSystem = "in_place", developerRole = "accepted" } = quirks;
+  return { lateSystem, developerRole };
 }
 
 /** Whether the vendor is to fill its prompt cache, and to write nothing. */
