@@ -7,6 +7,7 @@ import {
   type Role,
   type Turn,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
+import { append } from "../core/append.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import { mediaType } from "../core/media-type.ts";
 import { portableParts } from "./opaque-text.ts";
@@ -31,7 +32,7 @@ export type PortableQuirks = Pick<VendorQuirks, "callIds" | "toolResults"> &
  * cannot be left out stays, for the encoder to refuse.
  */
 export function portableTurns(turns: readonly Turn[], target: PortableTarget): readonly Turn[] {
-  const written = turns.flatMap((turn) => portableTurn(turn, target));
+  const written = replaced(turns, (turn) => portableTurn(turn, target)) ?? turns;
   const { callIds, toolResults } = target.quirks;
   return pairToolCalls(written, {
     areIdsUnique: callIds !== "any",
@@ -39,23 +40,30 @@ export function portableTurns(turns: readonly Turn[], target: PortableTarget): r
   });
 }
 
-/** None where nothing of it is left. */
-function portableTurn(turn: Turn, target: PortableTarget): Turn | readonly Turn[] {
+/** No turn if nothing of it is left; `undefined`: it stays as it is. */
+function portableTurn(turn: Turn, target: PortableTarget): readonly Turn[] | undefined {
   const parts = portable(turn.parts, turn.role, target);
-  if (parts === turn.parts) return turn;
-  return parts.length === 0 ? [] : { ...turn, parts };
+  if (parts === turn.parts) return undefined;
+  return parts.length === 0 ? [] : [{ ...turn, parts }];
 }
 
-/** The same array where nothing changes. @param place see {@link portableParts} */
+/** The same array if nothing changes. @param place see {@link portableParts} */
 function portable(parts: Part[], place: Role | undefined, target: PortableTarget): Part[] {
-  let isChanged = false;
-  const written = parts.flatMap((part): readonly Part[] => {
-    const others = portablePart(part, place, target);
-    if (others === undefined) return [part];
-    isChanged = true;
-    return others;
-  });
-  return isChanged ? written : parts;
+  return replaced(parts, (part) => portablePart(part, place, target)) ?? parts;
+}
+
+/** The items with others in place of some; `undefined`: all stay, as in most requests. */
+function replaced<Item>(
+  items: readonly Item[],
+  replace: (item: Item) => readonly Item[] | undefined,
+): Item[] | undefined {
+  let written: Item[] | undefined;
+  for (const [index, item] of items.entries()) {
+    const others = replace(item);
+    if (others !== undefined) written ??= items.slice(0, index);
+    if (written !== undefined) append(written, others ?? [item]);
+  }
+  return written;
 }
 
 /** `undefined`: it stays as it is. */

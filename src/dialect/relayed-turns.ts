@@ -73,9 +73,7 @@ function isConcerned(
   const isStrict = lateSystem !== "in_place";
   if (!isStrict && developerRole === "accepted") return false;
   const text = bytes.subarray(valueStart, valueEnd);
-  return (
-    text.includes("developer") || text.includes("\\u") || (isStrict && text.includes("system"))
-  );
+  return text.includes("developer") || (isStrict && text.includes("system"));
 }
 
 function memberOf({ members }: Outline, name: string): Member | undefined {
@@ -148,7 +146,7 @@ function removalsOf(turns: readonly Turn[], removed: readonly Turn[]): Edit[] {
   });
 }
 
-/** Several contents as one: a text where all are texts, else a list of parts. @param contents as JSON */
+/** Several contents as one: a text if all are texts, else a list of parts. @param contents as JSON */
 function joinContents(contents: readonly string[], textType: string): string {
   const said = contents.filter((json) => json !== "" && json !== "null");
   if (said.every((json) => json.startsWith('"'))) {

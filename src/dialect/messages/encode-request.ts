@@ -169,7 +169,7 @@ function portable(turns: readonly Turn[], writer: EncodeContext): readonly Turn[
   return isContinued ? withoutEndSpace(written) : written;
 }
 
-/** The user's message behind a final message of the assistant, where the model begins a new one. */
+/** The user's message behind a final message of the assistant, if the model begins a new one. */
 const continuation = "Continue.";
 
 /** Lets a message of the user follow a final message of the assistant, for a model that does not continue it. */
@@ -286,7 +286,7 @@ class MessageList {
   }
 }
 
-/** Adds a message to the last one where both have the same role. */
+/** Adds a message to the last one if both have the same role. */
 function addMessage(list: Message[], message: Message): void {
   const last = list.at(-1);
   if (last?.role !== message.role) {
