@@ -160,7 +160,7 @@ async function openGateway(
       limitDefaults: {},
       admission: { admit: notServed, onEnd() {} },
       streams: new MonitoredStreams(),
-      unlimitedRoutes: { has: () => false, add() {} },
+      unlimitedRoutes: { has: () => false, add() {}, kept() {} },
       detached: new DetachedReplies(),
     },
     { background: notServed, media: notServed },

@@ -1,6 +1,6 @@
 /** `models:` of a configuration: what customers can call, and the routes of each call. */
 import type { z } from "zod";
-import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { Parsed } from "./address.ts";
 import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
 import type { ConfigDocument, Path } from "./document.ts";
@@ -224,7 +224,10 @@ function modelConfig(
     ...(written.fileStores && { fileStores: written.fileStores }),
     deadlineMs: written.deadline,
     minSeconds: written.minSeconds,
-    cancelBilling: cancelBillings.get(written.cancelBilling ?? ""),
+    // The vendor of a text reads, and bills, the input at once; others bill what they finished.
+    cancelBilling:
+      cancelBillings.get(written.cancelBilling ?? "") ??
+      (type === ModelType.TEXT ? CancelBilling.UPSTREAM : CancelBilling.NONE),
     prices: written.price,
   };
 }

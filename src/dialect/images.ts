@@ -16,7 +16,8 @@ import {
   withModel,
 } from "./body-members.ts";
 import type { RelayOptions } from "./dialect.ts";
-import { ObjectScan } from "./json/scan.ts";
+import { ObjectScan, type Span } from "./json/scan.ts";
+import { UnreadableReplyError } from "./json/value.ts";
 import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
 import { restoreReplyModel } from "./sse/event-relay.ts";
 
@@ -98,13 +99,26 @@ export interface ImagesReply {
   readonly form: WrittenForm;
 }
 
-/** Counts the images of a complete reply and reads its usage; a model name in it becomes the public one. */
+/** An element of `data` that is an image: vendors also list the images that failed. */
+function isImage(body: Buffer, { start, end }: Span): boolean {
+  const element = new ObjectScan().scan(body, start, end);
+  return element.stringBytes("url") > 0 || element.stringBytes("b64_json") > 0;
+}
+
+/**
+ * Counts the images of a complete reply and reads its usage; a model name in it becomes the public one. Images that failed
+ * do not count.
+ *
+ * @throws UnreadableReplyError if the reply has no image: nothing is charged, and another route may serve the call
+ */
 export function relayImages(body: Buffer, options: RelayOptions): ImagesReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
+  const images = scan.elements("data").filter((each) => isImage(body, each)).length;
+  if (images === 0) throw new UnreadableReplyError("a reply without an image");
   return {
     body: restoreReplyModel(body, scan, options),
     usage: readMediaUsage(scan.value("usage")),
-    images: scan.elements("data").length,
+    images,
     form: readForm((name) => scan.value(name)),
   };
 }

@@ -17,6 +17,8 @@ export interface ReportedUsage {
   readonly heard?: unknown;
   /** Of the tokens produced, those of audio. Default 0. */
   readonly spoken?: unknown;
+  /** Of the tokens produced, those of a rejected prediction. Default 0. */
+  readonly rejected?: unknown;
   /** Calls of the vendor's tools. Default: none. */
   readonly webSearches?: unknown;
   readonly webFetches?: unknown;
@@ -45,6 +47,7 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   setSome(usage, "cacheWrite1hTokens", reported.hourWritten, written);
   setSome(usage, "audioInputTokens", reported.heard, inputTokens - cachedInputTokens - written);
   setSome(usage, "audioOutputTokens", reported.spoken, outputTokens - reasoningTokens);
+  setSome(usage, "rejectedPredictionTokens", reported.rejected, outputTokens);
   setSome(usage, "webSearches", reported.webSearches);
   setSome(usage, "webFetches", reported.webFetches);
   setSome(usage, "codeExecutions", reported.codeExecutions);
@@ -75,6 +78,7 @@ const figures = [
   "cacheWrite1hTokens",
   "audioInputTokens",
   "audioOutputTokens",
+  "rejectedPredictionTokens",
   "webSearches",
   "webFetches",
   "codeExecutions",
@@ -121,6 +125,7 @@ type RareMember =
   | "cacheWrite1hTokens"
   | "audioInputTokens"
   | "audioOutputTokens"
+  | "rejectedPredictionTokens"
   | "webSearches"
   | "webFetches"
   | "codeExecutions"

@@ -1,6 +1,9 @@
 /**
- * The routes whose vendors ignore the output limit of a request (R-MON-12). Calls to them hold for the maximum output
- * of their model, in every process: the first process that notices writes a row, and the database notifies the others.
+ * The routes whose vendors ignore the output limit of a request (R-MON-12). One reply proves little: a request may make an
+ * honest vendor count more, by thinking or predictions. So a reply above its limit makes only its account hold for the
+ * maximum output of the model there; several of them, of several accounts, mark the route for all, in every process: the
+ * first process that notices writes a row, and the database notifies the others. A mark ends when as many replies have
+ * kept their limits.
  */
 import type { Pool } from "pg";
 import type { Logger } from "pino";
@@ -21,10 +24,12 @@ export interface LimitOverrun {
 
 /** The unlimited routes, shared by all processes. */
 export interface UnlimitedRoutes {
-  /** Whether calls to the route must hold for the maximum output of the model. */
-  has(route: RouteConfig): boolean;
-  /** Marks a route, in all processes within a second. Logs and counts each route once. */
-  add(route: RouteConfig, overrun: LimitOverrun): void;
+  /** Whether an account's calls to the route must hold for the maximum output of the model. */
+  has(route: RouteConfig, accountId: string): boolean;
+  /** Counts a reply above its limit. Marks the route after several, of several accounts: logged, and counted once. */
+  add(route: RouteConfig, accountId: string, overrun: LimitOverrun): void;
+  /** Counts a reply within its limit, which ends marks. */
+  kept(route: RouteConfig, accountId: string): void;
   /** Starts to listen. Resolves when the stored marks are loaded, or the database could not be reached. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -49,6 +54,56 @@ with added as (
     values ($1, $2, $3, $4, $5) on conflict do nothing returning vendor
 ) select pg_notify('${unlimitedRouteChannel}', vendor) from added`;
 
+const removeStatement = `
+with removed as (
+  delete from unlimited_route where vendor = $1 and model = $2 returning vendor
+) select pg_notify('${unlimitedRouteChannel}', vendor) from removed`;
+
+/** Replies above their limits, and accounts that got them, which mark a route. */
+const [overrunsMin, accountsMin] = [3, 2];
+
+/** Routes and accounts that a process remembers, against vendors with many. */
+const rememberedMax = 10_000;
+
+/** What a process has seen of one route. */
+class RouteWatch {
+  /** Replies above their limits since the last that ended a mark, by account. */
+  readonly #overruns = new Map<string, number>();
+  /** Replies that an account, or the route, must get within their limits. */
+  #toKeep = 0;
+
+  has(accountId: string): boolean {
+    return this.#overruns.has(accountId);
+  }
+
+  get isEmpty(): boolean {
+    return this.#overruns.size === 0 && this.#toKeep === 0;
+  }
+
+  /** Counts an overrun. @returns whether the route is to be marked */
+  add(accountId: string): boolean {
+    if (this.#overruns.size >= rememberedMax) this.#overruns.clear();
+    this.#overruns.set(accountId, (this.#overruns.get(accountId) ?? 0) + 1);
+    const count = this.#overruns.values().reduce((sum, each) => sum + each, 0);
+    this.#toKeep = count;
+    return count >= overrunsMin && this.#overruns.size >= accountsMin;
+  }
+
+  /** Counts a reply within its limit. @returns whether the mark of the route ends */
+  kept(accountId: string): boolean {
+    const left = (this.#overruns.get(accountId) ?? 0) - 1;
+    if (left > 0) this.#overruns.set(accountId, left);
+    else this.#overruns.delete(accountId);
+    if (this.#toKeep > 0) this.#toKeep -= 1;
+    return this.#toKeep === 0;
+  }
+
+  /** Takes over a mark of another process. */
+  marked(): void {
+    this.#toKeep ||= overrunsMin;
+  }
+}
+
 /** Creates the unlimited routes; {@link UnlimitedRoutes.start} loads them. */
 export function createUnlimitedRoutes(options: UnlimitedRoutesOptions): UnlimitedRoutes {
   return new StoredRoutes(options);
@@ -60,6 +115,7 @@ class StoredRoutes implements UnlimitedRoutes {
   #marked = new Set<string>();
   /** The marks of this process that are not stored yet. */
   readonly #unstored = new Set<string>();
+  readonly #watched = new Map<string, RouteWatch>();
   readonly #writing = new Set<Promise<void>>();
   /** How many loads have begun, and the newest one whose answer is in use. */
   #loads = 0;
@@ -75,21 +131,38 @@ class StoredRoutes implements UnlimitedRoutes {
     });
   }
 
-  has({ vendor, model }: RouteConfig): boolean {
-    return this.#marked.size > 0 && this.#marked.has(routeKey(vendor, model));
+  has({ vendor, model }: RouteConfig, accountId: string): boolean {
+    if (this.#marked.size === 0 && this.#watched.size === 0) return false;
+    const key = routeKey(vendor, model);
+    return this.#marked.has(key) || this.#watched.get(key)?.has(accountId) === true;
   }
 
-  add(route: RouteConfig, overrun: LimitOverrun): void {
-    if (this.has(route)) return;
+  add(route: RouteConfig, accountId: string, overrun: LimitOverrun): void {
     const { vendor, model } = route;
-    this.#marked.add(routeKey(vendor, model));
-    this.#unstored.add(routeKey(vendor, model));
+    const key = routeKey(vendor, model);
+    const watch = this.#watched.get(key) ?? new RouteWatch();
+    this.#watched.set(key, watch);
+    if (!watch.add(accountId) || this.#marked.has(key)) return;
+    this.#marked.add(key);
+    this.#unstored.add(key);
     this.#options.metrics.upstreamAlarms.inc({ vendor, reason: "limit_ignored" });
     this.#options.log.error(
       { vendor, vendorModel: model, ...overrun },
-      "a vendor ignores the output limit: calls to this route hold for the model's max_output_tokens from now on",
+      "a vendor ignores the output limit: calls to this route hold for the model's max_output_tokens until it keeps limits again",
     );
     this.#track(this.#write(route, overrun));
+  }
+
+  kept({ vendor, model }: RouteConfig, accountId: string): void {
+    if (this.#marked.size === 0 && this.#watched.size === 0) return;
+    const key = routeKey(vendor, model);
+    const watch = this.#watched.get(key);
+    if (watch === undefined || !watch.kept(accountId)) return;
+    if (watch.isEmpty) this.#watched.delete(key);
+    if (!this.#marked.delete(key)) return;
+    this.#unstored.delete(key);
+    this.#options.log.info({ vendor, vendorModel: model }, "a vendor keeps the output limit again");
+    this.#track(this.#remove(vendor, model));
   }
 
   async start(): Promise<void> {
@@ -116,6 +189,10 @@ class StoredRoutes implements UnlimitedRoutes {
     this.#unstored.delete(routeKey(vendor, model));
   }
 
+  async #remove(vendor: string, model: string): Promise<void> {
+    await this.#options.pool.query(removeStatement, [vendor, model]);
+  }
+
   async #load(): Promise<void> {
     const number = ++this.#loads;
     const { rows } = await this.#options.pool.query<{ vendor: string; model: string }>(
@@ -126,7 +203,13 @@ class StoredRoutes implements UnlimitedRoutes {
     this.#loaded = number;
     // A mark that is not stored any more was cleared.
     this.#marked = new Set(this.#unstored);
-    for (const { vendor, model } of rows) this.#marked.add(routeKey(vendor, model));
+    for (const { vendor, model } of rows) {
+      const key = routeKey(vendor, model);
+      this.#marked.add(key);
+      const watch = this.#watched.get(key) ?? new RouteWatch();
+      this.#watched.set(key, watch);
+      watch.marked();
+    }
   }
 
   /** Logs a failure. This process still knows the mark, and the next overrun of the route marks it again elsewhere. */

@@ -125,6 +125,10 @@ export class WireAdapter extends CallAdapter<Buffer> {
 
 // A request in a wire style and its replies: relayed unchanged, or translated.
 
+/** Members with which a request names what its vendor stores or fetches. */
+const storedReference =
+  /"(?:previous_response_id|conversation|prompt|file_id|file_url|container|url|image_url|file_uri|fileUri|cachedContent)"\s*:/;
+
 /** Options of {@link WireRequest}. */
 interface WireOptions {
   readonly request: ExchangeRequest;
@@ -194,6 +198,15 @@ class WireRequest extends ReadRequest<Buffer> {
   override conversation(): Conversation | undefined {
     const { headers } = this.#options.request;
     return conversationOf(asBuffer(this.#read.body), this.text.outline, headers);
+  }
+
+  override get readsPrompt(): boolean {
+    const { outline } = this.text;
+    return outline.members.some(({ key }) => key === "prompt_logprobs" || key === "echo");
+  }
+
+  override get refersToStored(): boolean {
+    return storedReference.test(asBuffer(this.#read.body).toString("latin1"));
   }
 
   /** The model that the reply names. */

@@ -26,7 +26,7 @@ describe("a model with", () => {
   });
 
   it.each([
-    ["", undefined],
+    ["", CancelBilling.UPSTREAM],
     [", cancel_billing: none", CancelBilling.NONE],
     [", cancel_billing: upstream", CancelBilling.UPSTREAM],
   ])("a model with %j bills cancelled tasks by %j", (more, billing) => {

@@ -414,7 +414,7 @@ describe.each(waysAtOnce)(
 );
 
 it.each(ways)(
-  "a vendor that reports 20,000,000 tokens of input raises an alarm that names the call: %s from %s",
+  "a vendor that reports 20,000,000 tokens of input is not paid for them, and raises an alarm that names the call: %s from %s",
   async (caller, style) => {
     const said = [{ input: 20_000_000, output: 1 }];
     const model = `${style} nothing, whole, ${caller}`;
@@ -425,9 +425,13 @@ it.each(ways)(
       const reply = await ask(caller, { key, model, stream }, id);
       expect([reply.status, (await reply.text()).includes("Hello")]).toEqual([200, true]);
       const { usage, usageSource, vendor, callId } = await fixture.gateway.call(id);
-      expect([usage?.inputTokens, usageSource]).toEqual([20_000_000, UsageSource.UPSTREAM]);
+      // Only what the request can be is charged (R-MON-15).
+      expect([(usage?.inputTokens ?? 0) < 5_000, usageSource]).toEqual([
+        true,
+        UsageSource.UPSTREAM,
+      ]);
       const alarm = fixture.gateway.log.find(
-        (line) => line.includes(`"callId":"${callId}"`) && line.includes("more input"),
+        (line) => line.includes(`"callId":"${callId}"`) && line.includes("more than the request"),
       );
       expect(JSON.parse(alarm ?? "{}")).toMatchObject({
         vendor,
@@ -437,6 +441,7 @@ it.each(ways)(
       expect(metrics).toContain(
         `uas_upstream_alarms_total{vendor="${vendor}",reason="usage_implausible"}`,
       );
+      expect(metrics).toMatch(/uas_platform_loss_nanos_total\{reason="implausible"\} [1-9]/);
     }
   },
 );

@@ -101,8 +101,9 @@ describe("60 calls at once that ask for one token, at a vendor that makes 4,096"
   });
 });
 
-describe("a route whose vendor has ignored a limit", () => {
-  it("holds for all that its model can make from then on, in all processes, until an operator clears the mark; the alarm comes once", async () => {
+describe("a route whose vendor has ignored limits (R-MON-12)", () => {
+  /** Two gateways on one database, and what calls of an account hold there. */
+  async function twoGateways() {
     const { gateway, upstream } = await freshGateway();
     const sim = { baseUrl: upstream.baseUrl, apiKey: upstream.secret };
     const other = await startGateway({
@@ -111,30 +112,62 @@ describe("a route whose vendor has ignored a limit", () => {
       databaseAt: () => Promise.resolve(gateway.databaseUrl),
     });
     onTestFinished(() => other.close());
-    const { key } = await gateway.customer();
-    const request = (url: string, id: string): Promise<Response> => send(url, key, limited, id);
+    const heldOf = async (url: string, key: string): Promise<bigint> => {
+      const id = newRequestId();
+      await (await send(url, key, limited, id)).text();
+      return (await gateway.call(id)).held?.amountNanos ?? 0n;
+    };
+    const newKey = async (): Promise<string> => (await gateway.customer()).key;
+    const alarms = (): number =>
+      gateway.log.filter((line) => line.includes("ignores the output limit")).length;
+    return { gateway, other, upstream, heldOf, newKey, alarms };
+  }
+
+  it("one account's replies above their limits raise its own holds only, until as many kept theirs", async () => {
+    const { gateway, upstream, heldOf, newKey, alarms } = await twoGateways();
+    const [key, stranger] = [await newKey(), await newKey()];
     upstream.always(answer({ text: ["x"] }));
-    const ordinary = newRequestId();
-    await (await request(gateway.url, ordinary)).text();
-    const heldOrdinary = (await gateway.call(ordinary)).held?.amountNanos;
+    const ordinary = await heldOf(gateway.url, key);
     upstream.always(excess);
-    const [first, second] = [newRequestId(), newRequestId()];
-    expect((await request(gateway.url, first)).status).toBe(200);
-    expect((await request(gateway.url, second)).status).toBe(200);
-    const heldFirst = (await gateway.call(first)).held?.amountNanos ?? 0n;
-    const heldSecond = (await gateway.call(second)).held?.amountNanos ?? 0n;
-    expect(heldSecond).toBeGreaterThan(heldFirst);
-    expect(gateway.log.filter((line) => line.includes("ignores the output limit"))).toHaveLength(1);
-    // The other process learns it from the first one: it sees no reply beyond a limit itself.
+    for (let at = 0; at < 5; at++) await heldOf(gateway.url, key);
+    upstream.always(answer({ text: ["x"] }));
+    expect(await heldOf(gateway.url, stranger)).toBe(ordinary);
+    expect(await heldOf(gateway.url, key)).toBeGreaterThan(ordinary);
+    expect(alarms()).toBe(0);
+    for (let at = 0; at < 4; at++) await heldOf(gateway.url, key);
+    expect(await heldOf(gateway.url, key)).toBe(ordinary);
+  });
+
+  it("several replies of several accounts mark it for all, in all processes, until it keeps limits again", async () => {
+    const { gateway, other, upstream, heldOf, newKey, alarms } = await twoGateways();
+    upstream.always(answer({ text: ["x"] }));
+    const ordinary = await heldOf(gateway.url, await newKey());
+    upstream.always(excess);
+    const [first, second] = [await newKey(), await newKey()];
+    for (const key of [first, first, second]) await heldOf(gateway.url, key);
+    expect(alarms()).toBe(1);
+    const marked = await heldOf(gateway.url, await newKey());
+    expect(marked).toBeGreaterThan(ordinary);
+    // The other process learns of it from the database.
+    await expect.poll(async () => heldOf(other.url, await newKey())).toBe(marked);
     upstream.always(answer({ text: ["x"] }));
     await expect
-      .poll(async () => {
-        const id = newRequestId();
-        await (await request(other.url, id)).text();
-        return (await gateway.call(id)).held?.amountNanos;
-      })
-      .toBe(heldSecond);
-    // Cleared by an operator, it holds for the request's own limit again, in all processes.
+      .poll(async () => heldOf(gateway.url, await newKey()), { timeout: 30_000 })
+      .toBe(ordinary);
+    await expect
+      .poll(async () => heldOf(other.url, await newKey()), { timeout: 30_000 })
+      .toBe(ordinary);
+    expect(alarms()).toBe(1);
+  });
+
+  it("an operator clears the mark in all processes", async () => {
+    const { gateway, other, upstream, heldOf, newKey } = await twoGateways();
+    upstream.always(answer({ text: ["x"] }));
+    const ordinary = await heldOf(gateway.url, await newKey());
+    upstream.always(excess);
+    const [first, second] = [await newKey(), await newKey()];
+    for (const key of [first, first, second]) await heldOf(gateway.url, key);
+    upstream.always(answer({ text: ["x"] }));
     await withTransport(other.internalUrl, "connect", (transport) =>
       createClient(OperatorService, transport).clearUnlimitedModel(
         { vendor: "sim", model: "vendor-model" },
@@ -143,15 +176,8 @@ describe("a route whose vendor has ignored a limit", () => {
     );
     for (const { url } of [gateway, other]) {
       await expect
-        .poll(
-          async () => {
-            const id = newRequestId();
-            await (await request(url, id)).text();
-            return (await gateway.call(id)).held?.amountNanos;
-          },
-          { timeout: 30_000 },
-        )
-        .toBe(heldOrdinary);
+        .poll(async () => heldOf(url, await newKey()), { timeout: 30_000 })
+        .toBe(ordinary);
     }
   });
 });

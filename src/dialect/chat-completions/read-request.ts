@@ -169,12 +169,31 @@ function addModelEdits(
   if (alias !== undefined) edits.push(removal(outline, alias));
 }
 
-/** Names the limit as the vendor knows it. Where the client sent both names, each vendor finds its own. */
-function addLimitEdit({ members }: ReadBody, name: LimitParameter, edits: Edit[]): void {
+/**
+ * Sends the limit under the name that the vendor honours, also where only the other name has a value: a vendor takes null
+ * for no limit. Where both names have one, each vendor finds its own.
+ */
+function addLimitEdit({ bytes, members }: ReadBody, name: LimitParameter, edits: Edit[]): void {
   const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  const member = members.get(other);
-  if (member === undefined || members.has(name)) return;
-  edits.push({ start: member.keyStart, end: member.valueStart, text: `"${name}":` });
+  const own = members.get(name);
+  const limit = readCount(bytes, members, name);
+  const otherLimit = readCount(bytes, members, other);
+  const sent = members.get(other);
+  if (own !== undefined && limit !== undefined) return addPlainNumber(bytes, own, limit, edits);
+  if (sent === undefined || otherLimit === undefined) return;
+  if (own === undefined) {
+    edits.push({ start: sent.keyStart, end: sent.valueStart, text: `"${name}":` });
+    return addPlainNumber(bytes, sent, otherLimit, edits);
+  }
+  edits.push({ start: own.valueStart, end: own.valueEnd, text: String(otherLimit) });
+  edits.push({ start: sent.valueStart, end: sent.valueEnd, text: "null" });
+}
+
+/** Writes a count in digits, where the client wrote `1e2` or `100.0`: some vendors do not read that as a whole number. */
+function addPlainNumber(bytes: Buffer, member: Member, count: number, edits: Edit[]): void {
+  const text = String(count);
+  if (sliceText(bytes, member) === text) return;
+  edits.push({ start: member.valueStart, end: member.valueEnd, text });
 }
 
 /** Takes a member out together with the comma that joins it; there is at least one other member. */

@@ -42,6 +42,7 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     output: sumOfTokens(completion, beside?.reasoning ?? thought),
     reasoning,
     spoken: made?.["audio_tokens"],
+    rejected: made?.["rejected_prediction_tokens"],
     // OpenRouter and Perplexity.
     webSearches:
       recordAt(wire, "server_tool_use")?.["web_search_requests"] ?? wire["num_search_queries"],

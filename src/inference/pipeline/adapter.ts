@@ -169,6 +169,19 @@ const noWishes: RoutingWishes = {};
 /** A request that has been read: it is encoded for vendors, and their replies are converted for the caller. */
 export abstract class ReadRequest<Out extends Chunk> {
   abstract readonly text: RequestSummary;
+
+  /**
+   * Whether the request names something that its vendor stores or fetches, so that its input has any length up to the model's
+   * context. Default true.
+   */
+  get refersToStored(): boolean {
+    return true;
+  }
+  /** Whether the request asks for something of its own text, such as its log probabilities: an empty reply has a value then.
+   * Default false. */
+  get readsPrompt(): boolean {
+    return false;
+  }
   /** The preferred dialect for vendors; `undefined`: any. */
   abstract readonly dialect: Dialect | undefined;
   /** The operation of the vendor; `undefined`: text generation. */

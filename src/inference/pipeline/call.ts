@@ -39,6 +39,8 @@ export class Call implements CallFacts {
   units: UnitUsage | undefined;
   usageSource: UsageSource = UsageSource.UNSPECIFIED;
   costNanos = 0n;
+  /** What the vendor's figures would have charged beyond what the request and its reply can cost. */
+  implausibleNanos = 0n;
   /** Whether the usage is charged. */
   isCharged = false;
   /** What the vendor charges the operator; `undefined`: not known. */

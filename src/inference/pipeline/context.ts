@@ -40,7 +40,7 @@ export interface PipelineDeps {
   /** Where calls wait for room in their limits. */
   readonly admission: Pick<AdmissionQueues, "admit" | "onEnd">;
   readonly streams: MonitoredStreams;
-  readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add">;
+  readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add" | "kept">;
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;

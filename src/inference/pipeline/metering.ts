@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { PriceConfig } from "../../config/config.ts";
-import { bytesPerToken, longestInputTokens } from "../../config/limits.ts";
+import { bytesPerToken } from "../../config/limits.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { tokensMax } from "../../dialect/usage.ts";
 
@@ -58,8 +58,8 @@ export interface Metered {
 
 /**
  * Returns the vendor's figures where it reported any, else the gateway's; text that came after the figures is estimated
- * and added. A reply without content is free, unless the
- * request asked for none or its client disconnected.
+ * and added. A reply without content is free, unless it has results of tools or a written cache, the request asked for
+ * no text, or its client disconnected.
  */
 export function meter(delivery: Delivered): Metered {
   const { reported, inputTokens = 0, textBytes, isComplete, isTextRequested = true } = delivery;
@@ -75,7 +75,8 @@ export function meter(delivery: Delivered): Metered {
       const usage = { ...reported, outputTokens };
       return { usage, source: UsageSource.ESTIMATED, isCharged: true };
     }
-    const isEmpty = reported.outputTokens === 0 && textBytes === 0;
+    const hasNothing = reported.outputTokens === 0 && textBytes === 0;
+    const isEmpty = hasNothing && !hasResults(reported, delivery.units);
     const isCharged = !isEmpty || isInputOwed || (isComplete && !isTextRequested);
     return { usage: reported, source: UsageSource.UPSTREAM, isCharged };
   }
@@ -157,29 +158,6 @@ export function withinRequest(
   return bounded;
 }
 
-/** What limits the input that a vendor can have read for a call. */
-export interface InputFacts {
-  /** The input tokens that are held for. */
-  readonly heldTokens: number;
-  /** `max_context` of the route. Default: not known. */
-  readonly contextTokens?: number | undefined;
-  readonly features: BilledFeatures | undefined;
-}
-
-/**
- * Whether a usage has more input than any model can have read: no text has more than twice the tokens of its bound, what
- * a vendor adds fits into the context of its model, and all of that is read once more after each call of a tool.
- */
-export function isImplausible(
-  { inputTokens }: Usage,
-  { heldTokens, contextTokens = 0, features }: InputFacts,
-): boolean {
-  if (inputTokens <= longestInputTokens) return false;
-  const calls = toolMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
-  const once = Math.max(longestInputTokens, contextTokens, 2 * heldTokens);
-  return inputTokens > once * (1 + calls);
-}
-
 const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;
 
 function hasFeatures(usage: Usage): boolean {
@@ -191,6 +169,12 @@ function hasFeatures(usage: Usage): boolean {
     usage.codeExecutions !== undefined ||
     usage.fileSearches !== undefined
   );
+}
+
+/** Whether a reply without text has what its vendor bills: results of tools, a written cache, audio, or images. */
+function hasResults(usage: Usage, units: UnitUsage | undefined): boolean {
+  const made = Object.values(units ?? {}).some((count) => count !== undefined && count > 0);
+  return made || usage.cacheWriteTokens > 0 || hasFeatures(usage);
 }
 
 /** Nothing was delivered, and nothing is charged. */

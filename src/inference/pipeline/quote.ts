@@ -97,7 +97,9 @@ function quoteRoutes<Out extends Chunk>(
   );
   const { maxOutputTokens: limit = modelMax } = text;
   // A vendor that ignores the limit may generate up to the model's maximum (R-MON-12).
-  const isUnlimited = all.some((each) => deps.unlimitedRoutes.has(each.route));
+  const isUnlimited = all.some((each) =>
+    deps.unlimitedRoutes.has(each.route, call.start.accountId),
+  );
   const outputLimit = isUnlimited ? Math.max(limit, modelMax) : limit;
   // An unlimited stream first holds what nearly all streams cost, then grows.
   const isUnboundedStream =

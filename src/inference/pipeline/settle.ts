@@ -5,21 +5,16 @@ import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
+import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ImageForm, PriceConfig } from "../../config/config.ts";
-import { stateWaitMs } from "../../config/limits.ts";
+import { longestInputTokens, stateWaitMs } from "../../config/limits.ts";
 import { imagePriceOf } from "../../config/price.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
 import { countVendorLoss, type Metrics } from "../../core/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import {
-  estimateTokens,
-  inputOnly,
-  isImplausible,
-  type StoppedText,
-  withinRequest,
-} from "./metering.ts";
+import { estimateTokens, inputOnly, type StoppedText, withinRequest } from "./metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
 import type { Chunk, PlannedRoute } from "./adapter.ts";
@@ -28,6 +23,12 @@ import type { Call } from "./call.ts";
 import { outOfBalance } from "./failures.ts";
 import { clampCall, type HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
+import {
+  vendorInputTokens,
+  chargeablePart,
+  isPlausible,
+  type PlausibleFacts,
+} from "./plausible.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
 /** A call with the results of the phases that it reached; at least admitted. */
@@ -100,7 +101,7 @@ export async function settle<Out extends Chunk>(
     else if (call.ending === CallEnding.CLIENT_GONE) await growToCharge(reached);
   }
   markOverrun(reached);
-  reportImplausibleInput(reached);
+  reportImplausible(reached);
   const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);
@@ -238,7 +239,7 @@ export function chargeToDate<Out extends Chunk>(
     units,
     price,
     isComplete: isComplete || call.ending === CallEnding.COMPLETED,
-    isTextRequested: request.text.maxOutputTokens !== 0,
+    isTextRequested: request.text.maxOutputTokens !== 0 && !request.readsPrompt,
     isInputOwed,
   });
   const { usage: used } = metered;
@@ -247,7 +248,16 @@ export function chargeToDate<Out extends Chunk>(
   call.usageSource = metered.source;
   call.isCharged = metered.isCharged && used !== undefined;
   const usage = call.usage && (metered.units ? { ...call.usage, ...metered.units } : call.usage);
-  call.costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
+  const costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
+  call.costNanos = costNanos;
+  call.implausibleNanos = 0n;
+  const part = metered.isCharged ? plausiblePart(chargeable, costNanos) : undefined;
+  if (part !== undefined) {
+    call.usage = part.usage;
+    call.units = part.units;
+    call.costNanos = pricing.cost(price, { ...part.usage, ...part.units }, call.discountBp);
+    call.implausibleNanos = costNanos - call.costNanos;
+  }
   // The vendor charges all that it ran, asked or not.
   if (planned?.route.costs === undefined) return;
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
@@ -446,9 +456,9 @@ async function growInTime<Out extends Chunk>(
 const tokenBytesMax = 128;
 
 /**
- * Marks the route of a reply that exceeds the output limit of its request. That is proven by the vendor's own count, or
- * by more text than so many tokens can be. By an estimate, a client that asks for long lines of dashes (64 bytes a token)
- * and disconnects would mark it for everybody.
+ * Counts a reply that exceeds the output limit of its request, or keeps it. The first is proven by the vendor's own count of
+ * what the limit is for, or by more text than so many tokens can be. By an estimate, a client that asks for long lines of
+ * dashes (64 bytes a token) and disconnects would prove it.
  */
 function markOverrun<Out extends Chunk>({
   call,
@@ -462,25 +472,87 @@ function markOverrun<Out extends Chunk>({
   if (reply.kind === "refusal") return;
   const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
   const leastTokens = Math.ceil((textBytes + unreadBytesOf(reply)) / tokenBytesMax);
-  const outputTokens = Math.max(reported?.outputTokens ?? 0, leastTokens);
+  // Vendors count reasoning, and predictions that the model rejected, as output outside the limit.
+  const { outputTokens: counted = 0, reasoningTokens = 0 } = reported ?? {};
+  const rejected = reported?.rejectedPredictionTokens ?? 0;
+  const outputTokens = Math.max(counted - reasoningTokens - rejected, leastTokens);
   const limitTokens = maxOutputTokens * choices;
-  if (outputTokens <= limitTokens + toleranceTokens) return;
-  deps.unlimitedRoutes.add(planned.route, { callId: call.id, limitTokens, outputTokens });
+  const { accountId } = call;
+  if (outputTokens <= limitTokens + toleranceTokens) {
+    return deps.unlimitedRoutes.kept(planned.route, accountId);
+  }
+  const overrun = { callId: call.id, limitTokens, outputTokens };
+  deps.unlimitedRoutes.add(planned.route, accountId, overrun);
 }
 
-/** Alerts the operator of a vendor that reports more input than its model can have read. */
-function reportImplausibleInput<Out extends Chunk>(chargeable: Chargeable<Out>): void {
-  const { call, plan, planned, first, reply, deps } = chargeable;
+/**
+ * What is charged of a usage that cannot be true; undefined if it can. Units other than tokens are held for in full: only
+ * recorded time may be a little longer than it was measured.
+ */
+function plausiblePart<Out extends Chunk>(
+  chargeable: Chargeable<Out>,
+  costNanos: bigint,
+): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
+  const { plan, request } = chargeable;
+  const { usage, units } = chargeable.call;
+  // Nearly every call costs less than its hold.
+  if (usage === undefined || costNanos <= plan.maxNanos) return undefined;
+  const { units: held } = request.text;
+  if (units === undefined || held === undefined) {
+    const facts = plausibleFacts(chargeable);
+    return isPlausible(usage, facts) ? undefined : { usage: chargeablePart(usage, facts), units };
+  }
+  const images = atMost(units.images, held.images);
+  const seconds = atMost(units.seconds, held.seconds && 2 * held.seconds);
+  const characters = atMost(units.characters, held.characters);
+  const isSame =
+    images === units.images && seconds === units.seconds && characters === units.characters;
+  return isSame ? undefined : { usage, units: { ...units, images, seconds, characters } };
+}
+
+function atMost(made: number | undefined, max: number | undefined): number | undefined {
+  return made === undefined || max === undefined ? made : Math.min(made, max);
+}
+
+function plausibleFacts<Out extends Chunk>({
+  request,
+  plan,
+  planned,
+  first,
+  reply,
+  model,
+}: Chargeable<Out>): PlausibleFacts {
+  const { maxOutputTokens } = request.text;
+  const features = first?.features;
+  const contextTokens = planned?.route.maxContext ?? longestInputTokens;
+  return {
+    inputTokens: plan.inputTokens,
+    maxTokens: plan.maxTokens,
+    isLimited: maxOutputTokens !== undefined,
+    reasoningTokens: model.isReasoning === true ? model.maxOutputTokens : 0,
+    addedInputTokens: vendorInputTokens(features, request.refersToStored, contextTokens),
+    textBytes: deliveredOf(reply).textBytes,
+  };
+}
+
+/** Counts and reports what a vendor's implausible figures would have charged beyond the request. */
+function reportImplausible<Out extends Chunk>(chargeable: Chargeable<Out>): void {
+  const { call, planned, reply, deps } = chargeable;
   const { usage } = deliveredOf(reply);
-  if (usage === undefined) return;
-  const contextTokens = planned?.route.maxContext;
-  const facts = { heldTokens: plan.inputTokens, contextTokens, features: first?.features };
-  if (!isImplausible(usage, facts)) return;
-  const { vendor, start } = call;
+  const { vendor, start, implausibleNanos } = call;
+  if (implausibleNanos <= 0n) return;
   deps.metrics.upstreamAlarms.inc({ vendor, reason: "usage_implausible" });
+  deps.metrics.platformLoss.inc({ reason: "implausible" }, Number(implausibleNanos));
   deps.log.error(
-    { vendor, vendorModel: planned?.route.model, callId: start.id, inputTokens: usage.inputTokens },
-    "a vendor reports more input than its model can have read: compare the call with the vendor's invoice, and refund it",
+    {
+      vendor,
+      vendorModel: planned?.route.model,
+      callId: start.id,
+      inputTokens: usage?.inputTokens,
+      outputTokens: usage?.outputTokens,
+      notCharged: formatUsd(implausibleNanos),
+    },
+    "a vendor reports more than the request and its reply can be: the rest was not charged; compare the call with the vendor's invoice",
   );
 }
 

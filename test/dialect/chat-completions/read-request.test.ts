@@ -190,6 +190,31 @@ describe("the output limit", () => {
     expect(sent({ max_tokens: 5 }, "max_tokens")).toEqual(bodyWith({ max_tokens: 5 }));
   });
 
+  const written = (limits: string, limitParameter: LimitParameter): string => {
+    const request = read(`{"model":"m",${limits},"messages":[]}`);
+    return Buffer.concat(request.forVendor({ model: "m", limitParameter })).toString();
+  };
+
+  it.each<[LimitParameter, string, string]>([
+    ["max_tokens", '"max_tokens":null,"max_completion_tokens":50', "50,null"],
+    ["max_tokens", '"max_completion_tokens":50 , "max_tokens" : null', "50,null"],
+    ["max_completion_tokens", '"max_tokens":50,"max_completion_tokens":null', "50,null"],
+    ["max_completion_tokens", '"max_completion_tokens":null,"max_tokens":5e1', "50,null"],
+    ["max_tokens", String.raw`"m\u0061x_tokens":null,"max_completion\u005ftokens":50.0`, "50,null"],
+    ["max_tokens", '"max_completion_tokens":null,"max_tokens":50', "50,null"],
+    ["max_tokens", '"max_tokens":1e2', "100,undefined"],
+    ["max_tokens", '"max_completion_tokens":1.0e2', "100,undefined"],
+    ["max_tokens", '"max_completion_tokens":null', "undefined,null"],
+    ["max_tokens", '"max_tokens":null', "null,undefined"],
+  ])(
+    "the name that the vendor honours, %s, has the value of the only limit, in digits: %s (R-TXT-11)",
+    (name, limits, expected) => {
+      const body = JSON.parse(written(limits, name)) as Record<string, unknown>;
+      const other = name === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+      expect(`${String(body[name])},${String(body[other])}`).toBe(expected);
+    },
+  );
+
   it("the output limit stays as the client sent it where it sent both names, or the route has no name for it", () => {
     const both = { max_tokens: 5, max_completion_tokens: 6 };
     expect(sent(both, "max_tokens")).toEqual(bodyWith(both));

@@ -249,7 +249,12 @@ describe("refused, free of charge", () => {
 
   it.each([
     ["a reply that is no JSON", { body: "<html>" }, 502],
-    ["a reply without images", { body: '{"data":[]}' }, 200],
+    ["a reply without images", { body: '{"data":[]}' }, 502],
+    [
+      "a reply of failed images only",
+      { body: '{"data":[{"error":{"code":"x"}},{"url":""},{"url":null}]}' },
+      502,
+    ],
     ["its own failure", { status: 500, body: "{}" }, 502],
     ["too many requests", { status: 429, body: "{}", headers: { "retry-after": "7" } }, 429],
     ["our key refused", { status: 401, body: "{}" }, 503],

@@ -4,12 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callCost } from "../../../src/billing/prices/pricing.ts";
-import {
-  estimateTokens,
-  meter,
-  meterInput,
-  isImplausible,
-} from "../../../src/inference/pipeline/metering.ts";
+import { estimateTokens, meter, meterInput } from "../../../src/inference/pipeline/metering.ts";
 import { priceDefault } from "../../support/gateway.ts";
 
 function usage(inputTokens: number, outputTokens: number): Usage {
@@ -153,21 +148,24 @@ describe("embeddings", () => {
   });
 });
 
-describe("the most input that a vendor can have read", () => {
-  const longest = 1_048_576;
-  const facts = { heldTokens: 20, features: undefined };
-  const features = {
-    ...{ hasAudioInput: false, hasAudioOutput: false, toolInputTokens: 30_000 },
-    ...{ webSearches: 2, codeExecutions: 1, unreported: {}, edits: [] },
-  };
+describe("a reply without text (R-MON-16)", () => {
+  const empty = { textBytes: 0, isComplete: true } as const;
 
   it.each([
-    ["the longest input of usual models", facts, longest],
-    ["the context of the route", { ...facts, contextTokens: 2_000_000 }, 2_000_000],
-    ["twice the bound of the request", { ...facts, heldTokens: 700_000 }, 1_400_000],
-    ["all of it once more for each call of a tool", { ...facts, features }, 4 * longest],
-  ])("is %s", (_what, asked, most) => {
-    expect(isImplausible(usage(most, 7), asked)).toBe(false);
-    expect(isImplausible(usage(most + 1, 7), asked)).toBe(true);
+    ["web searches", create(UsageSchema, { inputTokens: 50_000, webSearches: 10 }), undefined],
+    ["a written cache", create(UsageSchema, { inputTokens: 9, cacheWriteTokens: 9 }), undefined],
+    ["audio", create(UsageSchema, { inputTokens: 9, audioOutputTokens: 5 }), undefined],
+    ["calls of tools that usage does not count", usage(9, 0), { codeExecutions: 1 }],
+    ["images", usage(9, 0), { images: 1 }],
+  ])("is charged if it has %s", (_what, reported, units) => {
+    expect(meter({ ...empty, reported, units }).isCharged).toBe(true);
+  });
+
+  it("is charged if the request asked for something of its own text", () => {
+    expect(meter({ ...empty, reported: usage(9, 0), isTextRequested: false }).isCharged).toBe(true);
+  });
+
+  it("is free if it has nothing", () => {
+    expect(meter({ ...empty, reported: usage(9, 0), units: { images: 0 } }).isCharged).toBe(false);
   });
 });
