@@ -20,14 +20,23 @@ export function wrapCustomInput(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** Unwraps the text of a call; returns the arguments unchanged where the model wrote another form. */
+/**
+ * Unwraps the text of a call. Weak models name the member after the tool, `{"patch": …}`, or leave it away: the only
+ * string is meant. Returns the arguments unchanged if the model wrote another form.
+ */
 export function unwrapCustomInput(args: string): string {
+  let parsed: unknown;
   try {
-    const parsed = JSON.parse(args) as { input?: unknown } | null;
-    return typeof parsed?.input === "string" ? parsed.input : args;
+    parsed = JSON.parse(args);
   } catch {
     return args;
   }
+  if (typeof parsed === "string") return parsed;
+  if (!isRecord(parsed)) return args;
+  const { input } = parsed;
+  if (typeof input === "string") return input;
+  const texts = Object.values(parsed).filter((value) => typeof value === "string");
+  return texts.length === 1 && texts[0] !== undefined ? texts[0] : args;
 }
 
 /**

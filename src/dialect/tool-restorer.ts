@@ -1,4 +1,7 @@
-/** Gives the tools of a reply back the names and forms that the caller knows them by. Pure. */
+/**
+ * Gives the tools of a reply back the names and forms that the caller knows them by. The input of a function is then an
+ * object: models and vendors that have no parameters to send write `null` or nothing. Pure.
+ */
 import {
   ToolType,
   type Part,
@@ -7,6 +10,7 @@ import {
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent, Reply } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { unwrapCustomInput } from "./custom-tools.ts";
+import { inputDelta } from "./generate-events.ts";
 import { restoreToolName } from "./tool-names.ts";
 
 /** Restores the tools of one reply. */
@@ -15,6 +19,8 @@ export class ToolRestorer {
   readonly #find: (wireName: string) => KnownTool | undefined;
   /** The inputs of custom tools that the vendor takes for functions, by part: they must be unwrapped whole. */
   readonly #wrapped = new Map<number, string>();
+  /** Inputs of functions of which nothing but a beginning of `null` has come, by part. */
+  readonly #empty = new Map<number, string>();
 
   /** @param tools those of the request */
   constructor(tools: readonly Tool[]) {
@@ -27,6 +33,7 @@ export class ToolRestorer {
       if (part.kind.case !== "toolCall") continue;
       const call = part.kind.value;
       if (this.#restore(call)) call.input = unwrapCustomInput(call.input);
+      else if (call.type !== ToolType.CUSTOM) call.input = objectInput(call.input);
     }
     return reply;
   }
@@ -41,20 +48,44 @@ export class ToolRestorer {
     const { kind } = event;
     if (kind.case === "partStart") {
       const call = toolCallOf(kind.value.part);
-      if (call !== undefined && this.#restore(call)) this.#wrapped.set(kind.value.index, "");
+      if (call === undefined) return [event];
+      if (this.#restore(call)) this.#wrapped.set(kind.value.index, "");
+      else if (call.type !== ToolType.CUSTOM && call.input === "") {
+        this.#empty.set(kind.value.index, "");
+      }
     } else if (kind.case === "partDelta" && kind.value.delta.case === "input") {
-      const { index, delta } = kind.value;
-      const so = this.#wrapped.get(index);
-      if (so === undefined) return [event];
-      this.#wrapped.set(index, so + delta.value);
-      return [];
-    } else if (kind.case === "partEnd") {
-      const whole = this.#wrapped.get(kind.value.index);
-      if (whole === undefined) return [event];
-      this.#wrapped.delete(kind.value.index);
-      return [inputDelta(kind.value.index, unwrapCustomInput(whole)), event];
-    }
+      return this.#input(kind.value.index, kind.value.delta.value, event);
+    } else if (kind.case === "partEnd") return [...this.#rest(kind.value.index), event];
     return [event];
+  }
+
+  #input(index: number, delta: string, event: GenerateEvent): GenerateEvent[] {
+    const wrapped = this.#wrapped.get(index);
+    if (wrapped !== undefined) {
+      this.#wrapped.set(index, wrapped + delta);
+      return [];
+    }
+    const empty = this.#empty.get(index);
+    if (empty === undefined) return [event];
+    if (mayBeEmpty.test(empty + delta)) {
+      this.#empty.set(index, empty + delta);
+      return [];
+    }
+    this.#empty.delete(index);
+    return [empty === "" ? event : inputDelta(index, empty + delta)];
+  }
+
+  /** What is left of a call's input at its end. */
+  #rest(index: number): GenerateEvent[] {
+    const wrapped = this.#wrapped.get(index);
+    if (wrapped !== undefined) {
+      this.#wrapped.delete(index);
+      return [inputDelta(index, unwrapCustomInput(wrapped))];
+    }
+    const empty = this.#empty.get(index);
+    if (empty === undefined) return [];
+    this.#empty.delete(index);
+    return [inputDelta(index, objectInput(empty))];
   }
 
   /** Returns whether the call's input is a custom tool's, wrapped for a vendor that has none. */
@@ -69,6 +100,15 @@ export class ToolRestorer {
   }
 }
 
+/** The beginnings of an input that is nothing. */
+const mayBeEmpty = /^\s*(?:n|nu|nul|null)?\s*$/;
+
+/** An input as an object: nothing at all becomes an empty one. What is cut short stays. */
+function objectInput(input: string): string {
+  const text = input.trim();
+  return text === "" || text === "null" ? "{}" : input;
+}
+
 function concernsTools({ kind }: GenerateEvent): boolean {
   if (kind.case === "partDelta") return kind.value.delta.case === "input";
   return kind.case === "partStart" || kind.case === "partEnd";
@@ -76,20 +116,6 @@ function concernsTools({ kind }: GenerateEvent): boolean {
 
 function toolCallOf(part: Part | undefined): ToolCall | undefined {
   return part?.kind.case === "toolCall" ? part.kind.value : undefined;
-}
-
-function inputDelta(index: number, value: string): GenerateEvent {
-  return {
-    $typeName: "uas.inference.v1.GenerateEvent",
-    kind: {
-      case: "partDelta",
-      value: {
-        $typeName: "uas.inference.v1.PartDelta",
-        index,
-        delta: { case: "input", value },
-      },
-    },
-  };
 }
 
 /** A tool as the caller knows it. */
