@@ -9,11 +9,14 @@ import {
 import {
   type GenerateEvent,
   GenerateEventSchema,
+  type PartDelta,
   PartDeltaSchema,
   type Reply,
+  ReplySchema,
   StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
+import { UnreadableReplyError } from "./json/value.ts";
 
 /** Converts a reply to the events of an equivalent stream. */
 export function replyEvents(reply: Reply): GenerateEvent[] {
@@ -32,6 +35,53 @@ export function replyEvents(reply: Reply): GenerateEvent[] {
       },
     }),
   ];
+}
+
+/**
+ * Collects the events of a complete stream as a reply.
+ *
+ * @throws UnreadableReplyError if the events tell a failure, or no end
+ */
+export function replyOf(events: readonly GenerateEvent[]): Reply {
+  const reply = create(ReplySchema);
+  const parts = new Map<number, Part>();
+  let isEnded = false;
+  for (const { kind } of events) {
+    if (kind.case === "start") {
+      const { id, model, created } = kind.value;
+      Object.assign(reply, { id, model, created });
+    } else if (kind.case === "partStart" && kind.value.part !== undefined) {
+      parts.set(kind.value.index, kind.value.part);
+      reply.parts.push(kind.value.part);
+    } else if (kind.case === "partDelta") {
+      addDelta(parts.get(kind.value.index), kind.value.delta);
+    } else if (kind.case === "end") {
+      const { stopReason, stopSequence, stopDetail, serviceTier, usage } = kind.value;
+      const end = { stopReason, stopSequence, stopDetail, serviceTier };
+      Object.assign(reply, end, usage && { usage });
+      isEnded = true;
+    } else if (kind.case === "error") throw new UnreadableReplyError(kind.value.message);
+  }
+  if (!isEnded) throw new UnreadableReplyError("the reply has no end");
+  return reply;
+}
+
+function addDelta(part: Part | undefined, delta: PartDelta["delta"]): void {
+  const kind = part?.kind;
+  if (kind?.case === "text" || kind?.case === "refusal") {
+    if (delta.case === "text") kind.value.text += delta.value;
+    if (kind.case === "text" && delta.case === "citation") kind.value.citations.push(delta.value);
+  } else if (kind?.case === "toolCall") {
+    if (delta.case === "input") kind.value.input += delta.value;
+  } else if (kind?.case === "reasoning") addReasoning(kind.value, delta);
+}
+
+function addReasoning(reasoning: Reasoning, delta: PartDelta["delta"]): void {
+  const { summaries } = reasoning;
+  if (delta.case === "text") reasoning.text += delta.value;
+  else if (delta.case === "seal") reasoning.seal = delta.value;
+  else if (delta.case === "summaryStart") summaries.push("");
+  else if (delta.case === "summary") summaries.push((summaries.pop() ?? "") + delta.value);
 }
 
 /** The end event of a reply that reached its token limit. */

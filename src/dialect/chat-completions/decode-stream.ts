@@ -1,4 +1,5 @@
 /** Decodes a vendor's streamed reply. */
+import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import {
   type GenerateEvent,
   type ReplyEnd,
@@ -12,7 +13,7 @@ import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { grownUsage } from "../usage.ts";
 import { opaquePart, opaqueText } from "./opaque-members.ts";
 import { CallReader } from "./stream-calls.ts";
-import { decodeUsage } from "./usage.ts";
+import { chunkUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
 import { type StreamDecoder } from "../codec.ts";
 import { JsonSource } from "../json/source.ts";
@@ -28,6 +29,7 @@ import {
 } from "../json/value.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { newPart } from "../parts.ts";
+import { missingCall, reconciledEnd } from "../reply-end.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
@@ -82,11 +84,14 @@ function parseChunk(data: string): JsonRecord {
   return chunk;
 }
 
+/** The `object` of a whole reply. */
+const wholeObject = "chat.completion";
+
 /** The kinds of parts with text deltas. */
 type TextKind = "text" | "reasoning" | "refusal";
 
-/** Reads chunks in their order. */
-class ChunkReader {
+/** Reads chunks in their order, or a whole reply. */
+export class ChunkReader {
   #isStarted = false;
   #isEnded = false;
   #finishReason: string | undefined;
@@ -98,13 +103,14 @@ class ChunkReader {
   #open: TextKind | undefined;
   #openIndex = 0;
   #reasoningMember = "";
-  #hasRefusal = false;
   /** The text of the current chunk. */
   #source = new JsonSource("{}", {});
   /** All texts so far: a whole message at the end of a stream repeats them. */
   readonly #said = { text: "", reasoning: "", refusal: "" };
   #citations = 0;
   #hasMessageMember = false;
+  /** Whether deltas have come: a message then is the whole one. */
+  #hasDeltas = false;
   readonly #calls = new CallReader(() => this.#parts++);
 
   /** Whether the reply has ended or failed; later chunks are ignored. */
@@ -127,13 +133,18 @@ class ChunkReader {
         return this.#fail(events, midStreamCode(failure), failure.message);
       }
     }
-    for (const place of [chunk, choice, recordAt(chunk, "x_groq")]) {
-      const usage = place === undefined ? undefined : decodeUsage(recordAt(place, "usage"));
-      this.#usage = grownUsage(this.#usage, usage);
-    }
+    this.#usage = grownUsage(this.#usage, chunkUsage(chunk));
     this.#serviceTier = textAt(chunk, "service_tier") || this.#serviceTier;
     // Vendors report usage in chunks of their own, so the reply is read to its end.
     if (choice !== undefined) this.#onChoice(chunk, choice, events);
+  }
+
+  /** Takes a whole reply. @param source of the reply */
+  readWhole(reply: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
+    const [first] = recordsAt(reply, "choices");
+    const choices = [{ ...first, index: 0 }];
+    this.read({ ...reply, object: wholeObject, choices }, source, events);
+    this.finish(events);
   }
 
   /** Called at the vendor's end mark. */
@@ -154,7 +165,7 @@ class ChunkReader {
     if (delta !== undefined) this.#onDelta(delta, events);
     const reason = textAt(choice, "finish_reason");
     const message = recordAt(choice, "message");
-    const isLast = textAt(chunk, "object") === "chat.completion" || reason !== "";
+    const isLast = textAt(chunk, "object") === wholeObject || reason !== "";
     if (message !== undefined) this.#onMessage(message, isLast, events);
     if (reason === "") return;
     if (isFailureReason(reason)) {
@@ -185,39 +196,41 @@ class ChunkReader {
     this.#onText("refusal", refusal, events);
     this.#onAnnotations(recordsAt(delta, "annotations"), events);
     this.#onOpaque(delta, events);
-    for (const call of callsIn(delta)) {
+    const calls = callsIn(delta);
+    for (const call of calls) {
       this.#closeText(events);
       this.#calls.read(call, this.#source, events);
     }
+    this.#hasDeltas ||= calls.length > 0 || reasoning + text + refusal !== "";
   }
 
   /**
-   * Takes a message in a stream: some vendors write one in place of a delta, others end the stream by the whole one.
-   * What repeats what came is passed over.
+   * Takes a message in a stream: some vendors write one in place of each delta, others end the stream by the whole one.
+   * A whole message adds what no delta has told.
    */
   #onMessage(message: JsonRecord, isLast: boolean, events: GenerateEvent[]): void {
     const texts = this.#textsOf(message);
     for (const kind of ["reasoning", "text", "refusal"] as const) {
       const said = this.#said[kind];
-      const isRepeated = said !== "" && (isLast || texts[kind].startsWith(said));
-      const rest = texts[kind].startsWith(said) ? texts[kind].slice(said.length) : "";
-      this.#onText(kind, isRepeated ? rest : texts[kind], events);
+      const text = texts[kind];
+      const isRepeated = (isLast || this.#hasDeltas) && text.startsWith(said);
+      // A whole text may differ in its white space from the deltas, which clients have already.
+      if (isRepeated) this.#onText(kind, text.slice(said.length), events);
+      else if (!this.#hasDeltas || said === "") this.#onText(kind, text, events);
     }
     const annotations = recordsAt(message, "annotations");
     this.#onAnnotations(isLast ? annotations.slice(this.#citations) : annotations, events);
     this.#onOpaque(message, events);
-    for (const [at, call] of callsIn(message).entries()) {
-      this.#closeText(events);
-      if (isLast) this.#calls.whole(call, at, this.#source, events);
-      else this.#calls.read(call, this.#source, events);
-    }
+    const calls = callsIn(message);
+    if (calls.length > 0) this.#closeText(events);
+    if (isLast || this.#hasDeltas) this.#calls.whole(calls, this.#source, events);
+    else for (const call of calls) this.#calls.read(call, this.#source, events);
   }
 
   #textsOf(said: JsonRecord): Record<TextKind, string> {
     const reasoning = readReasoning(said);
     if (reasoning !== undefined) this.#reasoningMember = reasoning.member;
     const refusal = textAt(said, "refusal");
-    if (refusal !== "") this.#hasRefusal = true;
     return { reasoning: reasoning?.text ?? "", text: readText(said), refusal };
   }
 
@@ -267,8 +280,15 @@ class ChunkReader {
     this.#isEnded = true;
     this.#closeText(events);
     this.#calls.close(events);
-    const contents = { hasCalls: this.#calls.count > 0, hasRefusal: this.#hasRefusal };
-    const reason = decodeFinishReason(this.#finishReason ?? "", contents);
+    const reason = reconciledEnd(decodeFinishReason(this.#finishReason ?? ""), {
+      hasCalls: this.#calls.count > 0,
+      hasRefusal: this.#said.refusal !== "",
+      hasContent: this.#calls.count > 0 || this.#said.text + this.#said.refusal !== "",
+    });
+    const isCut = reason === StopReason.LENGTH;
+    if (reason === undefined || (this.#calls.hasNameless && !isCut)) {
+      return this.#fail(events, ErrorCode.UPSTREAM_ERROR, missingCall);
+    }
     const isStopped = this.#stopSequence !== "" && reason === StopReason.END;
     const value: ReplyEnd = {
       $typeName: "uas.inference.v1.ReplyEnd",

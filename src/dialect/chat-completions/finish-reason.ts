@@ -1,12 +1,6 @@
 /** Finish reasons, both ways. */
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 
-/** What a vendor's reason means, with what the reply holds. */
-export interface ReplyContents {
-  readonly hasCalls: boolean;
-  readonly hasRefusal: boolean;
-}
-
 /** The style's words, and those that compatible vendors use instead. */
 const reasons: ReadonlyMap<string, StopReason> = new Map([
   ["stop", StopReason.END],
@@ -32,17 +26,8 @@ export function isFailureReason(finishReason: string): boolean {
 }
 
 /** Reads a vendor's reason. */
-export function decodeFinishReason(
-  finishReason: string,
-  { hasCalls, hasRefusal }: ReplyContents,
-): StopReason {
-  const word = reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
-  // Without a call, a reply that announces one would stop an agent without a word.
-  const reason = word === StopReason.TOOL_CALLS && !hasCalls ? StopReason.END : word;
-  if (reason !== StopReason.END && reason !== StopReason.UNSPECIFIED) return reason;
-  // Vendors also report `stop` for a call that the tool choice named, and for a refusal.
-  if (hasCalls) return StopReason.TOOL_CALLS;
-  return hasRefusal ? StopReason.REFUSAL : reason;
+export function decodeFinishReason(finishReason: string): StopReason {
+  return reasons.get(finishReason) ?? StopReason.UNSPECIFIED;
 }
 
 /**

@@ -6,7 +6,14 @@ import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
 import { EventTemplate, type TemplateRun } from "../json/event-template.ts";
-import { endOfString, equalsAscii, isSpace, ObjectScan, skipSpace } from "../json/scan.ts";
+import {
+  endOfString,
+  equalsAscii,
+  isSpace,
+  ObjectScan,
+  skipSpace,
+  type Span,
+} from "../json/scan.ts";
 import { Splicer } from "../json/splice.ts";
 import {
   countAt,
@@ -36,7 +43,7 @@ import {
   withErrorWords,
 } from "../vendor-error.ts";
 import { isFailureReason } from "./finish-reason.ts";
-import { decodeUsage, encodeUsage } from "./usage.ts";
+import { chunkUsage, decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
 export function relayChatReply(body: Buffer, options: RelayOptions): RelayedReply {
@@ -48,7 +55,7 @@ export function relayChatReply(body: Buffer, options: RelayOptions): RelayedRepl
   restoreModel(body, scan, { splicer, model: modelBytes(options) });
   return {
     body: splicer.apply(body, body.length),
-    usage: scan.usageStart < 0 ? undefined : readUsage(body, scan.usageStart, scan.usageEnd),
+    usage: readUsage(body, scan, { start: 0, end: body.length }),
     textBytes: scan.textBytes,
   };
 }
@@ -218,6 +225,7 @@ export class ChatStreamRelay implements StreamRelay {
       texts === 1 &&
       finishes === 0 &&
       errorStart < 0 &&
+      !this.#scan.hasOtherUsage &&
       (usageStart < 0 || isNull(source, usageStart, usageEnd)) &&
       textEnd > textStart;
     if (!isPlain) return;
@@ -246,12 +254,10 @@ export class ChatStreamRelay implements StreamRelay {
     this.#openChoices -= scan.finishes;
     if (this.#openChoices <= 0) this.finished = true;
     this.failed = scan.failure !== "" || scan.isError || saysError(source, scan);
-    if (scan.usageStart >= 0 && !isNull(source, scan.usageStart, scan.usageEnd)) {
-      const usage = readUsage(source, scan.usageStart, scan.usageEnd);
-      if (usage === undefined) return;
-      this.usage = grownUsage(this.usage, usage);
-      this.#countedTextBytes = this.textBytes;
-    }
+    const usage = readUsage(source, scan, { start, end });
+    if (usage === undefined) return;
+    this.usage = grownUsage(this.usage, usage);
+    this.#countedTextBytes = this.textBytes;
   }
 
   /** Whether the chunk exists only because the gateway requested usage: no choices, only usage. */
@@ -317,9 +323,13 @@ function isNull(source: Buffer, start: number, end: number): boolean {
   return end - start === 4 && source[start] === 0x6e;
 }
 
-/** The vendor's usage; `undefined` where it is unusable. */
-function readUsage(source: Buffer, start: number, end: number): Usage | undefined {
-  return decodeUsage(parseRecord(source.toString("utf8", start, end)));
+/** The vendor's usage in a chunk; `undefined` where it is unusable. */
+function readUsage(source: Buffer, scan: ChunkScan, { start, end }: Span): Usage | undefined {
+  const { usageStart, usageEnd } = scan;
+  // In another place it is rare: only then the whole chunk is parsed.
+  if (scan.hasOtherUsage) return chunkUsage(parseRecord(source.toString("utf8", start, end)) ?? {});
+  if (usageStart < 0 || isNull(source, usageStart, usageEnd)) return undefined;
+  return decodeUsage(parseRecord(source.toString("utf8", usageStart, usageEnd)));
 }
 
 /** What one pass found. Offsets are into the scanned buffer; -1: not there. One object is reused. */
@@ -331,6 +341,8 @@ class ChunkScan {
   usageCutEnd = -1;
   usageStart = -1;
   usageEnd = -1;
+  /** Whether usage may be in another place: in a choice, or in `x_groq`. */
+  hasOtherUsage = false;
   errorStart = -1;
   errorEnd = -1;
   /** Whether `choices` is an empty array. */
@@ -402,7 +414,7 @@ class ChunkScan {
     this.modelStart = this.usageStart = this.errorStart = -1;
     this.modelEnd = this.usageEnd = this.errorEnd = -1;
     this.usageCutStart = this.usageCutEnd = -1;
-    this.choicesEmpty = false;
+    this.choicesEmpty = this.hasOtherUsage = false;
     this.textBytes = this.texts = this.finishes = 0;
     this.failure = "";
     this.isError = false;
@@ -421,6 +433,8 @@ class ChunkScan {
       // The first member goes with the comma behind it, any other with the one before it.
       this.usageCutStart = first ? this.#keyStart : this.#memberStart;
       this.usageCutEnd = first && bytes[at] === 0x2c ? at + 1 : valueEnd;
+    } else if (this.#keyIs(bytes, "x_groq")) {
+      this.hasOtherUsage = true;
     } else if (this.#keyIs(bytes, "error")) {
       this.errorStart = valueStart;
       this.errorEnd = valueEnd;
@@ -446,6 +460,7 @@ class ChunkScan {
           equalsAscii(bytes, open + 1, close, "delta") ||
           equalsAscii(bytes, open + 1, close, "message");
         this.#keyIsFinish = equalsAscii(bytes, open + 1, close, "finish_reason");
+        if (equalsAscii(bytes, open + 1, close, "usage")) this.hasOtherUsage = true;
       } else if (this.#keyIsFinish && close > open + 1) {
         this.finishes++;
         const reason = bytes.toString("latin1", open + 1, close);

@@ -3,11 +3,11 @@ import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { partDelta, partEnd, partStart } from "../generate-events.ts";
 import type { JsonSource } from "../json/source.ts";
-import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { countAt, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
 import { readInput } from "./decode-content.ts";
 import { opaquePart, opaqueText } from "./opaque-members.ts";
-import { generatedCallId } from "./wire.ts";
+import { calledTool, generatedCallId } from "./wire.ts";
 
 /** A call of the reply. */
 interface OpenCall {
@@ -16,12 +16,14 @@ interface OpenCall {
   /** The vendor's id; empty: it has sent none. */
   vendorId: string;
   name: string;
-  readonly isCustom: boolean;
+  /** How many calls of the reply came before it. */
+  readonly place: number;
+  isCustom: boolean;
   /** Undefined until the name is known: clients cannot use a call without one. */
   partIndex: number | undefined;
   /** All of its input so far. */
   input: string;
-  /** Whether the input is a whole object. */
+  /** Follows the input, to know when it is a whole object. */
   end: ObjectEnd;
   /** How much of the input clients have, in characters. */
   sent: number;
@@ -60,6 +62,11 @@ export class CallReader {
     return this.#all.filter(({ partIndex }) => partIndex !== undefined).length;
   }
 
+  /** Whether a call with input has no name, so that no client could run it. */
+  get hasNameless(): boolean {
+    return this.#all.some((call) => call.partIndex === undefined && !isPlaceholder(call.input));
+  }
+
   /** Takes one of `tool_calls` of a delta. @param source the text of the chunk */
   read(wire: JsonRecord, source: JsonSource, events: GenerateEvent[]): void {
     const delta = readDelta(wire, source);
@@ -68,26 +75,25 @@ export class CallReader {
     this.#add(call, delta.input, events);
   }
 
-  /** Takes one of `tool_calls` of a whole message: adds what no delta has told. @param at its position */
-  whole(wire: JsonRecord, at: number, source: JsonSource, events: GenerateEvent[]): void {
-    const delta = readDelta(wire, source);
-    const known = this.#all.find(({ vendorId }) => delta.id !== "" && vendorId === delta.id);
-    const alike = this.#all[at];
-    const isAlike = alike?.name === delta.name || alike?.name === "";
-    const call = known ?? (isAlike ? alike : undefined) ?? this.#begin(delta);
-    this.#identify(call, delta, events);
-    const isPlaceholder = placeholders.has(call.input.trim());
-    if (isPlaceholder) call.input = delta.input;
-    else if (delta.input.startsWith(call.input)) call.input = delta.input;
-    call.isComplete = true;
-    this.#send(call, events);
+  /** Takes all calls of a whole message: adds what no delta has told. */
+  whole(wires: readonly JsonRecord[], source: JsonSource, events: GenerateEvent[]): void {
+    const told = new Set(this.#all);
+    for (const [at, wire] of wires.entries()) {
+      const delta = readDelta(wire, source);
+      const call = findTold(told, at, delta) ?? this.#begin(delta);
+      told.delete(call);
+      this.#identify(call, delta, events);
+      const isUnsent = call.sent === 0 && isPlaceholder(call.input);
+      if (isUnsent || delta.input.startsWith(call.input)) call.input = delta.input;
+      call.isComplete = true;
+      this.#send(call, events);
+    }
   }
 
   /** Ends all calls; the style does not mark the end of each. */
   close(events: GenerateEvent[]): void {
     for (const call of this.#all) {
       if (call.partIndex === undefined) continue;
-      if (!call.isCustom && call.input.trim() === "null") call.input = "{}";
       call.isComplete = true;
       this.#send(call, events);
       events.push(partEnd(call.partIndex));
@@ -95,34 +101,29 @@ export class CallReader {
   }
 
   /**
-   * A known id always belongs to its call. A new id with a name, or another name, begins a call. A delta with neither goes
-   * on with the call of its index, else with the last one.
+   * A known id always belongs to its call. A new id, or another name, begins a call. A delta with neither goes on with
+   * the call of its index, else with the last one.
    */
-  #find({ id, name, input, index }: CallDelta): OpenCall | undefined {
+  #find(delta: CallDelta): OpenCall | undefined {
+    const { id, name, index } = delta;
     const known = this.#all.findLast(({ vendorId }) => id !== "" && vendorId === id);
     if (known !== undefined) {
       return name === "" || known.name === "" || known.name === name ? known : undefined;
     }
     const byIndex = index === undefined ? undefined : this.#byIndex.get(index);
     const last = this.#all.at(-1);
-    if (name === "") return byIndex ?? last;
+    if (name === "" && id === "") return byIndex ?? last;
     const candidate = index === undefined ? last : byIndex;
-    if (candidate === undefined) return undefined;
-    if (candidate.name === "")
-      return id === "" || candidate.vendorId === "" ? candidate : undefined;
-    // Some vendors repeat the name in every delta, and send the id later than the name.
-    const isRepeated = candidate.name === name && (id === "" || candidate.vendorId === "");
-    const isNext = candidate.end.isWhole && input.trimStart().startsWith("{");
-    return isRepeated && !isNext ? candidate : undefined;
+    return candidate !== undefined && goesOn(candidate, delta) ? candidate : undefined;
   }
 
   #begin({ id, index, isCustom }: CallDelta): OpenCall {
-    const number = this.#all.length;
-    const isTaken = this.#all.some((each) => each.id === id);
+    const place = this.#all.length;
     const call: OpenCall = {
-      id: id === "" ? generatedCallId(this.replyId, number) : isTaken ? `${id}_${number}` : id,
+      id: this.#uniqueId(id, place),
       vendorId: id,
       name: "",
+      place,
       isCustom,
       partIndex: undefined,
       input: "",
@@ -131,17 +132,28 @@ export class CallReader {
       isComplete: false,
     };
     this.#all.push(call);
-    this.#byIndex.set(index ?? number, call);
+    this.#byIndex.set(index ?? place, call);
     return call;
   }
 
+  /** The id of a call for clients: the vendor's, if no other call of the reply has it. */
+  #uniqueId(id: string, place: number): string {
+    if (id === "") return generatedCallId(this.replyId, place);
+    return this.#all.some((each) => each.id === id) ? `${id}_${place}` : id;
+  }
+
   /** Takes id and name, and begins the part of the call once its name is known. */
-  #identify(call: OpenCall, { id, name, opaque }: CallDelta, events: GenerateEvent[]): void {
+  #identify(
+    call: OpenCall,
+    { id, name, isCustom, opaque }: CallDelta,
+    events: GenerateEvent[],
+  ): void {
     call.name ||= name;
     const isNew = call.partIndex === undefined;
+    if (isNew) call.isCustom ||= isCustom;
     if (call.vendorId === "" && id !== "") {
       call.vendorId = id;
-      if (isNew) call.id = id;
+      if (isNew) call.id = this.#uniqueId(id, call.place);
     }
     if (opaque !== "") opaquePart(this.#nextPart(), call.id, opaque, events);
     if (!isNew || call.name === "") return;
@@ -159,18 +171,17 @@ export class CallReader {
   }
 
   #add(call: OpenCall, input: string, events: GenerateEvent[]): void {
-    if (input === "") return this.#send(call, events);
     if (call.isCustom) call.input += input;
-    else if (placeholders.has(call.input.trim()) && input.trimStart().startsWith("{")) {
-      // The real input follows an empty one. One that is cut between `{` and `}` is joined.
-      const isJoined = call.input.trim() === "{";
-      call.input = isJoined ? call.input + input : input;
-      if (!isJoined) call.end = new ObjectEnd();
-    } else if (call.end.isWhole && input.trimStart().startsWith("{")) {
-      // The input comes again, in full.
-      return;
-    } else call.input += input;
-    call.end.push(input);
+    else if (isPlaceholder(call.input) && startsObject(input)) {
+      // The real input follows an empty one.
+      call.input = input;
+      call.end = new ObjectEnd();
+      call.end.push(input);
+    } else if (!call.end.isWhole || isPlaceholder(call.input)) {
+      call.input += input;
+      call.end.push(input);
+    }
+    // Behind a whole input nothing can follow: vendors send it again, at once or in pieces.
     this.#send(call, events);
   }
 
@@ -178,7 +189,7 @@ export class CallReader {
   #send(call: OpenCall, events: GenerateEvent[]): void {
     const { partIndex, input, isCustom, isComplete } = call;
     if (partIndex === undefined) return;
-    if (!isCustom && !isComplete && placeholders.has(input.trim())) return;
+    if (!isCustom && !isComplete && isPlaceholder(input)) return;
     const rest = input.slice(call.sent);
     if (rest === "") return;
     call.sent = input.length;
@@ -207,15 +218,47 @@ class ObjectEnd {
   }
 }
 
+function isPlaceholder(input: string): boolean {
+  return placeholders.has(input.trim());
+}
+
+function startsObject(input: string): boolean {
+  return input.trimStart().startsWith("{");
+}
+
+/** The call of deltas that a call of a whole message repeats: by its id, else by its place and name. */
+function findTold(told: ReadonlySet<OpenCall>, at: number, { id, name }: CallDelta) {
+  const calls = [...told];
+  const sameId = calls.find(({ vendorId }) => id !== "" && vendorId === id);
+  return sameId ?? calls.find((call) => call.place === at && ["", name].includes(call.name));
+}
+
+/** Whether a delta with a new id, or with a name, goes on with the call that its place suggests. */
+function goesOn(call: OpenCall, { id, name, input }: CallDelta): boolean {
+  const isOtherId = id !== "" && call.vendorId !== "";
+  if (call.name === "") return !isOtherId;
+  if (name !== "" && name !== call.name) return false;
+  const hasInput = !isPlaceholder(call.input);
+  // Some vendors give each delta another id: what is no beginning belongs to an input that is under way.
+  if (isOtherId) return hasInput && !call.end.isWhole && input !== "" && !startsObject(input);
+  // Some repeat the name in every delta, or the whole call at the end.
+  const isOther = startsObject(input) && !isSameJson(input, call.input);
+  return name === "" || !hasInput || !call.end.isWhole || !isOther;
+}
+
+function isSameJson(one: string, other: string): boolean {
+  const [a, b] = [parseRecord(one), parseRecord(other)];
+  return a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b);
+}
+
 function readDelta(wire: JsonRecord, source: JsonSource): CallDelta {
-  const custom = recordAt(wire, "custom");
-  const called = custom ?? recordAt(wire, "function") ?? {};
+  const { called, isCustom } = calledTool(wire);
   return {
     id: textAt(wire, "id"),
     name: textAt(called, "name"),
-    input: readInput(called, custom ? "input" : "arguments", source),
+    input: readInput(called, isCustom ? "input" : "arguments", source),
     index: countAt(wire, "index"),
-    isCustom: custom !== undefined,
+    isCustom,
     opaque: opaqueText(wire, source),
   };
 }

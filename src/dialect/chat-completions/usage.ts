@@ -1,7 +1,26 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type JsonRecord, recordAt } from "../json/value.ts";
-import { firstCount, hiddenOutput, largestCount, reportedUsage, sumOfTokens } from "../usage.ts";
+import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
+import {
+  firstCount,
+  grownUsage,
+  hiddenOutput,
+  largestCount,
+  reportedUsage,
+  sumOfTokens,
+  tokenCount,
+  tokensMax,
+} from "../usage.ts";
+
+/** The usage of a chunk or a whole reply, in any place where vendors write it: Moonshot in the choice, Groq in `x_groq`. */
+export function chunkUsage(chunk: JsonRecord): Usage | undefined {
+  let usage: Usage | undefined;
+  const places = [chunk, recordsAt(chunk, "choices")[0], recordAt(chunk, "x_groq")];
+  for (const place of places) {
+    if (place !== undefined) usage = grownUsage(usage, decodeUsage(recordAt(place, "usage")));
+  }
+  return usage;
+}
 
 /** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
 export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
@@ -28,14 +47,18 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
   );
   const hidden =
     beside === undefined ? hiddenOutput({ input: prompt, output: completion, total }) : 0;
-  // Anthropic's figures count cached and written tokens beside the input; the total says so.
   const cachedBeside = (cached ?? 0) + (written ?? 0);
-  const isInput = hidden > 0 && hidden === cachedBeside;
-  const thought = isInput ? 0 : hidden;
+  // Proxies of Anthropic count cached and written tokens beside the input: the total says so, or that they are more.
+  const ofAnthropic =
+    (tokenCount(wire["cache_read_input_tokens"]) ?? 0) +
+    (tokenCount(wire["cache_creation_input_tokens"]) ?? 0);
+  const isBeside =
+    (hidden > 0 && hidden === cachedBeside) || ofAnthropic > (tokenCount(prompt) ?? tokensMax);
+  const thought = isBeside ? Math.max(0, hidden - cachedBeside) : hidden;
   const reasoning =
     beside?.reasoning ?? largestCount(made?.["reasoning_tokens"], wire["thinking_tokens"], thought);
   return reportedUsage({
-    input: sumOfTokens(prompt, beside?.cited ?? (isInput ? cachedBeside : 0)),
+    input: sumOfTokens(prompt, beside?.cited ?? (isBeside ? cachedBeside : 0)),
     cached,
     written,
     heard: read?.["audio_tokens"],

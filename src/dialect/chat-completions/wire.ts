@@ -82,8 +82,17 @@ export function callsIn(said: JsonRecord): readonly JsonRecord[] {
   return calls.length > 0 ? calls : only;
 }
 
+/** What a call says of its tool, and whether that is a custom tool. A form that is present but empty is absent. */
+export function calledTool(wire: JsonRecord): { called: JsonRecord; isCustom: boolean } {
+  const custom = recordAt(wire, "custom") ?? {};
+  const called = recordAt(wire, "function") ?? {};
+  const isFunction = Object.keys(called).length > 0;
+  const isCustom = Object.keys(custom).length > 0 || (wire["type"] === "custom" && !isFunction);
+  return { called: isCustom ? custom : called, isCustom };
+}
+
 function saysCall(wire: JsonRecord): boolean {
-  const called = recordAt(wire, "custom") ?? recordAt(wire, "function") ?? {};
+  const { called } = calledTool(wire);
   const input = called["arguments"] ?? called["input"] ?? "";
   return textAt(wire, "id") !== "" || textAt(called, "name") !== "" || input !== "";
 }

@@ -23,6 +23,7 @@ import { generateEvent, partDelta, partEnd, partStart } from "../generate-events
 import type { JsonSource } from "../json/source.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
+import { reconciledEnd, type ReplyContents } from "../reply-end.ts";
 
 /** The state of one reply. */
 export class ReplyReader {
@@ -71,13 +72,14 @@ export class ReplyReader {
     this.#parts.end(events);
     const { reason, detail } = this.#finish;
     const { usage } = this;
-    const isCall = reason === StopReason.END && this.#parts.hasCalls;
+    // Gemini has no reason that announces a call.
+    const stopReason = reconciledEnd(reason, this.#parts) ?? reason;
     events.push(
       generateEvent({
         case: "end",
         value: {
           $typeName: "uas.inference.v1.ReplyEnd",
-          stopReason: isCall ? StopReason.TOOL_CALLS : reason,
+          stopReason,
           stopSequence: "",
           stopDetail: detail,
           ...(usage && { usage }),
@@ -119,7 +121,7 @@ interface PartContext {
 type OpenPart = "text" | "reasoning" | "call";
 
 /** Reads the parts of one reply, in order. */
-class PartReader {
+class PartReader implements ReplyContents {
   /** How many parts have begun. */
   #count = 0;
   #open: OpenPart | undefined;
@@ -130,9 +132,15 @@ class PartReader {
   /** Signatures of the open text. They follow it, but sources that come later still belong to it. */
   #signatures: string[] = [];
 
+  readonly hasRefusal = false;
+
   /** Whether the model called a function. */
   get hasCalls(): boolean {
     return this.#callIds.size > 0;
+  }
+
+  get hasContent(): boolean {
+    return this.#count > 0;
   }
 
   /** Reads the parts of a candidate. */

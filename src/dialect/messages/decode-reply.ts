@@ -14,6 +14,7 @@ import {
   textAt,
   type JsonRecord,
 } from "../json/value.ts";
+import { missingCall, reconciledEnd, SeenContents } from "../reply-end.ts";
 import { readCitation } from "./citation.ts";
 import { readServedTier } from "./wire.ts";
 import { readEnding } from "./finish-reason.ts";
@@ -28,11 +29,16 @@ export function decodeMessagesReply(body: Buffer): Reply {
   const source = new JsonSource(body, record);
   const wire = recordAt(record, "usage") ?? {};
   const usage = readUsage(wire);
+  const parts = recordsAt(record, "content").map((block) => readBlock(block, source));
+  const ending = readEnding(record);
+  const stopReason = reconciledEnd(ending.stopReason, new SeenContents(parts));
+  if (stopReason === undefined) throw new UnreadableReplyError(missingCall);
   return create(ReplySchema, {
     id: textAt(record, "id"),
     model: textAt(record, "model"),
-    parts: recordsAt(record, "content").map((block) => readBlock(block, source)),
-    ...readEnding(record),
+    parts,
+    ...ending,
+    stopReason,
     ...(usage && { usage }),
     serviceTier: readServedTier(textAt(wire, "service_tier")),
   });

@@ -33,6 +33,7 @@ import {
   textAt,
   UnreadableReplyError,
 } from "../json/value.ts";
+import { missingCall, reconciledEnd, SeenContents } from "../reply-end.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { readCitation } from "./citation.ts";
 import { readBlock, readInput } from "./decode-reply.ts";
@@ -46,6 +47,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
   readonly #data = new EventDataReader();
   readonly #blocks = new BlockDecoder();
   readonly #usage = new StreamUsage();
+  readonly #seen = new SeenContents();
   #ending: Ending | undefined;
   /** Whether the last event has been returned. */
   #isOver = false;
@@ -87,9 +89,11 @@ export class MessagesStreamDecoder implements StreamDecoder {
         break;
       case "content_block_start":
         this.#blocks.start(record, data, events);
+        this.#see(events);
         break;
       case "content_block_stop":
         this.#blocks.stop(record, events);
+        this.#see(events);
         break;
       case "message_start":
         events.push(this.#start(recordAt(record, "message") ?? {}));
@@ -127,13 +131,19 @@ export class MessagesStreamDecoder implements StreamDecoder {
     if (ending.stopReason !== StopReason.UNSPECIFIED) this.#ending = ending;
   }
 
+  #see(events: readonly GenerateEvent[]): void {
+    for (const { kind } of events) if (kind.case === "partStart") this.#seen.add(kind.value.part);
+  }
+
   #end(): GenerateEvent {
     this.#isOver = true;
     const { usage } = this;
     const serviceTier = readServedTier(this.#usage.serviceTier);
-    return create(GenerateEventSchema, {
-      kind: { case: "end", value: { ...this.#ending, serviceTier, ...(usage && { usage }) } },
-    });
+    const reported = this.#ending?.stopReason ?? StopReason.UNSPECIFIED;
+    const stopReason = reconciledEnd(reported, this.#seen);
+    if (stopReason === undefined) return this.#fail({ message: missingCall });
+    const value = { ...this.#ending, stopReason, serviceTier, ...(usage && { usage }) };
+    return create(GenerateEventSchema, { kind: { case: "end", value } });
   }
 
   #fail(error: JsonRecord): GenerateEvent {

@@ -189,9 +189,144 @@ describe("tool calls", () => {
     expect(partsOf(events)).toEqual([`call_1 read_file(${a})`]);
   });
 
-  it.each(["null", "{}", ""])("without parameters have an object as input: %j", (input) => {
-    const events = decoded(calls({ index: 0, id: "c", ...fn("now", input) }), finish("tool_calls"));
-    expect(partsOf(events)).toEqual([`c now(${input === "" ? "" : "{}"})`]);
+  it.each([
+    [
+      "a new id with a late name, though its index is taken",
+      [
+        calls({ index: 0, id: "call_1", ...fn("read_file", a) }),
+        calls({ index: 0, id: "call_2", ...fn("", "") }),
+        calls({ index: 0, id: "call_2", ...fn("list_dir", b) }),
+      ],
+    ],
+    [
+      "another id in each delta",
+      [
+        calls({ index: 0, id: "call_1", ...fn("read_file", "") }),
+        calls({ index: 0, function: { arguments: '{"path"' } }),
+        calls({ index: 0, id: "x1", function: { arguments: ':"a' } }),
+        calls({ index: 0, id: "x2", ...fn("read_file", '"}') }),
+        calls({ index: 1, id: "call_2", ...fn("list_dir", b) }),
+      ],
+    ],
+    [
+      "each call once more at its end, without its id",
+      [
+        calls({ index: 0, id: "call_1", ...fn("read_file", "") }),
+        calls({ index: 0, function: { arguments: a } }),
+        calls({ index: 0, ...fn("read_file", '{ "path": "a" }') }),
+        calls({ index: 1, id: "call_2", ...fn("list_dir", b) }),
+        calls({ index: 1, ...fn("list_dir", b) }),
+      ],
+    ],
+    [
+      "a last message with other ids",
+      [
+        calls({ index: 0, id: "call_1", ...fn("read_file", a) }),
+        calls({ index: 1, id: "call_2", ...fn("list_dir", "") }),
+        {
+          choices: [
+            {
+              index: 0,
+              finish_reason: "tool_calls",
+              delta: {},
+              message: {
+                tool_calls: [
+                  { id: "r1", ...fn("read_file", a) },
+                  { id: "r2", ...fn("list_dir", b) },
+                ],
+              },
+            },
+          ],
+        },
+      ],
+    ],
+  ])("are the same two calls: %s", (_name, chunks) => {
+    expect(partsOf(decoded(...chunks, finish("tool_calls"), "[DONE]"))).toEqual(two);
+  });
+
+  it("of one reply have ids of their own, streamed and whole", () => {
+    const ids = (events: readonly GenerateEvent[]) =>
+      partsOf(events).map((part) => part.split(" ")[0]);
+    const all = ["f", "g", "h"].map((name, index) => ({ index, id: "x", ...fn(name, a) }));
+    const once = decoded(...all.map((each) => calls(each)), finish("tool_calls"));
+    expect(new Set(ids(once)).size).toBe(3);
+    const last = { index: 0, finish_reason: "tool_calls", message: { tool_calls: all } };
+    const twice = decoded(...all.map((each) => calls(each)), { choices: [last] });
+    expect(partsOf(twice)).toEqual(partsOf(once));
+    const { parts } = style.decodeReply(Buffer.from(JSON.stringify({ choices: [last] })));
+    expect(parts.map(({ kind }) => kind.case === "toolCall" && kind.value.input)).toEqual([
+      a,
+      a,
+      a,
+    ]);
+    const wholeIds = parts.map(({ kind }) => kind.case === "toolCall" && kind.value.id);
+    expect(wholeIds).toEqual(ids(once));
+  });
+
+  it.each([
+    [
+      "legacy",
+      [{ function_call: { name: "f", arguments: "" } }, { function_call: { arguments: a } }],
+    ],
+    [
+      "legacy beside an empty list",
+      [
+        { tool_calls: [], function_call: { name: "f", arguments: a } },
+        { tool_calls: [{}], function_call: {} },
+      ],
+    ],
+    [
+      "with an empty custom tool beside the function",
+      [{ tool_calls: [{ index: 0, id: "c", custom: {}, ...fn("f", a) }] }],
+    ],
+  ])("are read in the form that has something: %s", (_name, deltas) => {
+    const events = decoded(...deltas.map((delta) => chunk(delta)), finish("tool_calls"));
+    expect(partsOf(events)).toEqual([expect.stringMatching(/^\S+ f\(\{"path":"a"\}\)$/)]);
+  });
+
+  it("of custom tools keep any text, also one that looks like JSON", () => {
+    for (const pieces of [["{}", '{"a":1}'], ["null"], ["a", "b"], ["{", "{}"]]) {
+      const [head, ...rest] = pieces;
+      const events = decoded(
+        calls({ index: 0, id: "c", type: "custom", custom: { name: "patch", input: head } }),
+        ...rest.map((input) => calls({ index: 0, type: "custom", custom: { input } })),
+        finish("tool_calls"),
+      );
+      expect(partsOf(events)).toEqual([`c patch(${pieces.join("")})`]);
+    }
+  });
+
+  it.each([
+    [["{", '{"path":"a"}']],
+    [[a.slice(0, 4), a.slice(4), a.slice(0, 4), a.slice(4)]],
+    [["null", "{}", a, "{}"]],
+  ])("have their input once, however its repetition is cut: %j", (pieces) => {
+    const events = decoded(
+      calls({ index: 0, id: "call_1", ...fn("read_file", "") }),
+      ...pieces.map((piece) => calls({ index: 0, function: { arguments: piece } })),
+      finish("tool_calls"),
+    );
+    expect(partsOf(events)).toEqual([`call_1 read_file(${a})`]);
+  });
+
+  it("with input and no name are an error, streamed and whole; without either they are none", () => {
+    const nameless = { index: 0, id: "c", function: { name: "", arguments: a } };
+    const text = chunk({ content: "Reading." });
+    const end = (...chunks: readonly Json[]) => decoded(...chunks).at(-1)?.kind.case;
+    expect(end(text, calls(nameless), finish("tool_calls"))).toBe("error");
+    expect(end(text, calls({ ...nameless, function: { arguments: "{}" } }), finish("stop"))).toBe(
+      "end",
+    );
+    const whole = (call: Json) =>
+      style.decodeReply(
+        Buffer.from(
+          JSON.stringify({
+            choices: [{ message: { content: "Hi", tool_calls: [call] }, finish_reason: "stop" }],
+          }),
+        ),
+      );
+    expect(() => whole(nameless)).toThrow(/tool call/);
+    expect(whole({ ...nameless, function: {} }).parts).toHaveLength(1);
   });
 
   it("an input in any pieces arrives as it was written, however late its beginning is sent", () => {
@@ -292,8 +427,41 @@ describe("a stream that ends by the whole message", () => {
   });
 
   it("is read with messages in place of deltas, too", () => {
-    const part = (content: string): Json => ({ choices: [{ index: 0, message: { content } }] });
-    expect(partsOf(decoded(part("One "), part("two"), finish("stop")))).toEqual(["text: One two"]);
+    const part = (content: string, finish_reason: string | null = null): Json => ({
+      choices: [{ index: 0, message: { content }, finish_reason }],
+    });
+    for (const pieces of [
+      ["One ", "two"],
+      ["ha", "ha", "ha"],
+      ["\n", "\n\n", "a"],
+    ]) {
+      const expected = [`text: ${pieces.join("")}`];
+      expect(partsOf(decoded(...pieces.map((each) => part(each)), finish("stop")))).toEqual(
+        expected,
+      );
+    }
+    expect(partsOf(decoded(part("One "), part("two", "stop")))).toEqual(["text: One two"]);
+    expect(partsOf(decoded(part("One "), part("One two", "stop")))).toEqual(["text: One two"]);
+  });
+
+  it("repeats nothing if the message differs in white space, and adds sources once", () => {
+    const cited = (url: string): Json => ({
+      type: "url_citation",
+      url_citation: { url, title: "t", start_index: 0, end_index: 1 },
+    });
+    expect(partsOf(decoded(chunk({ content: "\nOne two" }), last({ content: "One two" })))).toEqual(
+      ["text: \nOne two"],
+    );
+    const events = decoded(
+      chunk({ content: "One", annotations: [cited("https://a.test")] }),
+      last({ content: "One", annotations: [cited("https://a.test"), cited("https://b.test")] }),
+    );
+    const citations = events.flatMap(({ kind }) =>
+      kind.case === "partDelta" && kind.value.delta.case === "citation"
+        ? [kind.value.delta.value.url]
+        : [],
+    );
+    expect(citations).toEqual(["https://a.test", "https://b.test"]);
   });
 });
 
@@ -348,10 +516,21 @@ describe("usage", () => {
     ],
     ["of x_groq", { choices: [], x_groq: { usage: { prompt_tokens: 5, completion_tokens: 2 } } }],
   ])("is read in the place of a vendor: %s", (_name, place) => {
-    expect(usageOf(chunk({ content: "a" }), done, place, "[DONE]")).toMatchObject({
-      inputTokens: 5,
-      outputTokens: 2,
+    const expected = { inputTokens: 5, outputTokens: 2 };
+    const chunks = [chunk({ content: "a" }), done, place];
+    expect(usageOf(...chunks, "[DONE]")).toMatchObject(expected);
+    const text = chunks.map((each) => `data: ${JSON.stringify(each)}\n\n`).join("");
+    const { relay, text: out } = relayed(style, text);
+    expect(relay.usage).toMatchObject(expected);
+    expect(out).toBe(text);
+    const message = { role: "assistant", content: "a" };
+    const whole = JSON.stringify({
+      ...place,
+      choices: [{ ...place.choices[0], index: 0, message, finish_reason: "stop" }],
     });
+    const options = { publicModel: undefined, hideUsage: false, choices: 1 };
+    expect(style.relayReply(Buffer.from(whole), options).usage).toMatchObject(expected);
+    expect(style.decodeReply(Buffer.from(whole)).usage).toMatchObject(expected);
   });
 
   it.each([
@@ -361,6 +540,10 @@ describe("usage", () => {
     ],
     [{ prompt_cache_hit_tokens: 30 }, { cachedInputTokens: 30 }],
     [{ cached_tokens: 30 }, { cachedInputTokens: 30 }],
+    [
+      { prompt_tokens: 4, total_tokens: 27, cache_read_input_tokens: 2455 },
+      { inputTokens: 2459, cachedInputTokens: 2455 },
+    ],
     [{ cache_creation_input_tokens: 30 }, { cacheWriteTokens: 30 }],
     [{ prompt_tokens_details: { cached_creation_tokens: 30 } }, { cacheWriteTokens: 30 }],
   ])("has the cached and written tokens of compatible vendors: %o", (more, expected) => {

@@ -58,7 +58,6 @@ describe("wire §1.3: a stream of messages", () => {
     ["max_tokens", StopReason.LENGTH],
     ["model_context_window_exceeded", StopReason.LENGTH],
     ["stop_sequence", StopReason.STOP_SEQUENCE],
-    ["tool_use", StopReason.TOOL_CALLS],
     ["pause_turn", StopReason.PAUSE],
     ["of_tomorrow", StopReason.END],
   ])("tells why it ended: %s", (word, stopReason) => {

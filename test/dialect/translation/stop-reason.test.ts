@@ -2,12 +2,13 @@ import { describe, expect, it } from "vitest";
 import {
   answer,
   answerStreamed,
+  stream,
   type Caller,
   type Got,
   type Json,
   type Vendor,
 } from "./translation.ts";
-import { type Content, replyOf, said } from "./replies.ts";
+import { chunk, type Content, replyOf, said } from "./replies.ts";
 
 /** What a client is told of the end, in the words of its style. */
 const endings: Readonly<Record<Caller, (got: Got) => unknown>> = {
@@ -70,10 +71,17 @@ const rows: readonly Row[] = [
     { chat: "length", responses: cut },
   ],
   ["messages", { stop_reason: "tool_use" }, { chat: "tool_calls", responses: "completed" }, call],
+  ["messages", { stop_reason: "end_turn" }, { chat: "tool_calls", responses: "completed" }, call],
+  ["messages", { stop_reason: "tool_use" }, { chat: "stop", responses: "completed" }, text],
+  ["messages", { stop_reason: "max_tokens" }, { chat: "length", responses: cut }, call],
   ["messages", { stop_reason: "refusal" }, { chat: "content_filter", responses: filtered }],
   ["chat", { finish_reason: "stop" }, { messages: "end_turn", responses: "completed" }],
   ["chat", { finish_reason: "length" }, { messages: "max_tokens", responses: cut }],
   ["chat", { finish_reason: "tool_calls" }, { messages: "tool_use", responses: "completed" }, call],
+  ["chat", { finish_reason: "stop" }, { messages: "tool_use", responses: "completed" }, call],
+  ["chat", { finish_reason: "tool_calls" }, { messages: "end_turn", responses: "completed" }, text],
+  ["chat", { finish_reason: "function_call" }, { messages: "end_turn" }, text],
+  ["chat", { finish_reason: "length" }, { messages: "max_tokens", responses: cut }, call],
   ["chat", { finish_reason: "content_filter" }, { messages: "refusal", responses: filtered }],
   [
     "chat",
@@ -133,6 +141,43 @@ describe("wire §3, stop reason", () => {
       });
     }
   }
+});
+
+describe("a reply that announces a tool call and has nothing", () => {
+  const nothing: Readonly<Record<"chat" | "messages", Content>> = {
+    chat: { chat: { reasoning_content: "I call f." }, end: { finish_reason: "tool_calls" } },
+    messages: {
+      messages: [{ type: "thinking", thinking: "I call f.", signature: "s" }],
+      end: { stop_reason: "tool_use" },
+    },
+  };
+  const streams: Readonly<Record<"chat" | "messages", readonly unknown[]>> = {
+    chat: [chunk({ reasoning_content: "I call f." }), chunk({}, "tool_calls"), "[DONE]"],
+    messages: [
+      { type: "message_start", message: { id: "msg_1", usage: { input_tokens: 3 } } },
+      {
+        type: "content_block_start",
+        index: 0,
+        content_block: { type: "thinking", thinking: "I call f." },
+      },
+      { type: "content_block_stop", index: 0 },
+      { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
+      { type: "message_stop" },
+    ],
+  };
+  const ways = (["chat", "messages"] as const).flatMap((from) =>
+    (["chat", "responses", "messages"] as const).map((to) => ({ from, to })),
+  );
+
+  it.each(ways)("is an error: $from → $to, whole", ({ from, to }) => {
+    expect(() => answer({ from, to }, replyOf(from, nothing[from]))).toThrow(/announced/);
+  });
+
+  it.each(ways)("is an error: $from → $to, streamed", ({ from, to }) => {
+    const { text: got } = stream({ from, to }, streams[from]);
+    expect(got).toContain("The model announced a tool call and sent none");
+    expect(got).not.toMatch(/\[DONE\]|message_stop|response\.completed/);
+  });
 });
 
 describe("wire §3, stop reason: the explanation of a refusal is kept", () => {
