@@ -56,8 +56,8 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
 }
 
 /**
- * The usage of a stream after a later report. A figure that is absent or 0 there keeps the earlier one: some
- * vendors repeat only what has changed.
+ * The usage of a stream after a later report. The larger of two figures counts: some vendors repeat only what has
+ * changed, and write 0 or nothing for the rest.
  */
 export function grownUsage(before: Usage | undefined, later: Usage | undefined): Usage | undefined {
   if (before === undefined || later === undefined) return later ?? before;
@@ -91,16 +91,41 @@ interface Totals {
   readonly output: unknown;
   /** Input and output together. */
   readonly total: unknown;
+  /** Tokens that were read from a cache, and written to one. */
+  readonly cached: number | undefined;
+  readonly written: number | undefined;
+  /** The same under Anthropic's names. */
+  readonly ofAnthropic: readonly unknown[];
+}
+
+/** Input and output with what the vendor counts beside them. */
+interface WholeTotals {
+  /** Of any type if the vendor's figure is no count. */
+  readonly input: unknown;
+  readonly output: unknown;
+  /** The output that only the total shows. */
+  readonly hidden: number;
 }
 
 /**
- * The output that only the total shows: reasoning that a vendor counts beside the output, or does not name at all, as xAI and
- * Gemini's compatible endpoint do. A total that is not above input and output shows none.
+ * Adds to input and output what a vendor counts beside them. What the total has besides is output: reasoning of xAI and
+ * of Gemini's compatible endpoint. It is cached input if it is exactly that. Proxies of Anthropic have that too, and
+ * show it also by more cached tokens than input. A total below input and output is ignored.
  */
-export function hiddenOutput({ input, output, total }: Totals): number {
-  const [read, written, sum] = [input, output, total].map(tokenCount);
-  if (read === undefined || written === undefined || sum === undefined) return 0;
-  return Math.max(0, sum - read - written);
+export function wholeTotals(reported: Totals): WholeTotals {
+  const { input, output, total, cached = 0, written = 0, ofAnthropic } = reported;
+  const [read, made] = [tokenCount(input), tokenCount(output)];
+  if (read === undefined || made === undefined) return { input, output, hidden: 0 };
+  const besides = Math.max(0, (tokenCount(total) ?? 0) - read - made);
+  const stored = cached + written;
+  const named = ofAnthropic.reduce<number>((sum, each) => sum + (tokenCount(each) ?? 0), 0);
+  const isBeside = (besides > 0 && besides === stored) || named > read;
+  const hidden = isBeside ? Math.max(0, besides - stored) : besides;
+  return {
+    input: sumOfTokens(read, isBeside ? stored : 0),
+    output: sumOfTokens(made, hidden),
+    hidden,
+  };
 }
 
 /** The first count above 0 that a vendor reports, of several names for it in the order of their weight; else 0 if one is 0. */

@@ -4,12 +4,10 @@ import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
 import {
   firstCount,
   grownUsage,
-  hiddenOutput,
   largestCount,
   reportedUsage,
   sumOfTokens,
-  tokenCount,
-  tokensMax,
+  wholeTotals,
 } from "../usage.ts";
 
 /** The usage of a chunk or a whole reply, in any place where vendors write it: Moonshot in the choice, Groq in `x_groq`. */
@@ -45,25 +43,22 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     read?.["cache_creation_input_tokens"],
     wire["cache_creation_input_tokens"],
   );
-  const hidden =
-    beside === undefined ? hiddenOutput({ input: prompt, output: completion, total }) : 0;
-  const cachedBeside = (cached ?? 0) + (written ?? 0);
-  // Proxies of Anthropic count cached and written tokens beside the input: the total says so, or that they are more.
-  const ofAnthropic =
-    (tokenCount(wire["cache_read_input_tokens"]) ?? 0) +
-    (tokenCount(wire["cache_creation_input_tokens"]) ?? 0);
-  const isBeside =
-    (hidden > 0 && hidden === cachedBeside) || ofAnthropic > (tokenCount(prompt) ?? tokensMax);
-  const thought = isBeside ? Math.max(0, hidden - cachedBeside) : hidden;
-  const reasoning =
-    beside?.reasoning ?? largestCount(made?.["reasoning_tokens"], wire["thinking_tokens"], thought);
+  const totals = wholeTotals({
+    input: prompt,
+    output: completion,
+    total: beside === undefined ? total : undefined,
+    cached,
+    written,
+    ofAnthropic: [wire["cache_read_input_tokens"], wire["cache_creation_input_tokens"]],
+  });
+  const named = largestCount(made?.["reasoning_tokens"], wire["thinking_tokens"], totals.hidden);
   return reportedUsage({
-    input: sumOfTokens(prompt, beside?.cited ?? (isBeside ? cachedBeside : 0)),
+    input: sumOfTokens(totals.input, beside?.cited),
     cached,
     written,
     heard: read?.["audio_tokens"],
-    output: sumOfTokens(completion, beside?.reasoning ?? thought),
-    reasoning,
+    output: sumOfTokens(totals.output, beside?.reasoning),
+    reasoning: beside?.reasoning ?? named,
     spoken: made?.["audio_tokens"],
     rejected: made?.["rejected_prediction_tokens"],
     // OpenRouter and Perplexity.

@@ -1,21 +1,29 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { firstCount, hiddenOutput, largestCount, reportedUsage, sumOfTokens } from "../usage.ts";
+import { firstCount, largestCount, reportedUsage, wholeTotals } from "../usage.ts";
 
 /** Reads `usage`; `undefined` where there is nothing usable. */
 export function readUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details") ?? {};
-  const { input_tokens: read, output_tokens: output, total_tokens: total } = usage;
-  const hidden = hiddenOutput({ input: read, output, total });
   const details = recordAt(usage, "output_tokens_details") ?? {};
+  const cached = firstCount(input["cached_tokens"], usage["cache_read_input_tokens"]);
+  const written = firstCount(input["cache_write_tokens"], usage["cache_creation_input_tokens"]);
+  const totals = wholeTotals({
+    input: usage["input_tokens"],
+    output: usage["output_tokens"],
+    total: usage["total_tokens"],
+    cached,
+    written,
+    ofAnthropic: [usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]],
+  });
   return reportedUsage({
-    input: read,
-    cached: firstCount(input["cached_tokens"], usage["cache_read_input_tokens"]),
-    written: firstCount(input["cache_write_tokens"], usage["cache_creation_input_tokens"]),
-    output: sumOfTokens(output, hidden),
-    reasoning: largestCount(details["reasoning_tokens"], hidden),
+    input: totals.input,
+    cached,
+    written,
+    output: totals.output,
+    reasoning: largestCount(details["reasoning_tokens"], totals.hidden),
     ...toolUsage(usage),
   });
 }
