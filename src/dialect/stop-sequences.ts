@@ -12,6 +12,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { stopSequenceCharsMax, stopSequencesMax } from "../config/limits.ts";
 import { invalid } from "../core/validation.ts";
 import type { StreamDecoder, VendorCodec } from "./codec.ts";
+import { decodeWhole } from "./whole-reply.ts";
 import type { UnfinishedEvent } from "./sse/event-stream.ts";
 
 /** Decodes a vendor's replies, with the stop sequences that the vendor does not know. */
@@ -60,9 +61,10 @@ export function ownStops(
 /** The decoder of a vendor's replies for a request. @throws GatewayError INVALID_REQUEST */
 export function withStops(codec: VendorCodec, { stop, isReadToEnd }: StopOptions): ReplyDecoder {
   const own = ownStops(codec, stop);
-  if (own.length === 0) return codec;
+  const decodeReply = (body: Buffer): Reply => decodeWhole(codec, body);
+  if (own.length === 0) return { decodeReply, decodeStream: () => codec.decodeStream() };
   return {
-    decodeReply: (body) => stopReply(codec.decodeReply(body), own),
+    decodeReply: (body) => stopReply(decodeReply(body), own),
     decodeStream: () => new StopSequenceDecoder(codec.decodeStream(), own, isReadToEnd),
   };
 }

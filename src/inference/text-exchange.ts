@@ -221,7 +221,7 @@ async function read<Out extends Chunk>(
   if (refusal !== undefined) {
     throw toTaskRefused(toVendorError({ ...refusal, status: reply.status }, planned.dialect));
   }
-  const whole = await readCompleteBody(reply);
+  const whole = await readCompleteBody(reply, request);
   const stream = whole === undefined ? request.stream(planned, reply) : undefined;
   const answer = whole === undefined ? undefined : request.whole(whole, planned, reply);
   if (answer !== undefined) take(answer.body);

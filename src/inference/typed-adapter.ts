@@ -14,7 +14,7 @@ import { pricedUnits } from "../config/price.ts";
 import { ownStops } from "../dialect/stop-sequences.ts";
 import { applyEdits } from "../dialect/body-members.ts";
 import { countTools } from "../dialect/tool-calls.ts";
-import { UnreadableReplyError } from "../dialect/json/value.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.ts";
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
 import type { Clock } from "../core/clock.ts";
@@ -71,6 +71,7 @@ export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
 /** A valid request in the contract's own messages. */
 export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   override readonly dialect = undefined;
+  override readonly readsWholeEvents = true;
   readonly #generation: Generation;
   readonly #startMs: number;
   readonly #onReply: ((reply: Reply) => void) | undefined;
@@ -132,6 +133,10 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
     };
   }
 
+  override isStreamed(reply: VendorReply): boolean {
+    return this.#generation.stream && super.isStreamed(reply);
+  }
+
   whole(body: Buffer, planned: PlannedRoute): WholeReply<GenerateEvent[]> {
     const tools = toolRestorer(this.#generation);
     const reply = tools.reply(replyDecoder(planned, this.#generation).decodeReply(body));
@@ -149,7 +154,6 @@ export class TypedRequest extends ReadRequest<GenerateEvent[]> {
   }
 
   stream(planned: PlannedRoute): ReplyStream<GenerateEvent[]> {
-    if (!this.#generation.stream) throw new UnreadableReplyError("a stream, not requested");
     const tools = toolRestorer(this.#generation);
     const decoder = replyDecoder(planned, this.#generation).decodeStream();
     const { model } = this.#generation;

@@ -24,6 +24,8 @@ import { textDialects } from "../dialect/index.ts";
 import type { Outline } from "../dialect/json/outline.ts";
 import { memberOf } from "../dialect/json/source.ts";
 import { UnreadableReplyError } from "../dialect/json/value.ts";
+import { isEventStream } from "../dialect/whole-reply.ts";
+import type { VendorReply } from "../vendor/reply.ts";
 import {
   askForSummary,
   asksForCompaction,
@@ -166,6 +168,8 @@ class WireRequest extends ReadRequest<Buffer> {
   override readonly dialect: Dialect;
   override readonly query: string;
   override readonly isLimitRequired: boolean;
+  override readonly readsWholeEvents = true;
+  override isRewritten = false;
   override readonly droppedOfReply: string[] = [];
   override readonly wishes: RoutingWishes;
   readonly #options: WireOptions;
@@ -240,7 +244,7 @@ class WireRequest extends ReadRequest<Buffer> {
         request: request.body,
         outline: this.#read.sent ?? this.text.outline,
         last,
-        vendor: dialect === this.dialect ? storageOf(planned) : undefined,
+        vendor: dialect === this.dialect && !this.isRewritten ? storageOf(planned) : undefined,
       });
     }
     const stored = this.#collector?.sealed();
@@ -288,21 +292,30 @@ class WireRequest extends ReadRequest<Buffer> {
     return { headers: sent, body: sentBody, size: () => encoded.outline(), dropped, features };
   }
 
+  override isStreamed(reply: VendorReply): boolean {
+    return this.text.stream && super.isStreamed(reply);
+  }
+
   whole(body: Buffer, planned: PlannedRoute): WholeReply<Buffer> {
-    if (planned.dialect === this.dialect) {
+    const { stream, choices } = this.text;
+    const isOther = stream || isEventStream(body);
+    this.isRewritten = planned.dialect === this.dialect && isOther;
+    if (planned.dialect === this.dialect && !isOther) {
       return this.#style.relayReply(body, this.#relayOptions(planned));
     }
-    const { stream, choices } = this.text;
-    if (stream && choices > 1) throw new UnreadableReplyError("no stream of several choices");
+    if (isOther && choices > 1) throw new UnreadableReplyError("no stream of several choices");
+    if (this.isRewritten && this.#options.request.compact) {
+      throw new UnreadableReplyError("a compaction as a stream");
+    }
     const translate = stream ? translateToStream : translateReply;
     return translate(body, this.#translation(planned));
   }
 
   stream(planned: PlannedRoute): StreamRelay {
+    this.isRewritten = false;
     if (planned.dialect === this.dialect) {
       return this.#style.relayStream(this.#relayOptions(planned));
     }
-    if (!this.text.stream) throw new UnreadableReplyError("a stream, not requested");
     return this.text.choices > 1
       ? this.#choices(planned)
       : new TranslatedStream(this.#translation(planned));
@@ -416,7 +429,10 @@ class WireRequest extends ReadRequest<Buffer> {
         : this.#style,
       tools: toolRestorer(generation),
       watcher: collector,
-      rewriter: this.#isCompaction ? new CompactionRewriter(callId) : undefined,
+      rewriter:
+        this.#isCompaction && planned.dialect !== this.dialect
+          ? new CompactionRewriter(callId)
+          : undefined,
       charged: (text) => {
         const inputTokens = text.reported === undefined ? this.#typicalTokens() : 0;
         return this.meter({ ...text, inputTokens, isComplete: true }).usage;

@@ -64,7 +64,11 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const exchange = { request, model, planned, signal, lastSignal, take };
     try {
       const generated = await exchangeText(upstream, exchange);
-      const done = outcomeOf({ params, found, planned, events, generated, store, recorder });
+      const { isRewritten } = request;
+      const done = outcomeOf({
+        ...{ params, found, planned, isRewritten },
+        ...{ events, generated, store, recorder },
+      });
       const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
     } finally {
@@ -113,6 +117,8 @@ interface OutcomeInput {
   readonly params: BackgroundParams;
   readonly found: FoundBackground;
   readonly planned: PlannedRoute;
+  /** See {@link ReadRequest.isRewritten}. */
+  readonly isRewritten: boolean;
   readonly events: ResponseEvents;
   readonly generated: GeneratedText;
   readonly store: BackgroundStore;
@@ -123,6 +129,7 @@ function outcomeOf({
   params,
   found,
   planned,
+  isRewritten,
   events,
   generated,
   store,
@@ -131,7 +138,8 @@ function outcomeOf({
   const ended = events.ended();
   const { accountId, responseId } = params;
   const { vendor } = planned.route;
-  const isStoredByVendor = planned.dialect === Dialect.RESPONSES && events.id !== "";
+  const isStoredByVendor =
+    planned.dialect === Dialect.RESPONSES && !isRewritten && events.id !== "";
   const bytes = contextBytes(parseRecord(ended) ?? {});
   const vendorCopy = isStoredByVendor ? { vendor, responseId: events.id, bytes } : undefined;
   const response = finishedResponse(found.pending, ended);

@@ -166,6 +166,11 @@ export interface Recalled<Out extends Chunk> {
 
 const noWishes: RoutingWishes = {};
 
+/** Whether the headers of a reply announce events. */
+export function isEventType(headers: VendorReply["headers"]): boolean {
+  return (headers["content-type"] ?? "").startsWith("text/event-stream");
+}
+
 /** A request that has been read: it is encoded for vendors, and their replies are converted for the caller. */
 export abstract class ReadRequest<Out extends Chunk> {
   abstract readonly text: RequestSummary;
@@ -226,8 +231,15 @@ export abstract class ReadRequest<Out extends Chunk> {
 
   /** Whether a reply is streamed. */
   isStreamed({ headers }: VendorReply): boolean {
-    return (headers["content-type"] ?? "").startsWith("text/event-stream");
+    return isEventType(headers);
   }
+
+  /** Whether {@link whole} also reads a complete reply that came as events. Default false. */
+  readonly readsWholeEvents: boolean = false;
+
+  /** Whether the reply was written anew although its vendor speaks the caller's style: it came whole and a stream was
+   * requested, or the other way round. Default false. */
+  readonly isRewritten: boolean = false;
 
   /** Reads a complete reply. @throws UnreadableReplyError */
   abstract whole(body: Buffer, planned: PlannedRoute, reply: VendorReply): WholeReply<Out>;

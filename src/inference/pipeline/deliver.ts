@@ -296,7 +296,7 @@ function headOf<Out extends Chunk>(
 ): SinkHead {
   const { status, headers: upstream } = answer;
   if (!isDetached) call.status = status;
-  const isRelayed = planned.dialect === request.dialect;
+  const isRelayed = planned.dialect === request.dialect && !request.isRewritten;
   const headers = request.headers({ upstream, length, dropped, isRelayed });
   if (planned.name !== undefined) headers["x-uas-route"] = planned.name;
   if (cost !== undefined) headers["x-uas-cost"] = cost;

@@ -267,7 +267,7 @@ class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, Attemp
       call.priceVersion = deps.pricing.version(price);
     }
     if (!request.text.stream) this.silence?.stop();
-    const body = await readCompleteBody(answer, request.isStreamed(answer));
+    const body = await readCompleteBody(answer, request);
     if (body !== undefined) {
       call.answered();
       const whole = request.whole(body, planned, answer);

@@ -8,7 +8,8 @@ import { missingEnd } from "../../dialect/sse/event-stream.ts";
 import type { VendorReply, VendorBody } from "../../vendor/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
-import type { ReplyStream, Chunk } from "./adapter.ts";
+import { isEventStream } from "../../dialect/whole-reply.ts";
+import { type Chunk, isEventType, type ReadRequest, type ReplyStream } from "./adapter.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
@@ -376,24 +377,26 @@ function isKeepAlive(out: Chunk): boolean {
  * Reads the body of a vendor's complete reply; `undefined`: the reply is streamed. The body is read before its head is
  * sent, so that a cut body becomes an error and not half a reply.
  *
- * @param isStreamed default: whether the content type is `text/event-stream`
  * @throws GatewayError UPSTREAM_ERROR where the body is neither JSON nor an event stream
  * @throws HttpFailure where the body was cut
  */
 export function readCompleteBody(
-  { headers, body }: VendorReply,
-  isStreamed = (headers["content-type"] ?? "").startsWith("text/event-stream"),
+  reply: VendorReply,
+  request: Pick<ReadRequest<Chunk>, "isStreamed" | "readsWholeEvents">,
 ): Promise<Buffer> | undefined {
+  const { headers, body } = reply;
   const type = headers["content-type"] ?? "";
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding !== "identity") throw unusableReply(`content-encoding ${encoding}, not requested`);
-  if (isStreamed) return undefined;
-  if (!type.includes("json")) throw unusableReply(`content-type ${type || "(none)"}`);
-  return body.whole(replyBytesMax).then(requireObject);
+  if (request.isStreamed(reply)) return undefined;
+  const { readsWholeEvents } = request;
+  const isKnown = type.includes("json") || (readsWholeEvents && isEventType(headers));
+  if (!isKnown) throw unusableReply(`content-type ${type || "(none)"}`);
+  return body.whole(replyBytesMax).then((whole) => requireReply(whole, readsWholeEvents));
 }
 
-function requireObject(whole: Buffer): Buffer {
+function requireReply(whole: Buffer, readsWholeEvents: boolean): Buffer {
   // Relayed bodies are not parsed: one that a proxy has cut must not pass for a reply.
-  if (!isWholeObject(whole)) throw unusableReply("a body that is no whole JSON object");
-  return whole;
+  if (isWholeObject(whole) || (readsWholeEvents && isEventStream(whole))) return whole;
+  throw unusableReply("a body that is no whole JSON object");
 }
