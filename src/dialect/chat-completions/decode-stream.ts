@@ -11,7 +11,7 @@ import { callsIn, readText } from "./wire.ts";
 import { readReasoning, sealOf } from "./reasoning.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
 import { grownUsage } from "../usage.ts";
-import { opaquePart, opaqueText } from "./opaque-members.ts";
+import { MessageMembers, pushCarrier } from "./opaque-members.ts";
 import { CallReader } from "./stream-calls.ts";
 import { chunkUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
@@ -108,10 +108,11 @@ export class ChunkReader {
   /** All texts so far: a whole message at the end of a stream repeats them. */
   readonly #said = { text: "", reasoning: "", refusal: "" };
   #citations = 0;
-  #hasMessageMember = false;
+  readonly #members = new MessageMembers();
   /** Whether deltas have come: a message then is the whole one. */
   #hasDeltas = false;
-  readonly #calls = new CallReader(() => this.#parts++);
+  readonly #nextPart = (): number => this.#parts++;
+  readonly #calls = new CallReader(this.#nextPart);
 
   /** Whether the reply has ended or failed; later chunks are ignored. */
   get isDone(): boolean {
@@ -191,14 +192,15 @@ export class ChunkReader {
 
   #onDelta(delta: JsonRecord, events: GenerateEvent[]): void {
     const { reasoning, text, refusal } = this.#textsOf(delta);
+    this.#members.add(delta, this.#source, false);
     this.#onText("reasoning", reasoning, events);
     this.#onText("text", text, events);
     this.#onText("refusal", refusal, events);
     this.#onAnnotations(recordsAt(delta, "annotations"), events);
-    this.#onOpaque(delta, events);
     const calls = callsIn(delta);
     for (const call of calls) {
       this.#closeText(events);
+      this.#carryMembers(events);
       this.#calls.read(call, this.#source, events);
     }
     this.#hasDeltas ||= calls.length > 0 || reasoning + text + refusal !== "";
@@ -210,6 +212,7 @@ export class ChunkReader {
    */
   #onMessage(message: JsonRecord, isLast: boolean, events: GenerateEvent[]): void {
     const texts = this.#textsOf(message);
+    this.#members.add(message, this.#source, isLast || this.#hasDeltas);
     for (const kind of ["reasoning", "text", "refusal"] as const) {
       const said = this.#said[kind];
       const text = texts[kind];
@@ -220,9 +223,11 @@ export class ChunkReader {
     }
     const annotations = recordsAt(message, "annotations");
     this.#onAnnotations(isLast ? annotations.slice(this.#citations) : annotations, events);
-    this.#onOpaque(message, events);
     const calls = callsIn(message);
-    if (calls.length > 0) this.#closeText(events);
+    if (calls.length > 0) {
+      this.#closeText(events);
+      this.#carryMembers(events);
+    }
     if (isLast || this.#hasDeltas) this.#calls.whole(calls, this.#source, events);
     else for (const call of calls) this.#calls.read(call, this.#source, events);
   }
@@ -234,13 +239,9 @@ export class ChunkReader {
     return { reasoning: reasoning?.text ?? "", text: readText(said), refusal };
   }
 
-  /** Keeps the member of the message itself that must return to the vendor. */
-  #onOpaque(said: JsonRecord, events: GenerateEvent[]): void {
-    const json = opaqueText(said, this.#source);
-    if (json === "" || this.#hasMessageMember) return;
-    this.#hasMessageMember = true;
-    this.#closeText(events);
-    opaquePart(this.#parts++, "", json, events);
+  /** Adds the members of the message itself that must return to the vendor. */
+  #carryMembers(events: GenerateEvent[]): void {
+    pushCarrier(this.#nextPart, { callId: "", members: this.#members.take() }, events);
   }
 
   #onText(kind: TextKind, text: string, events: GenerateEvent[]): void {
@@ -252,6 +253,8 @@ export class ChunkReader {
 
   #openText(kind: TextKind, events: GenerateEvent[]): void {
     this.#closeText(events);
+    // They come with the reasoning: clients get them behind it.
+    if (kind !== "reasoning") this.#carryMembers(events);
     this.#open = kind;
     this.#openIndex = this.#parts++;
     events.push(partStart(this.#openIndex, newPart(emptyPart(kind))));
@@ -280,6 +283,7 @@ export class ChunkReader {
     this.#isEnded = true;
     this.#closeText(events);
     this.#calls.close(events);
+    this.#carryMembers(events);
     const reason = reconciledEnd(decodeFinishReason(this.#finishReason ?? ""), {
       hasCalls: this.#calls.count > 0,
       hasRefusal: this.#said.refusal !== "",

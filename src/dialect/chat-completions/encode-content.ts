@@ -21,7 +21,7 @@ import { JsonText } from "../json/json-tree.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
-import { carriedMember, opaqueMember } from "./opaque-members.ts";
+import { addMembers, carriedMembers, type OpaqueMembers, shownDetails } from "./opaque-members.ts";
 import { wireCallId } from "./wire.ts";
 import { reasoningMembers } from "./reasoning.ts";
 import { refusePrefill } from "../parts.ts";
@@ -156,6 +156,8 @@ function encodeReasoning(
     context.drop("turns.reasoning");
     return {};
   }
+  // The text is in a member that returns, too.
+  if (shownDetails.some((name) => name === seal.signature)) return {};
   // A client may have made the seal up: it names one of these members or none.
   const member = reasoningMembers.find((each) => each === seal.signature);
   return { [member ?? "reasoning_content"]: text };
@@ -299,7 +301,8 @@ function encodeAssistants(turns: readonly Turn[], context: EncodeContext): Wire[
   );
 }
 
-/** Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing stays out. */
+/** Each turn with those before it that are nothing but reasoning. Reasoning that led to nothing stays out, unless it
+ * carries members of the turn before it. */
 function withReasoning(turns: readonly Turn[], context: EncodeContext): Turn[][] {
   const all: Turn[][] = [];
   let reasoning: Turn[] = [];
@@ -309,8 +312,16 @@ function withReasoning(turns: readonly Turn[], context: EncodeContext): Turn[][]
     all.push(reasoning);
     reasoning = [];
   }
-  if (reasoning.length > 0) context.drop("turns.reasoning");
+  const rest = reasoning.filter(isCarrier);
+  all.at(-1)?.push(...rest);
+  if (reasoning.length > rest.length) context.drop("turns.reasoning");
   return all;
+}
+
+function isCarrier({ parts }: Turn): boolean {
+  return parts.some(
+    ({ kind }) => kind.case === "reasoning" && carriedMembers(kind.value) !== undefined,
+  );
 }
 
 type Speaker = Pick<Turn, "extras" | "name">;
@@ -354,16 +365,27 @@ interface MessageParts {
   readonly members: Wire;
 }
 
+/** Members that return with a call. */
+interface CarriedMembers {
+  /** The id that the call had. */
+  readonly id: string;
+  /** How many calls stand before it. */
+  readonly next: number;
+  readonly members: OpaqueMembers;
+}
+
 function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
   const said: MessageParts = { content: [], calls: [], members: {} };
-  const carried: { readonly id: string; readonly json: JsonText }[] = [];
+  const carried: CarriedMembers[] = [];
   for (const part of parts) {
     const { kind } = part;
-    const member = kind.case === "reasoning" ? carriedMember(kind.value) : undefined;
-    if (member !== undefined) {
-      const json = new JsonText(member.json);
-      if (member.callId === "") said.members[opaqueMember] = json;
-      else carried.push({ id: callId(member.callId, context), json });
+    const own = kind.case === "reasoning" ? carriedMembers(kind.value) : undefined;
+    if (own !== undefined) {
+      if (own.callId === "") addMembers(said.members, own.members);
+      else {
+        const id = callId(own.callId, context);
+        carried.push({ id, members: own.members, next: said.calls.length });
+      }
     } else if (kind.case === "toolCall") said.calls.push(encodeCall(kind.value, part, context));
     else if (kind.case === "reasoning") addReasoning(said, encodeReasoning(kind.value, context));
     else if (kind.case === "opaque" && kind.value.type === "audio") {
@@ -375,9 +397,11 @@ function sort(parts: readonly Part[], context: EncodeContext): MessageParts {
       );
     } else append(said.content, encodePart(part, context));
   }
-  for (const { id, json } of carried) {
-    const call = said.calls.find((each) => each["id"] === id);
-    if (call !== undefined) call[opaqueMember] = json;
+  for (const { id, members, next } of carried) {
+    // Clients and styles may have changed the ids: the members stand before their call, or behind the last one.
+    const sameId = said.calls.find((each) => each["id"] === id);
+    const call = sameId ?? said.calls[next] ?? said.calls.at(-1);
+    if (call !== undefined) addMembers(call, members);
   }
   return said;
 }

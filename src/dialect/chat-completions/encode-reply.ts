@@ -11,6 +11,7 @@ import { listElements, memberOf, changeMembers } from "../json/source.ts";
 import type { JsonRecord } from "../json/value.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
+import { addMembers, carriedMembers } from "./opaque-members.ts";
 import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
@@ -53,10 +54,16 @@ function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
     reasoning: [],
     calls: [],
     annotations: [],
+    carried: [],
   };
   for (const part of reply.parts) add(said, part, lost);
   said.refusal += lost.ending(reply, said.refusal !== "");
   const { content, refusal, reasoning, calls, annotations } = said;
+  const own: Record<string, unknown> = {};
+  for (const { callId, members } of said.carried) {
+    const call = said.calls.find(({ id }) => id === callId);
+    addMembers(callId === "" ? own : (call ?? {}), members);
+  }
   const saysNothing = content === "" && (calls.length > 0 || refusal !== "");
   return {
     role: "assistant",
@@ -65,6 +72,7 @@ function encodeMessage(reply: Reply, lost: LostMembers): JsonRecord {
     ...(reasoning.length > 0 && { reasoning_content: reasoning.join("\n\n") }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 && { tool_calls: calls }),
+    ...own,
   };
 }
 
@@ -73,8 +81,10 @@ interface MessageParts {
   content: string;
   refusal: string;
   readonly reasoning: string[];
-  readonly calls: JsonRecord[];
+  readonly calls: Record<string, unknown>[];
   readonly annotations: JsonText[];
+  /** Members of compatible vendors, of calls and of the message. */
+  readonly carried: NonNullable<ReturnType<typeof carriedMembers>>[];
 }
 
 function add(said: MessageParts, part: Part, lost: LostMembers): void {
@@ -94,6 +104,11 @@ function add(said: MessageParts, part: Part, lost: LostMembers): void {
       said.refusal += kind.value.text;
       return;
     case "reasoning": {
+      const carried = carriedMembers(kind.value);
+      if (carried !== undefined) {
+        said.carried.push(carried);
+        return;
+      }
       const { text, summaries, seal } = kind.value;
       said.reasoning.push(...[text, ...summaries].filter((each) => each !== ""));
       lost.addSeal(seal);
@@ -112,7 +127,7 @@ function add(said: MessageParts, part: Part, lost: LostMembers): void {
 }
 
 /** Clients parse a function's arguments: nothing at all is no JSON. */
-function encodeCall({ id, name, type, input }: ToolCall): JsonRecord {
+function encodeCall({ id, name, type, input }: ToolCall): Record<string, unknown> {
   return type === ToolType.CUSTOM
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input || "{}" } };

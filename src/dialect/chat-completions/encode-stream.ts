@@ -3,6 +3,7 @@ import {
   type Citation,
   type Part,
   type Reasoning,
+  type ReasoningSeal,
   type ToolCall,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
@@ -18,6 +19,7 @@ import { type ChoicesEncoder, errorBody, type ReplyOptions, type StreamEncoder }
 import { writeJson } from "../json/json-tree.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
+import { addMembers, carriedMembers, type OpaqueMembers } from "./opaque-members.ts";
 import { LostMembers, replyId } from "./wire.ts";
 import { encodeUsage } from "./usage.ts";
 
@@ -47,6 +49,9 @@ export class ChatStreamEncoder implements StreamEncoder {
   /** By their numbers. */
   readonly #parts: (OpenPart | undefined)[] = [];
   #calls = 0;
+  /** By the ids of their calls: the calls' numbers, and members that wait for their call. */
+  readonly #callNumbers = new Map<string, number>();
+  readonly #carried = new Map<string, OpaqueMembers>();
   #contentChars = 0;
   #hasRefusal = false;
   #hasReasoning = false;
@@ -114,7 +119,7 @@ export class ChatStreamEncoder implements StreamEncoder {
       case "reasoning":
         this.#open(index, "reasoning", '{"reasoning_content":', "}");
         this.#lost.addSeal(kind.value.seal);
-        return this.#text(index, shownReasoning(kind.value));
+        return this.#carry(kind.value.seal) + this.#text(index, shownReasoning(kind.value));
       case "toolCall":
         return this.#onCall(index, kind.value);
       case "media":
@@ -144,8 +149,23 @@ export class ChatStreamEncoder implements StreamEncoder {
     const before = `{"tool_calls":[{"index":${number},"${type}":{"${member}":`;
     this.#open(index, type, before, "}}]}");
     const named = { name: call.name, [member]: "" };
-    const first = { index: number, id: call.id, type, [type]: named };
-    return this.#chunk(`{"tool_calls":[${JSON.stringify(first)}]}`) + this.#text(index, call.input);
+    const first: Record<string, unknown> = { index: number, id: call.id, type, [type]: named };
+    addMembers(first, this.#carried.get(call.id) ?? new Map());
+    this.#callNumbers.set(call.id, number);
+    return this.#chunk(`{"tool_calls":[${writeJson(first)}]}`) + this.#text(index, call.input);
+  }
+
+  /** Members of compatible vendors, which a seal carries: with their call, or in a chunk of their own. */
+  #carry(seal: ReasoningSeal | undefined): string {
+    const carried = seal && carriedMembers({ seal });
+    if (carried === undefined) return "";
+    const number = this.#callNumbers.get(carried.callId);
+    const wire: Record<string, unknown> = number === undefined ? {} : { index: number };
+    addMembers(wire, carried.members);
+    if (carried.callId === "") return this.#chunk(writeJson(wire));
+    if (number !== undefined) return this.#chunk(writeJson({ tool_calls: [wire] }));
+    this.#carried.set(carried.callId, carried.members);
+    return "";
   }
 
   #onDelta({ index, delta }: PartDelta): string {
@@ -160,7 +180,7 @@ export class ChatStreamEncoder implements StreamEncoder {
         return this.#cite(index, delta.value);
       case "seal":
         this.#lost.addSeal(delta.value);
-        return "";
+        return this.#carry(delta.value);
       case undefined:
       default:
         return "";

@@ -8,6 +8,7 @@ import {
   type ReasoningSeal,
   ReasoningSealSchema,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
+import { detailsText, shownDetails } from "./opaque-members.ts";
 import { joinTexts } from "./wire.ts";
 import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
 
@@ -37,6 +38,8 @@ export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
     // Some vendors write the same text under both names.
     if (text !== "") return { text, member };
   }
+  const details = detailsText(said);
+  if (details !== "") return { text: details, member: shownDetails[0] };
   const { content } = said;
   if (!Array.isArray(content)) return undefined;
   const text = recordsAt(said, "content")

@@ -6,7 +6,7 @@ import type { JsonSource } from "../json/source.ts";
 import { countAt, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
 import { readInput } from "./decode-content.ts";
-import { opaquePart, opaqueText } from "./opaque-members.ts";
+import { membersOfCall, type OpaqueMembers, pushCarrier } from "./opaque-members.ts";
 import { calledTool, generatedCallId } from "./wire.ts";
 
 /** A call of the reply. */
@@ -27,6 +27,8 @@ interface OpenCall {
   end: ObjectEnd;
   /** How much of the input clients have, in characters. */
   sent: number;
+  /** Whether its opaque members came. */
+  hasMembers: boolean;
   /** Whether the input came in full, so that what follows repeats it. */
   isComplete: boolean;
 }
@@ -38,7 +40,8 @@ interface CallDelta {
   readonly input: string;
   readonly index: number | undefined;
   readonly isCustom: boolean;
-  readonly opaque: string;
+  /** What must return with the call. */
+  readonly members: OpaqueMembers;
 }
 
 /** Inputs that vendors send before the real one, and the beginnings of these. */
@@ -129,6 +132,7 @@ export class CallReader {
       input: "",
       end: new ObjectEnd(),
       sent: 0,
+      hasMembers: false,
       isComplete: false,
     };
     this.#all.push(call);
@@ -145,7 +149,7 @@ export class CallReader {
   /** Takes id and name, and begins the part of the call once its name is known. */
   #identify(
     call: OpenCall,
-    { id, name, isCustom, opaque }: CallDelta,
+    { id, name, isCustom, members }: CallDelta,
     events: GenerateEvent[],
   ): void {
     call.name ||= name;
@@ -155,7 +159,9 @@ export class CallReader {
       call.vendorId = id;
       if (isNew) call.id = this.#uniqueId(id, call.place);
     }
-    if (opaque !== "") opaquePart(this.#nextPart(), call.id, opaque, events);
+    const isTold = call.hasMembers;
+    call.hasMembers ||= members.size > 0;
+    if (!isTold) pushCarrier(this.#nextPart, { callId: call.id, members }, events);
     if (!isNew || call.name === "") return;
     call.partIndex = this.#nextPart();
     const value = {
@@ -259,6 +265,6 @@ function readDelta(wire: JsonRecord, source: JsonSource): CallDelta {
     input: readInput(called, isCustom ? "input" : "arguments", source),
     index: countAt(wire, "index"),
     isCustom,
-    opaque: opaqueText(wire, source),
+    members: membersOfCall(wire, source),
   };
 }

@@ -5,6 +5,7 @@ import type { Part, ReasoningSeal } from "../../../gen/uas/inference/v1/conversa
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import type { ReplyOptions } from "../codec.ts";
+import { hasMembers } from "./opaque-members.ts";
 import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 
 /** The reply's id: the vendor's if it has the expected form, otherwise a generated one. */
@@ -94,7 +95,8 @@ export function calledTool(wire: JsonRecord): { called: JsonRecord; isCustom: bo
 function saysCall(wire: JsonRecord): boolean {
   const { called } = calledTool(wire);
   const input = called["arguments"] ?? called["input"] ?? "";
-  return textAt(wire, "id") !== "" || textAt(called, "name") !== "" || input !== "";
+  const isNamed = textAt(wire, "id") !== "" || textAt(called, "name") !== "";
+  return isNamed || input !== "" || hasMembers(wire);
 }
 
 /** Generates the id of a call without one. Unique within a conversation, like the reply's id. */

@@ -1,8 +1,6 @@
 /** Streams of chat vendors that differ from the documentation, as public reports describe them. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { Turn } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { chatCompletions as style } from "../../../src/dialect/chat-completions/dialect.ts";
@@ -596,56 +594,5 @@ describe("an end that contradicts the reply", () => {
     const call = calls({ index: 0, id: "c", function: { name: "f", arguments: "{}" } });
     expect(stopOf(call, finish("stop"))).toBe(StopReason.TOOL_CALLS);
     expect(stopOf(call, finish("length"))).toBe(StopReason.LENGTH);
-  });
-});
-
-describe("members of a call that its vendor needs back", () => {
-  const extra = { google: { thought_signature: "c2ln" } };
-  const wire = {
-    id: "call_1",
-    type: "function",
-    function: { name: "f", arguments: "{}" },
-    extra_content: extra,
-  };
-
-  it.each(["streamed", "whole"])("return with the call in the next turn: %s", (form) => {
-    const parts =
-      form === "whole"
-        ? style.decodeReply(
-            Buffer.from(
-              JSON.stringify({
-                choices: [{ message: { tool_calls: [wire] }, finish_reason: "tool_calls" }],
-              }),
-            ),
-          ).parts
-        : decoded(calls({ index: 0, ...wire }), finish("tool_calls")).flatMap(({ kind }) =>
-            kind.case === "partStart" && kind.value.part ? [kind.value.part] : [],
-          );
-    if (form === "streamed") {
-      const events = decoded(calls({ index: 0, ...wire }), finish("tool_calls"));
-      for (const { kind } of events) {
-        if (kind.case !== "partDelta") continue;
-        const part = parts[kind.value.index]?.kind;
-        if (part?.case === "reasoning" && kind.value.delta.case === "seal")
-          part.value.seal = kind.value.delta.value;
-        if (part?.case === "toolCall" && kind.value.delta.case === "input")
-          part.value.input = kind.value.delta.value;
-      }
-    }
-    const generation = style.decodeRequest(
-      Buffer.from('{"model":"m","messages":[{"role":"user","content":"x"}]}'),
-      { platformAliases: false },
-    );
-    const [turn] = generation.conversation?.turns ?? [];
-    const answer = { ...turn, role: 3, parts } as unknown as Turn;
-    generation.conversation?.turns.push(answer);
-    const { body } = style.encodeRequest(generation, {
-      model: "m",
-      stream: false,
-      maxOutputTokens: 10,
-      sourceDialect: Dialect.MESSAGES,
-    });
-    const sent = JSON.parse(body.toString()) as { messages: { tool_calls?: unknown[] }[] };
-    expect(sent.messages.at(-1)?.tool_calls).toEqual([wire]);
   });
 });

@@ -150,6 +150,7 @@ describe("stop sequences of a vendor that takes none", () => {
     expect(() => ownStops(responses, many)).toThrow(/at most 16/);
     expect(() => ownStops(responses, ["x".repeat(501)])).toThrow(/at most 16/);
     expect(ownStops(messages, [...many, "\n"])).toEqual(["\n"]);
-    expect(withStops(messages, { stop: ["END"], isReadToEnd: false })).toBe(messages);
+    const decoder = withStops(messages, { stop: ["END"], isReadToEnd: false }).decodeStream();
+    expect(decoder.constructor).toBe(messages.decodeStream().constructor);
   });
 });
