@@ -173,6 +173,7 @@ function callJson(call: CallRecord) {
     firstByteMs: millis(call.firstContentDuration),
     cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
     cacheWrite1hTokens: usage?.cacheWrite1hTokens ?? 0,
+    cacheWrite12hTokens: usage?.cacheWrite12hTokens ?? 0,
     reasoningTokens: usage?.reasoningTokens ?? 0,
     units: unitsJson(usage),
     held: usdText(call.held),

@@ -231,6 +231,8 @@ export interface TokenPrices {
   readonly cacheWrite: bigint | undefined;
   /** Writes that last an hour. Absent: as `cacheWrite`, and requests for them are refused. */
   readonly cacheWrite1h?: bigint | undefined;
+  /** Writes that last twelve hours. Absent: as above. */
+  readonly cacheWrite12h?: bigint | undefined;
   /** `undefined`: not charged. */
   readonly output: bigint | undefined;
   /** `undefined`: as `output`. */
@@ -239,6 +241,8 @@ export interface TokenPrices {
   readonly audioInput?: bigint | undefined;
   /** Audio. Absent: requests for audio are refused. */
   readonly audioOutput?: bigint | undefined;
+  /** Images. Absent: as `output`, and requests to text models for images are refused. */
+  readonly imageOutput?: bigint | undefined;
 }
 
 /** Prices in nano-USD: per 1,000,000 tokens or token-hours, or per single unit. `undefined`: not charged. */

@@ -14,8 +14,10 @@ export type UnitKey = Exclude<keyof PriceConfig, "tiers" | "images">;
 export type RareUsage = keyof Pick<
   Usage,
   | "cacheWrite1hTokens"
+  | "cacheWrite12hTokens"
   | "audioInputTokens"
   | "audioOutputTokens"
+  | "imageOutputTokens"
   | "characters"
   | "searches"
   | "webSearches"
@@ -79,7 +81,7 @@ export const priceUnits: readonly PriceUnit[] = [
     counts: "input tokens read from the cache",
     held: asInput,
     reported:
-      "`cached_tokens`, `prompt_cache_hit_tokens`, `cache_read_input_tokens`, `cachedContentTokenCount`",
+      "`cached_tokens`, also beside the details; `prompt_cache_hit_tokens`, `cache_read_input_tokens`, `cachedContentTokenCount`",
   },
   {
     key: "cacheWrite",
@@ -88,9 +90,10 @@ export const priceUnits: readonly PriceUnit[] = [
     per: "1M tokens",
     whole: "input",
     types: generating,
-    counts: "input tokens written to the cache, without those of `cache_write_1h`",
+    counts: "input tokens written to the cache, without those of the next two units",
     held: asInput,
-    reported: "`cache_write_tokens`, `cache_creation_input_tokens`",
+    reported:
+      "`cache_write_tokens`, `cached_creation_tokens`, `cache_creation_tokens`, `cache_creation_input_tokens`",
   },
   {
     key: "cacheWrite1h",
@@ -102,6 +105,17 @@ export const priceUnits: readonly PriceUnit[] = [
     counts: "input tokens written to the cache for an hour",
     held: asInput,
     reported: "`cache_creation.ephemeral_1h_input_tokens`",
+  },
+  {
+    key: "cacheWrite12h",
+    name: "cache_write_12h",
+    word: UnitWord.CACHE_WRITE_12H,
+    per: "1M tokens",
+    types: generating,
+    usage: "cacheWrite12hTokens",
+    counts: "input tokens written to the cache for twelve hours",
+    held: asInput,
+    reported: "`cache_write_tokens_details.ttl_12h_tokens`",
   },
   {
     key: "audioInput",
@@ -158,6 +172,18 @@ export const priceUnits: readonly PriceUnit[] = [
     reported: "`completion_tokens_details.audio_tokens`, `candidatesTokensDetails` of `AUDIO`",
   },
   {
+    key: "imageOutput",
+    name: "image_output",
+    word: UnitWord.IMAGE_OUTPUT,
+    per: "1M tokens",
+    whole: "output",
+    types: [ModelType.TEXT, ModelType.IMAGE],
+    usage: "imageOutputTokens",
+    counts: "output tokens of images",
+    held: "as `output`, in requests for images",
+    reported: "`completion_tokens_details.image_tokens`, `candidatesTokensDetails` of `IMAGE`",
+  },
+  {
     key: "image",
     name: "image",
     word: UnitWord.IMAGE,
@@ -209,7 +235,7 @@ export const priceUnits: readonly PriceUnit[] = [
     counts: "searches of the web that the vendor ran",
     held: asTool,
     reported:
-      "`server_tool_use.web_search_requests`, `web_search_call` items that search, the counts of xAI and Perplexity in `usage`, `webSearchQueries`; one for a chat completion that asks for searches and reports none",
+      "`server_tool_use.web_search_requests`, `tool_usage.web_search.num_requests`, else `web_search_call` items that search; the counts of xAI and Perplexity in `usage`, `webSearchQueries`; one for a chat completion that asks for searches and reports none",
   },
   {
     key: "webFetch",

@@ -12,9 +12,11 @@ import { isRecord, type JsonRecord } from "./json/value.ts";
 /** The price unit that a feature needs, as `price` in the configuration spells it. */
 export type FeatureUnit =
   | "cache_write_1h"
+  | "cache_write_12h"
   | "cache_storage"
   | "audio_input"
   | "audio_output"
+  | "image_output"
   | ToolUnit;
 
 /** The price unit of a tool that the vendor runs. */
@@ -37,6 +39,7 @@ export type ToolCalls = {
 export interface BilledFeatures extends ToolCalls {
   readonly hasAudioInput: boolean;
   readonly hasAudioOutput: boolean;
+  readonly hasImageOutput: boolean;
   /** The most tokens of what tools find, which the model reads as input. */
   readonly toolInputTokens: number;
   /** The calls that count where the vendor does not report any. */
@@ -64,6 +67,7 @@ export class FeatureUse {
   #toolInputTokens = 0;
   #hasAudioInput = false;
   #hasAudioOutput = false;
+  #hasImageOutput = false;
   #isUsed = false;
 
   constructor(rules: FeatureRules) {
@@ -91,6 +95,7 @@ export class FeatureUse {
     this.#isUsed = true;
     if (unit === "audio_input") this.#hasAudioInput = true;
     if (unit === "audio_output") this.#hasAudioOutput = true;
+    if (unit === "image_output") this.#hasImageOutput = true;
   }
 
   /**
@@ -124,6 +129,7 @@ export class FeatureUse {
       ...this.#calls,
       hasAudioInput: this.#hasAudioInput,
       hasAudioOutput: this.#hasAudioOutput,
+      hasImageOutput: this.#hasImageOutput,
       toolInputTokens: this.#toolInputTokens,
       unreported: this.#unreported,
       edits: this.#edits,
@@ -217,7 +223,7 @@ export function suspectTools({ free }: ToolRules): (json: string) => boolean {
   return (json) => pattern.test(json) || (json.includes("\\u00") && /\\u00[2-7]/.test(json));
 }
 
-/** Refuses replies with audio without a price, and other content than text. @param modalities the words of the request, in any case */
+/** Refuses replies with audio or images without a price, and other content than text. @param modalities the words of the request, in any case */
 export function checkModalities(modalities: unknown, path: string, use: FeatureUse): void {
   if (!Array.isArray(modalities)) return;
   for (const [at, each] of modalities.entries()) {
@@ -225,6 +231,7 @@ export function checkModalities(modalities: unknown, path: string, use: FeatureU
     if (word === "text") continue;
     const where = `${path}[${at}]`;
     if (word === "audio") use.use("audio_output", where, "audio");
+    else if (word === "image") use.use("image_output", where, "images");
     else throw refuseUnknown(where, `"${word.slice(0, 64)}"`);
   }
 }
@@ -283,6 +290,36 @@ export function refuseMembers(body: JsonRecord, names: readonly string[]): void 
   for (const name of names) {
     if (isSwitchedOn(body[name])) throw refuseUnknown(name, `"${name}"`);
   }
+}
+
+/**
+ * Checks how long OpenAI is to cache a prompt: the default of a request, and marks in its items and messages.
+ *
+ * @throws GatewayError INVALID_REQUEST for a life without a price
+ */
+export function checkPromptCache(body: JsonRecord, input: string, use: FeatureUse): void {
+  checkCacheTtl(body["prompt_cache_options"], "prompt_cache_options", use);
+  checkBreakpoints(body[input], input, use);
+}
+
+function checkBreakpoints(value: unknown, path: string, use: FeatureUse): void {
+  if (Array.isArray(value)) {
+    for (const [at, each] of value.entries()) {
+      if (typeof each === "object") checkBreakpoints(each, `${path}[${at}]`, use);
+    }
+    return;
+  }
+  if (!isRecord(value)) return;
+  checkCacheTtl(value["prompt_cache_breakpoint"], `${path}.prompt_cache_breakpoint`, use);
+  for (const name of ["content", "output"]) checkBreakpoints(value[name], `${path}.${name}`, use);
+}
+
+function checkCacheTtl(options: unknown, path: string, use: FeatureUse): void {
+  const ttl = isRecord(options) ? options["ttl"] : undefined;
+  if (ttl == null || ttl === "30m") return;
+  const [where, asked] = [`${path}.ttl`, "a longer cache"];
+  if (ttl !== "12h") throw refuseUnknown(where, asked);
+  use.use("cache_write_12h", where, asked);
 }
 
 /** Refuses prompts that are to be cached for longer than the prices cover. @param covered the values of `ttl` that pass */

@@ -3,6 +3,7 @@ export const modelFeatures = [
   "reasoning",
   "audio_input",
   "audio_output",
+  "image_output",
   "web_search",
   "web_fetch",
   "code_execution",

@@ -13,10 +13,14 @@ export interface ReportedUsage {
   readonly reasoning: unknown;
   /** Of those written to a cache, the ones kept for an hour. Default 0. */
   readonly hourWritten?: unknown;
+  /** The ones kept for twelve hours. Default 0. */
+  readonly halfDayWritten?: unknown;
   /** Of the tokens read, those of audio. Default 0. */
   readonly heard?: unknown;
   /** Of the tokens produced, those of audio. Default 0. */
   readonly spoken?: unknown;
+  /** Of the tokens produced, those of images. Default 0. */
+  readonly drawn?: unknown;
   /** Of the tokens produced, those of a rejected prediction. Default 0. */
   readonly rejected?: unknown;
   /** Calls of the vendor's tools. Default: none. */
@@ -45,8 +49,10 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
     reasoningTokens,
   };
   setSome(usage, "cacheWrite1hTokens", reported.hourWritten, written);
+  setSome(usage, "cacheWrite12hTokens", reported.halfDayWritten, written);
   setSome(usage, "audioInputTokens", reported.heard, inputTokens - cachedInputTokens - written);
   setSome(usage, "audioOutputTokens", reported.spoken, outputTokens - reasoningTokens);
+  setSome(usage, "imageOutputTokens", reported.drawn, outputTokens - reasoningTokens);
   setSome(usage, "rejectedPredictionTokens", reported.rejected, outputTokens);
   setSome(usage, "webSearches", reported.webSearches);
   setSome(usage, "webFetches", reported.webFetches);
@@ -76,8 +82,10 @@ const figures = [
   "outputTokens",
   "reasoningTokens",
   "cacheWrite1hTokens",
+  "cacheWrite12hTokens",
   "audioInputTokens",
   "audioOutputTokens",
+  "imageOutputTokens",
   "rejectedPredictionTokens",
   "webSearches",
   "webFetches",
@@ -148,8 +156,10 @@ export function sumOfTokens(tokens: unknown, beside: unknown): unknown {
 
 type RareMember =
   | "cacheWrite1hTokens"
+  | "cacheWrite12hTokens"
   | "audioInputTokens"
   | "audioOutputTokens"
+  | "imageOutputTokens"
   | "rejectedPredictionTokens"
   | "webSearches"
   | "webFetches"

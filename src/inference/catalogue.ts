@@ -100,6 +100,7 @@ export type EndpointsOf = (model: ModelConfig) => string[];
 const featureUnits = {
   audio_input: "audioInput",
   audio_output: "audioOutput",
+  image_output: "imageOutput",
   web_search: "webSearch",
   web_fetch: "webFetch",
   code_execution: "codeExecution",

@@ -319,7 +319,7 @@ describe("gemini", () => {
     ["responseModalities[0]", { generationConfig: { responseModalities: ["AUDIO"] } }],
     ["service_tier", { serviceTier: "next_year" }],
     ["", { serviceTier: "flex", tools: [{ functionDeclarations: [{ name: "googleSearch" }] }] }],
-    ["", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
+    ["responseModalities[1]", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
   ])("a Gemini request is refused for %s: %j", (param, body) => {
     const bytes = Buffer.from(JSON.stringify(body));
     const vendorUrl = "https://proxy.example/google";
@@ -338,6 +338,37 @@ it("a cache of an hour passes where the model has a price for it, and only that 
   expect(check("1h", "cache_write_1h")).toBe("");
   expect(check("1h", "another")).toBe("system[0].cache_control.ttl");
   expect(check("5h", "cache_write_1h")).toBe("system[0].cache_control.ttl");
+});
+
+it("a cache of twelve hours passes where the model has a price for it, and only that one", () => {
+  const marked = (ttl: string) => [
+    { content: [{ type: "input_text", text: "x", prompt_cache_breakpoint: { ttl } }] },
+  ];
+  const check = (guard: Guard | undefined, body: object, unit: string) =>
+    paramOf(() =>
+      guard?.(Buffer.from(JSON.stringify(body)), {
+        isVerified: true,
+        hasPrice: (of) => of === unit,
+      }),
+    );
+  const bodies = (ttl: string) =>
+    [
+      [responses.guard, { prompt_cache_options: { ttl } }, "prompt_cache_options.ttl"],
+      [chatCompletions.guard, { prompt_cache_options: { ttl } }, "prompt_cache_options.ttl"],
+      [responses.guard, { input: marked(ttl) }, "input[0].content[0].prompt_cache_breakpoint.ttl"],
+      [
+        chatCompletions.guard,
+        { messages: marked(ttl) },
+        "messages[0].content[0].prompt_cache_breakpoint.ttl",
+      ],
+    ] as const;
+  for (const [guard, body] of bodies("30m")) expect(check(guard, body, "another")).toBe("");
+  for (const [guard, body, path] of bodies("12h")) {
+    expect(check(guard, body, "cache_write_12h")).toBe("");
+    expect(check(guard, body, "cache_write_1h")).toBe(path);
+  }
+  for (const [guard, body, path] of bodies("48h"))
+    expect(check(guard, body, "cache_write_12h")).toBe(path);
 });
 
 it("a refusal names the tool and the price unit that is missing", () => {

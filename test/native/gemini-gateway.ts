@@ -19,6 +19,7 @@ export const geminiModels: Readonly<Record<string, TestModel>> = {
       ...priceDefault,
       audioInput: 1_000_000_000n,
       audioOutput: 10_000_000_000n,
+      imageOutput: 30_000_000_000n,
       webSearch: 14_000_000n,
       codeExecution: 1_000_000n,
     },

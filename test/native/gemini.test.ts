@@ -202,6 +202,7 @@ test.each([
   ["codeExecution", { tools: [{ functionDeclarations: [] }, { codeExecution: {} }] }],
   ["audio_output", { generationConfig: { responseModalities: ["AUDIO"] } }],
   ["audio_output", { generation_config: { response_modalities: ["audio"] } }],
+  ["image_output", { generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }],
   ["service_tier", { serviceTier: "priority" }],
 ])("what Google bills beyond tokens is refused before it is asked: %s %j", async (word, more) => {
   const response = await ask("/v1beta/models/gemini-x:generateContent", {
@@ -212,7 +213,7 @@ test.each([
 });
 
 test.each(["generateContent", "streamGenerateContent?alt=sse"])(
-  "tools and audio that the model has a price for are charged by their own units, within the request: %s",
+  "tools, audio and images that the model has a price for are charged by their own units, within the request: %s",
   async (method) => {
     const candidate = {
       content: { parts: [{ executableCode: { code: "1" } }, { text: "Hello" }] },
@@ -225,7 +226,10 @@ test.each(["generateContent", "streamGenerateContent?alt=sse"])(
         promptTokenCount: 1_000,
         promptTokensDetails: [{ modality: "AUDIO", tokenCount: 600 }],
         candidatesTokenCount: 50,
-        candidatesTokensDetails: [{ modality: "AUDIO", tokenCount: 40 }],
+        candidatesTokensDetails: [
+          { modality: "AUDIO", tokenCount: 30 },
+          { modality: "IMAGE", tokenCount: 10 },
+        ],
       },
     };
     const isStream = method.startsWith("stream");
@@ -241,17 +245,18 @@ test.each(["generateContent", "streamGenerateContent?alt=sse"])(
       body: JSON.stringify({
         contents: [{ parts: [{ inlineData }, { text: "Hi" }] }],
         tools: [{ googleSearch: {} }],
-        generationConfig: { responseModalities: ["TEXT", "AUDIO"] },
+        generationConfig: { responseModalities: ["TEXT", "AUDIO", "IMAGE"] },
       }),
       headers: { "x-request-id": id },
     });
     expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
     const { usage, cost } = await gateway.call(id);
     // The code was not asked for.
-    expect(usage).toMatchObject({ audioInputTokens: 600, audioOutputTokens: 40, webSearches: 2 });
+    expect(usage).toMatchObject({ audioInputTokens: 600, audioOutputTokens: 30, webSearches: 2 });
+    expect(usage?.imageOutputTokens).toBe(10);
     expect(usage?.codeExecutions).toBeUndefined();
     expect(cost?.amountNanos).toBe(
-      400n * 250n + 600n * 1_000n + 10n * 2_000n + 40n * 10_000n + 2n * 14_000_000n,
+      400n * 250n + 600n * 1_000n + 10n * 2_000n + 30n * 10_000n + 10n * 30_000n + 2n * 14_000_000n,
     );
   },
 );
@@ -275,6 +280,7 @@ test.each([
   ["google_search", { tools: [{ type: "google_search" }] }],
   ["mcp_server", { tools: [{ type: "mcp_server", url: "https://a.test" }] }],
   ["audio_output", { response_modalities: ["audio"] }],
+  ["image_output", { response_modalities: ["image"] }],
 ])("an interaction is refused what Google bills beyond tokens: %s", async (word, more) => {
   for (const background of [true, false]) {
     const response = await ask("/v1beta/interactions", {

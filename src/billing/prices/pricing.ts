@@ -193,6 +193,8 @@ interface HoldEstimate extends UnitUsage {
   readonly hasAudioInput?: boolean | undefined;
   /** Whether output tokens can be audio. Default false. */
   readonly hasAudioOutput?: boolean | undefined;
+  /** Whether output tokens can be images. Default false. */
+  readonly hasImageOutput?: boolean | undefined;
   /** In hundredths of a percent, 0 to 10,000. Default 0. */
   readonly discountBp?: number;
 }
@@ -280,21 +282,25 @@ function withTier(price: PriceConfig, tier: PriceTier): PriceConfig {
     cachedInput: tier.cachedInput ?? price.cachedInput,
     cacheWrite: tier.cacheWrite ?? price.cacheWrite,
     cacheWrite1h: tier.cacheWrite1h ?? price.cacheWrite1h,
+    cacheWrite12h: tier.cacheWrite12h ?? price.cacheWrite12h,
     output: tier.output ?? price.output,
     reasoning: tier.reasoning ?? price.reasoning,
     audioInput: tier.audioInput ?? price.audioInput,
     audioOutput: tier.audioOutput ?? price.audioOutput,
+    imageOutput: tier.imageOutput ?? price.imageOutput,
   };
 }
 
 /** The exact cost in millionths of a nano-USD, with each token at the highest price of its direction. */
 function maxCostMillionths(price: PriceConfig, estimate: HoldEstimate): bigint {
   const { input = 0n, cachedInput = input, cacheWrite = input, output = 0n } = price;
-  const { reasoning = output, cacheWrite1h = cacheWrite } = price;
+  const { reasoning = output, cacheWrite1h = cacheWrite, cacheWrite12h = cacheWrite } = price;
   let maxInput = highest(highest(input, cachedInput), highest(cacheWrite, cacheWrite1h));
+  maxInput = highest(maxInput, cacheWrite12h);
   let maxOutput = highest(output, reasoning);
   if (estimate.hasAudioInput === true) maxInput = highest(maxInput, price.audioInput ?? 0n);
   if (estimate.hasAudioOutput === true) maxOutput = highest(maxOutput, price.audioOutput ?? 0n);
+  if (estimate.hasImageOutput === true) maxOutput = highest(maxOutput, price.imageOutput ?? 0n);
   const tokens: TokenPrices = { input: maxInput, cachedInput, cacheWrite, output: maxOutput };
   const { inputTokens = 0, outputTokens = 0 } = estimate;
   const most = { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens };
@@ -328,7 +334,8 @@ function forEachCharge(
   visit: ChargeVisitor,
 ): void {
   const { input, cachedInput = input, cacheWrite = input, output, reasoning = output } = tokens;
-  const { cacheWrite1h = cacheWrite, audioInput = input, audioOutput = output } = tokens;
+  const { cacheWrite1h = cacheWrite, cacheWrite12h = cacheWrite } = tokens;
+  const { audioInput = input, audioOutput = output, imageOutput = output } = tokens;
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   const each = (unit: UnitKey, parts: bigint, nanos: bigint | undefined): void => {
     if (nanos !== undefined && parts > 0n) visit(unit, parts, nanos);
@@ -340,16 +347,20 @@ function forEachCharge(
   const fresh = inputTokens - cachedInputTokens - cacheWriteTokens;
   const heard = partOf(usage.audioInputTokens, fresh);
   const lasting = partOf(usage.cacheWrite1hTokens, cacheWriteTokens);
+  const longest = partOf(usage.cacheWrite12hTokens, cacheWriteTokens - lasting);
   const reasoned = partOf(usage.reasoningTokens, outputTokens);
   const spoken = partOf(usage.audioOutputTokens, outputTokens - reasoned);
+  const drawn = partOf(usage.imageOutputTokens, outputTokens - reasoned - spoken);
   each("input", count(fresh - heard), input);
   each("cachedInput", count(cachedInputTokens), cachedInput);
-  each("cacheWrite", count(cacheWriteTokens - lasting), cacheWrite);
+  each("cacheWrite", count(cacheWriteTokens - lasting - longest), cacheWrite);
   if (lasting > 0) each("cacheWrite1h", count(lasting), cacheWrite1h);
+  if (longest > 0) each("cacheWrite12h", count(longest), cacheWrite12h);
   if (heard > 0) each("audioInput", count(heard), audioInput);
-  each("output", count(outputTokens - reasoned - spoken), output);
+  each("output", count(outputTokens - reasoned - spoken - drawn), output);
   each("reasoning", count(reasoned), reasoning);
   if (spoken > 0) each("audioOutput", count(spoken), audioOutput);
+  if (drawn > 0) each("imageOutput", count(drawn), imageOutput);
   some("image", units.images, price.image);
   if (units.seconds !== undefined) each("second", count(secondMicros(units.seconds)), price.second);
   some("character", units.characters, price.character);

@@ -196,10 +196,12 @@ const unitFields: Readonly<Record<UnitKey, Readonly<Record<SourceFormat, Fields>
   cacheWrite: { "genai-prices": { cache_write_mtok: 1n }, "models.dev": { cache_write: 1n } },
   // Both lists have one price of cache writes, that of the shorter ones.
   cacheWrite1h: none,
+  cacheWrite12h: none,
   output: { "genai-prices": { output_mtok: 1n }, "models.dev": { output: 1n } },
   reasoning: { "genai-prices": { output_reasoning_mtok: 1n }, "models.dev": { reasoning: 1n } },
   audioInput: { "genai-prices": { input_audio_mtok: 1n }, "models.dev": { input_audio: 1n } },
   audioOutput: { "genai-prices": { output_audio_mtok: 1n }, "models.dev": { output_audio: 1n } },
+  imageOutput: { "genai-prices": { output_image_mtok: 1n }, "models.dev": {} },
   // Neither list has prices per image: genai-prices counts the tokens of images, or their pixels.
   image: none,
   second: {

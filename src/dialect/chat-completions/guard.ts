@@ -2,6 +2,7 @@
 import {
   checkCacheLife,
   checkModalities,
+  checkPromptCache,
   checkVendorMembers,
   type FeatureUse,
   refuseUnknown,
@@ -48,7 +49,10 @@ const suspects = {
 const checkType = toolTypeCheck(tools);
 
 /** The top-level members that the guard reads: each may stand only once, and under this name only. */
-export const guardedChatMembers: readonly string[] = [...suspects.members, "tools"];
+export const guardedChatMembers: readonly string[] = [
+  ...suspects.members,
+  ...["tools", "prompt_cache_options"],
+];
 
 /** Whether a tool has members that only vendors' own tools have. */
 function hasForeignTool(json: string): boolean {
@@ -111,6 +115,7 @@ function checkMembers(body: JsonRecord, use: FeatureUse): void {
   checkModeration(body);
   checkServiceTier(body["service_tier"]);
   checkVendorMembers(body, use);
+  checkPromptCache(body, "messages", use);
   checkModalities(body["modalities"], "modalities", use);
   if (body["audio"] != null) use.use("audio_output", "audio", "audio");
   checkTools(body["tools"], "tools", { checkType, use });

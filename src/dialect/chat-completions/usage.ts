@@ -56,10 +56,12 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     input: sumOfTokens(totals.input, beside?.cited),
     cached,
     written,
+    halfDayWritten: recordAt(read ?? {}, "cache_write_tokens_details")?.["ttl_12h_tokens"],
     heard: read?.["audio_tokens"],
     output: sumOfTokens(totals.output, beside?.reasoning),
     reasoning: beside?.reasoning ?? named,
     spoken: made?.["audio_tokens"],
+    drawn: made?.["image_tokens"],
     rejected: made?.["rejected_prediction_tokens"],
     // OpenRouter and Perplexity.
     webSearches:
@@ -78,7 +80,7 @@ function researchTokens({ citation_tokens: cited, reasoning_tokens: reasoning }:
 /** The figures for a client. */
 export function encodeUsage(usage: Usage): JsonRecord {
   const { inputTokens, outputTokens, cacheWriteTokens } = usage;
-  const { audioInputTokens, audioOutputTokens, webSearches } = usage;
+  const { audioInputTokens, audioOutputTokens, imageOutputTokens, webSearches } = usage;
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
@@ -91,6 +93,7 @@ export function encodeUsage(usage: Usage): JsonRecord {
     completion_tokens_details: {
       reasoning_tokens: usage.reasoningTokens,
       ...(audioOutputTokens !== undefined && { audio_tokens: audioOutputTokens }),
+      ...(imageOutputTokens !== undefined && { image_tokens: imageOutputTokens }),
     },
     ...(webSearches !== undefined && { server_tool_use: { web_search_requests: webSearches } }),
   };

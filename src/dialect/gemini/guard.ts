@@ -141,13 +141,19 @@ export function checkInteractionTools(tools: unknown): void {
   }
 }
 
-/** Checks whether replies have audio. @param config `generationConfig` */
-export function checkGeminiConfig(config: unknown, use: FeatureUse): void {
+/**
+ * Checks whether replies have audio or images.
+ *
+ * @param config `generationConfig`
+ * @param isImageModel whether the price of the model is for images in any case. Default false
+ */
+export function checkGeminiConfig(config: unknown, use: FeatureUse, isImageModel = false): void {
   if (!isRecord(config)) return;
   for (const name of ["responseModalities", "response_modalities"]) {
     const words = config[name];
-    // Images are priced by the tokens of the reply, or by the image.
-    const checked = Array.isArray(words) ? words.filter((word) => !isImage(word)) : words;
+    const isCovered = isImageModel && !use.hasPrice("image_output");
+    const checked =
+      isCovered && Array.isArray(words) ? words.filter((word) => !isImage(word)) : words;
     checkModalities(checked, name, use);
   }
 }

@@ -71,22 +71,24 @@ function usageOf(counts: JsonRecord, tools: ToolCalls | undefined): Usage | unde
     ...tools,
   });
   const heard =
-    audioTokens(counts, "promptTokensDetails") +
-    audioTokens(counts, "toolUsePromptTokensDetails") -
-    audioTokens(counts, "cacheTokensDetails");
+    modalityTokens(counts, "promptTokensDetails", "AUDIO") +
+    modalityTokens(counts, "toolUsePromptTokensDetails", "AUDIO") -
+    modalityTokens(counts, "cacheTokensDetails", "AUDIO");
   const audioInputTokens = Math.min(heard, inputTokens - cached);
   if (audioInputTokens > 0) usage.audioInputTokens = audioInputTokens;
-  const spoken = Math.min(audioTokens(counts, "candidatesTokensDetails"), written);
+  const spoken = Math.min(modalityTokens(counts, "candidatesTokensDetails", "AUDIO"), written);
   if (spoken > 0) usage.audioOutputTokens = spoken;
+  const drawn = Math.min(modalityTokens(counts, "candidatesTokensDetails", "IMAGE"), written);
+  if (drawn > 0) usage.imageOutputTokens = drawn;
   return usage;
 }
 
-/** The tokens of audio among those of a list by modality. */
-function audioTokens(counts: JsonRecord, name: string): number {
+/** The tokens of one modality among those of a list. */
+function modalityTokens(counts: JsonRecord, name: string, modality: "AUDIO" | "IMAGE"): number {
   if (counts[name] === undefined) return 0;
   let tokens = 0;
   for (const detail of recordsAt(counts, name)) {
-    if (textAt(detail, "modality") === "AUDIO") tokens += protoCountAt(detail, "tokenCount") ?? 0;
+    if (textAt(detail, "modality") === modality) tokens += protoCountAt(detail, "tokenCount") ?? 0;
   }
   return tokens;
 }

@@ -1,6 +1,7 @@
 /** Refuses bodies with members that must not use the key of the operator. */
 import {
   checkModalities,
+  checkPromptCache,
   checkVendorMembers,
   type FeatureUse,
   readCallLimit,
@@ -49,6 +50,7 @@ const suspects = {
     "container_id",
     "file_id",
     "file_ids",
+    "ttl",
     "vector_store_ids",
   ],
   areToolsSuspect: suspectTools(tools),
@@ -92,7 +94,10 @@ function limitCalls({ bytes, use }: GuardedBody): void {
 const send = 'send the items in "input"';
 
 /** The top-level members that the guard reads: each may stand only once, and under this name only. */
-export const guardedResponsesMembers: readonly string[] = [...suspects.members, "tools", limitName];
+export const guardedResponsesMembers: readonly string[] = [
+  ...suspects.members,
+  ...["tools", "prompt_cache_options", limitName],
+];
 
 /** Checks a body of responses. */
 export const guardResponses = guardOf(suspects, (body, { isVerified }, found) => {
@@ -105,6 +110,7 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }, found) =>
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
+  checkPromptCache(body, "input", use);
   checkVendorMembers(body, use);
   checkModalities(body["modalities"], "modalities", use);
   if (body["audio"] != null) use.use("audio_output", "audio", "audio");

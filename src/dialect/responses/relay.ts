@@ -42,7 +42,7 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
   const tools = new ToolCallCount();
   return {
     body: restoreReplyModel(body, scan, options),
-    usage: readUsage(scan.value("usage")),
+    usage: readUsage(scan.value("usage"), scan.value("tool_usage")),
     textBytes: outputTextBytes(body, scan, tools),
     units: tools.calls,
   };
@@ -156,7 +156,10 @@ export class ResponsesStreamRelay extends EventRelay {
     const response = this.#response.scan(bytes, 0, 0);
     const summary = event.find("response");
     if (summary >= 0) response.scan(bytes, event.start(summary), event.end(summary));
-    this.usage = grownUsage(this.usage, readUsage(response.value("usage")));
+    this.usage = grownUsage(
+      this.usage,
+      readUsage(response.value("usage"), response.value("tool_usage")),
+    );
     const nested = event.value("error") ?? response.value("error");
     const facts = errorFacts(
       isRecord(nested) || typeof nested === "string"
@@ -205,7 +208,10 @@ export class ResponsesStreamRelay extends EventRelay {
 
   #onResponse(bytes: Buffer, start: number, end: number): void {
     const response = this.#response.scan(bytes, start, end);
-    this.usage = grownUsage(this.usage, readUsage(response.value("usage")));
+    this.usage = grownUsage(
+      this.usage,
+      readUsage(response.value("usage"), response.value("tool_usage")),
+    );
     // A vendor that reports no usage, and streams no text or items.
     if (this.done && this.textBytes === 0) {
       const tools = this.tools.calls === undefined ? this.tools : undefined;

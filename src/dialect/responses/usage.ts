@@ -1,10 +1,10 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { firstCount, largestCount, reportedUsage, wholeTotals } from "../usage.ts";
+import { firstCount, largestCount, reportedUsage, tokenCount, wholeTotals } from "../usage.ts";
 
-/** Reads `usage`; `undefined` where there is nothing usable. */
-export function readUsage(usage: unknown): Usage | undefined {
+/** Reads `usage`; `undefined` where there is nothing usable. @param tools `tool_usage` of the response. Default: absent */
+export function readUsage(usage: unknown, tools?: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details") ?? {};
   const details = recordAt(usage, "output_tokens_details") ?? {};
@@ -18,14 +18,25 @@ export function readUsage(usage: unknown): Usage | undefined {
     written,
     ofAnthropic: [usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]],
   });
-  return reportedUsage({
+  const read = reportedUsage({
     input: totals.input,
     cached,
     written,
+    halfDayWritten: recordAt(input, "cache_write_tokens_details")?.["ttl_12h_tokens"],
     output: totals.output,
     reasoning: largestCount(details["reasoning_tokens"], totals.hidden),
+    drawn: details["image_tokens"],
     ...toolUsage(usage),
   });
+  const searches = billedSearches(tools);
+  if (read !== undefined && searches !== undefined) read.webSearches = searches;
+  return read;
+}
+
+/** The searches that OpenAI bills, also 0: some that its items show are free. */
+function billedSearches(tools: unknown): number | undefined {
+  const searches = isRecord(tools) ? recordAt(tools, "web_search") : undefined;
+  return tokenCount(searches?.["num_requests"]);
 }
 
 /** Calls of the tools that the vendor ran, where its usage has them. Most vendors report them as items of the output only. */

@@ -136,8 +136,8 @@ export function meterInput(delivered: Delivered): Metered {
 
 /**
  * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or tools and audio that
- * nobody asked for, is not the customer's concern: audio then counts as text. Returns the same object where there is
- * nothing of it, as for nearly every call.
+ * nobody asked for, is not the customer's concern: audio then counts as text. Images count as images in any case: some
+ * models make them without being asked. Returns the same object where there is nothing of it, as for nearly every call.
  *
  * @param units tools that were counted in the reply, for vendors whose usage does not have them
  */
@@ -164,17 +164,16 @@ function hasFeatures(usage: Usage): boolean {
   return (
     usage.audioInputTokens !== undefined ||
     usage.audioOutputTokens !== undefined ||
-    usage.webSearches !== undefined ||
-    usage.webFetches !== undefined ||
-    usage.codeExecutions !== undefined ||
-    usage.fileSearches !== undefined
+    toolMembers.some((member) => usage[member] !== undefined)
   );
 }
 
 /** Whether a reply without text has what its vendor bills: results of tools, a written cache, audio, or images. */
 function hasResults(usage: Usage, units: UnitUsage | undefined): boolean {
-  const made = Object.values(units ?? {}).some((count) => count !== undefined && count > 0);
-  return made || usage.cacheWriteTokens > 0 || hasFeatures(usage);
+  const { cacheWriteTokens, audioOutputTokens, imageOutputTokens } = usage;
+  const counts = [cacheWriteTokens, audioOutputTokens, imageOutputTokens, usage.audioInputTokens];
+  counts.push(...toolMembers.map((member) => usage[member]), ...Object.values(units ?? {}));
+  return counts.some((count) => count !== undefined && count > 0);
 }
 
 /** Nothing was delivered, and nothing is charged. */

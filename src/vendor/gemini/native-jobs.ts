@@ -107,7 +107,7 @@ export const geminiJobs: readonly NativeRoute[] = [
     model: named,
     types,
     limits: (request, model) => {
-      checkInteraction(request);
+      checkInteraction(request, model.type === ModelType.IMAGE);
       return {
         maxOutputTokens: requestedOutputTokens(request),
         ...(model.type === ModelType.IMAGE && { images: 1 }),
@@ -172,7 +172,7 @@ function interactionUnits(
   request: NativeRequest,
   { type, maxOutputTokens }: ModelConfig,
 ): TaskUnits {
-  checkInteraction(request);
+  checkInteraction(request, type === ModelType.IMAGE);
   return {
     inputTokens: request.inputTokens,
     outputTokens: requestedOutputTokens(request) ?? (maxOutputTokens || outputTokensMax),
@@ -181,14 +181,15 @@ function interactionUnits(
 }
 
 /** Refuses what Google bills beyond tokens. */
-function checkInteraction(request: NativeRequest): void {
+function checkInteraction(request: NativeRequest, isImageModel: boolean): void {
   if (request.mentions("cachedContent", "cached_content").length > 0) {
     throw invalid("cached_content", '"cached_content" is for generateContent: leave it out');
   }
   checkInteractionTools(request.member("tools"));
   const use = new FeatureUse({});
-  checkGeminiConfig({ response_modalities: request.member("response_modalities") }, use);
-  checkGeminiConfig({ responseModalities: request.member("responseModalities") }, use);
+  for (const name of ["response_modalities", "responseModalities"]) {
+    checkGeminiConfig({ [name]: request.member(name) }, use, isImageModel);
+  }
   checkServiceTier(request.member("service_tier", "serviceTier"));
 }
 

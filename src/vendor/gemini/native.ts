@@ -112,7 +112,7 @@ function generateLimits(request: NativeRequest, model: ModelConfig, nowMs: numbe
     maxToolCalls: model.maxToolCalls,
   });
   checkGeminiTools(request.member("tools"), use);
-  checkGeminiConfig(config, use);
+  checkGeminiConfig(config, use, model.type === ModelType.IMAGE);
   checkAudio(request, use);
   checkServiceTier(request.member("serviceTier", "service_tier"));
   const most = maxOf(config, "maxOutputTokens", "max_output_tokens");

@@ -9,10 +9,12 @@ const tokenPrices = {
   cachedInput: nanos,
   cacheWrite: nanos,
   cacheWrite1h: nanos,
+  cacheWrite12h: nanos,
   output: nanos,
   reasoning: nanos,
   audioInput: nanos,
   audioOutput: nanos,
+  imageOutput: nanos,
 };
 const tiers = fc
   .array(fc.record({ above: fc.integer({ min: 1, max: 1_000 }), ...tokenPrices }), { maxLength: 3 })
@@ -72,8 +74,10 @@ export const calls = fc
       cachedInputTokens,
       cacheWriteTokens,
       cacheWrite1hTokens: Math.floor(cacheWriteTokens * lasting),
+      cacheWrite12hTokens: Math.floor(cacheWriteTokens * (1 - lasting) * spoken),
       reasoningTokens,
       audioInputTokens: Math.floor(freshTokens * heard),
       audioOutputTokens: Math.floor((call.outputTokens - reasoningTokens) * spoken),
+      imageOutputTokens: Math.floor((call.outputTokens - reasoningTokens) * (1 - spoken) * heard),
     };
   });

@@ -190,7 +190,7 @@ describe("R-MON-1: whatever the price, the usage and the discount", () => {
     fc.assert(
       fc.property(prices, calls, discounts, fc.nat(5), (p, used, discountBp, more) => {
         const inputTokens = used.inputTokens + more;
-        const audio = { hasAudioInput: true, hasAudioOutput: true };
+        const audio = { hasAudioInput: true, hasAudioOutput: true, hasImageOutput: true };
         const estimate = { ...used, ...audio, inputTokens, discountBp };
         const cost = callCost(p, used, discountBp);
         expect(holdAmount({ price: p, ...estimate })).toBeGreaterThanOrEqual(cost);

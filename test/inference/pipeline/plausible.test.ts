@@ -52,7 +52,7 @@ describe("a usage that a request and its reply cannot have (R-MON-15)", () => {
 
   it("has all input once more for each call of a tool that the vendor runs", () => {
     const features = {
-      ...{ hasAudioInput: false, hasAudioOutput: false, toolInputTokens: 0 },
+      ...{ hasAudioInput: false, hasAudioOutput: false, hasImageOutput: false, toolInputTokens: 0 },
       ...{ webSearches: 2, codeExecutions: 1, unreported: {}, edits: [] },
     };
     expect(vendorInputTokens(features, false, 1_000)).toBe(4_000);

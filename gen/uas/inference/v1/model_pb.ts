@@ -98,7 +98,7 @@ export type Model = Message<"uas.inference.v1.Model"> & {
   /**
    * What it does beside its type, where the configuration says so: `reasoning`, and the tools and media that have a
    * price: `web_search`, `web_fetch`, `code_execution`, `file_search`, `audio_input`, `audio_output`,
-   * `cache_storage`.
+   * `image_output`, `cache_storage`.
    *
    * @generated from field: repeated string features = 11;
    */

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEitQMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCSI6CgpJbWFnZVByaWNlEgwKBHNpemUYASABKAkSDwoHcXVhbGl0eRgCIAEoCRINCgVwcmljZRgDIAEoCSK6AQoJUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJEhYKDmNhY2hlX3dyaXRlXzFoGAcgASgJEhMKC2F1ZGlvX2lucHV0GAggASgJEhQKDGF1ZGlvX291dHB1dBgJIAEoCWIGcHJvdG8z");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi5AMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYFSABKAkSFAoMaW1hZ2Vfb3V0cHV0GBYgASgJIjoKCkltYWdlUHJpY2USDAoEc2l6ZRgBIAEoCRIPCgdxdWFsaXR5GAIgASgJEg0KBXByaWNlGAMgASgJIukBCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAkSEwoLYXVkaW9faW5wdXQYCCABKAkSFAoMYXVkaW9fb3V0cHV0GAkgASgJEhcKD2NhY2hlX3dyaXRlXzEyaBgKIAEoCRIUCgxpbWFnZV9vdXRwdXQYCyABKAliBnByb3RvMw");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -158,6 +158,20 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: string cache_storage = 20;
    */
   cacheStorage: string;
+
+  /**
+   * Per 1,000,000 input tokens written to the cache for twelve hours. Empty: requests for that are refused.
+   *
+   * @generated from field: string cache_write_12h = 21;
+   */
+  cacheWrite12h: string;
+
+  /**
+   * Per 1,000,000 output tokens of images. Empty: requests to text models for images are refused.
+   *
+   * @generated from field: string image_output = 22;
+   */
+  imageOutput: string;
 };
 
 /**
@@ -271,6 +285,20 @@ export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
    * @generated from field: string audio_output = 9;
    */
   audioOutput: string;
+
+  /**
+   * Per 1,000,000 input tokens written to the cache for twelve hours.
+   *
+   * @generated from field: string cache_write_12h = 10;
+   */
+  cacheWrite12h: string;
+
+  /**
+   * Per 1,000,000 output tokens of images.
+   *
+   * @generated from field: string image_output = 11;
+   */
+  imageOutput: string;
 };
 
 /**
