@@ -256,7 +256,7 @@ function upstreamMetrics(registry: Registry) {
     upstreamAlarms: new Counter({
       registry,
       name: "uas_upstream_alarms_total",
-      help: "Vendor answers that the operator must act on: credential, money, model, limit_ignored, usage_implausible.",
+      help: "Vendor answers that the operator must act on: credential, money, model, limit_ignored, usage_implausible, usage_unknown.",
       labelNames: ["vendor", "reason"],
     }),
   };

@@ -28,6 +28,8 @@ export interface ReportedUsage {
   readonly webFetches?: unknown;
   readonly codeExecutions?: unknown;
   readonly fileSearches?: unknown;
+  /** The names of figures that are not known. Default: none. */
+  readonly unknown?: string | undefined;
 }
 
 /** The usage; `undefined` where the two totals are not whole numbers from 0 on. A part is never more
@@ -58,6 +60,7 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   setSome(usage, "webFetches", reported.webFetches);
   setSome(usage, "codeExecutions", reported.codeExecutions);
   setSome(usage, "fileSearches", reported.fileSearches);
+  if (reported.unknown !== undefined) usage.unknownMembers = reported.unknown;
   return usage;
 }
 
@@ -72,6 +75,8 @@ export function grownUsage(before: Usage | undefined, later: Usage | undefined):
     const count = Math.max(before[name] ?? 0, later[name] ?? 0);
     if (count > 0) grown[name] = count;
   }
+  const unknown = later.unknownMembers ?? before.unknownMembers;
+  if (unknown !== undefined) grown.unknownMembers = unknown;
   return grown;
 }
 

@@ -111,6 +111,7 @@ export async function exchangeText<Out extends Chunk>(
   try {
     const generated = await read(open, prepared, { ...exchange, progress });
     const { usage } = generated.metered;
+    upstream.reportUsage(planned.route, usage);
     if (signal.aborted) throw new TaskStopped(textUsage(generated.metered), undefined);
     open.usedTokens = usage && usage.inputTokens + usage.outputTokens;
     return generated;

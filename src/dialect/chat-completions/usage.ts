@@ -1,5 +1,6 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { knownNames, unknownFigures } from "../usage-members.ts";
 import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
 import {
   firstCount,
@@ -63,11 +64,43 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     spoken: made?.["audio_tokens"],
     drawn: made?.["image_tokens"],
     rejected: made?.["rejected_prediction_tokens"],
+    unknown: unknownFigures(wire, knownMembers),
     // OpenRouter and Perplexity.
     webSearches:
       recordAt(wire, "server_tool_use")?.["web_search_requests"] ?? wire["num_search_queries"],
   });
 }
+
+/** The members of the usage of OpenAI, and of vendors that speak its style. */
+const knownMembers = {
+  ...knownNames(
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+  ),
+  ...knownNames("cached_tokens", "prompt_cache_hit_tokens", "prompt_cache_miss_tokens"),
+  ...knownNames("cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"),
+  ...knownNames("claude_cache_creation_5_m_tokens", "claude_cache_creation_1_h_tokens"),
+  ...knownNames("reasoning_tokens", "thinking_tokens", "citation_tokens"),
+  ...knownNames("num_search_queries", "num_sources_used"),
+  // What OpenRouter, xAI, Azure and Google add about the call, beside what it consumed.
+  ...knownNames("cost_in_usd_ticks", "latency_checkpoint", "extra_properties"),
+  server_tool_use: knownNames("web_search_requests"),
+  prompt_tokens_details: {
+    ...knownNames("cached_tokens", "cache_write_tokens", "cache_write_tokens_details"),
+    ...knownNames("cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation"),
+    ...knownNames("cached_creation_tokens", "cache_creation_tokens"),
+    ...knownNames("text_tokens", "audio_tokens", "image_tokens", "video_tokens"),
+  },
+  completion_tokens_details: {
+    ...knownNames("reasoning_tokens", "text_tokens", "audio_tokens", "image_tokens"),
+    ...knownNames("accepted_prediction_tokens", "rejected_prediction_tokens"),
+  },
+  // Several compatible vendors repeat the details under the names of responses.
+  ...knownNames("input_tokens_details", "output_tokens_details"),
+};
 
 /**
  * What Perplexity's research counts beside input and output, and bills: the sources that it read and the reasoning about

@@ -2,17 +2,32 @@
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ToolCalls } from "../billed-features.ts";
+import { knownNames, unknownFigures } from "../usage-members.ts";
 import { tokensMax } from "../usage.ts";
 import { type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json/value.ts";
 
 /** The counts, and their lists by modality. */
 const countNames = /^\w+(?:TokenCount|TokensDetails)$/;
 
+/** The members of `usageMetadata`. */
+const knownMembers = {
+  ...knownNames(
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "thoughtsTokenCount",
+  ),
+  ...knownNames("toolUsePromptTokenCount", "cachedContentTokenCount", "initialPromptTokenCount"),
+  ...knownNames("promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails"),
+  ...knownNames("toolUsePromptTokensDetails"),
+};
+
 /** Collects the usage of one reply. */
 export class UsageReader {
   /** The largest counts so far, by name; lists of details as they came last. */
   readonly #counts: Record<string, unknown> = {};
   #calls = 0;
+  #unknown: string | undefined;
   #usage: Usage | undefined;
 
   /** What was reported so far; `undefined` until the input was. */
@@ -38,7 +53,9 @@ export class UsageReader {
       if (count !== undefined) this.#counts[name] = Math.max(count, known);
       else if (recordsAt(counts, name).length > 0) this.#counts[name] = counts[name];
     }
+    this.#unknown = unknownFigures(counts, knownMembers) ?? this.#unknown;
     this.#usage = usageOf(this.#counts, tools);
+    if (this.#usage && this.#unknown) this.#usage.unknownMembers = this.#unknown;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { type ReportedUsage, reportedUsage, tokenCount, tokensMax } from "../usage.ts";
+import { knownNames, unknownFigures } from "../usage-members.ts";
 import { isRecord, type JsonRecord, recordAt, setMember, textAt } from "../json/value.ts";
 
 /** The vendor's figures; `undefined` if input or output is missing: both are then estimated. */
@@ -15,9 +16,21 @@ export function readUsage(record: JsonRecord): Usage | undefined {
     output: record["output_tokens"],
     reasoning: recordAt(record, "output_tokens_details")?.["thinking_tokens"],
     hourWritten: hourWrites(record),
+    unknown: unknownFigures(record, knownMembers),
     ...toolUsage(record),
   });
 }
+
+/** The members of Anthropic's usage, and of vendors that speak its style. */
+const knownMembers = {
+  ...knownNames("input_tokens", "output_tokens", "total_tokens"),
+  ...knownNames("cache_creation_input_tokens", "cache_read_input_tokens"),
+  cache_creation: knownNames("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
+  output_tokens_details: knownNames("thinking_tokens"),
+  server_tool_use: knownNames("web_search_requests", "web_fetch_requests"),
+  // Its entries repeat the totals; requests for others, such as a compaction, are refused.
+  iterations: true as const,
+};
 
 /** Tokens written to the cache: the total, or the sum by duration if a vendor reports no total. */
 function writtenTokens(record: JsonRecord): number {

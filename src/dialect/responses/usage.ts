@@ -1,6 +1,7 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { knownNames, unknownFigures } from "../usage-members.ts";
 import { firstCount, largestCount, reportedUsage, tokenCount, wholeTotals } from "../usage.ts";
 
 /** Reads `usage`; `undefined` where there is nothing usable. @param tools `tool_usage` of the response. Default: absent */
@@ -26,12 +27,37 @@ export function readUsage(usage: unknown, tools?: unknown): Usage | undefined {
     output: totals.output,
     reasoning: largestCount(details["reasoning_tokens"], totals.hidden),
     drawn: details["image_tokens"],
+    unknown: unknownFigures(usage, knownMembers),
     ...toolUsage(usage),
   });
   const searches = billedSearches(tools);
   if (read !== undefined && searches !== undefined) read.webSearches = searches;
   return read;
 }
+
+/** The members of the usage of OpenAI, and of vendors that speak its style. */
+const knownMembers = {
+  ...knownNames("input_tokens", "output_tokens", "total_tokens"),
+  ...knownNames("cache_read_input_tokens", "cache_creation_input_tokens"),
+  ...knownNames("prompt_tokens", "completion_tokens", "cost_in_usd_ticks", "num_sources_used"),
+  num_server_side_tools_used: true as const,
+  // Their calls are counted by tool.
+  server_side_tool_usage_details: {
+    ...knownNames("web_search_calls", "code_interpreter_calls", "file_search_calls"),
+  },
+  tool_calls_details: { search_web: true as const, web_search: true as const },
+  input_tokens_details: {
+    ...knownNames("cached_tokens", "cache_write_tokens"),
+    ...knownNames("text_tokens", "audio_tokens", "image_tokens"),
+    cache_write_tokens_details: knownNames("ttl_30m_tokens", "ttl_12h_tokens"),
+  },
+  output_tokens_details: knownNames(
+    "reasoning_tokens",
+    "text_tokens",
+    "audio_tokens",
+    "image_tokens",
+  ),
+};
 
 /** The searches that OpenAI bills, also 0: some that its items show are free. */
 function billedSearches(tools: unknown): number | undefined {

@@ -102,6 +102,8 @@ export async function settle<Out extends Chunk>(
   }
   markOverrun(reached);
   reportImplausible(reached);
+  if (reached.planned)
+    deps.upstream.reportUsage(reached.planned.route, deliveredOf(reached.reply).usage);
   const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);

@@ -1,7 +1,8 @@
 /** Finds the routes of a model, and makes attempts at vendors within their limits of calls in flight. */
 import type { Logger } from "pino";
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { ModelConfig, VendorConfig } from "../../config/config.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig, RouteConfig, VendorConfig } from "../../config/config.ts";
 import { disconnectGraceMs } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Metrics } from "../../core/metrics.ts";
@@ -57,6 +58,8 @@ export interface Upstream {
   ): Promise<AttemptResult>;
   /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
   unserved(pausedMs?: number): GatewayError;
+  /** Raises an alarm if a reply's usage has figures that are not known: the vendor may bill them. */
+  reportUsage(route: RouteConfig, usage: Usage | undefined): void;
   /** Records a failure outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
   readonly targets: Targets;
@@ -96,6 +99,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return new RoutedUpstream(options);
 }
 
+/** Log lines about unknown figures in the life of a process: a vendor can invent any number of names. */
+const toldUnknownMax = 100;
+
 class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly affinity: Affinity;
@@ -103,6 +109,8 @@ class RoutedUpstream implements Upstream {
   readonly free: FreeRequests;
   readonly unfinishedEvents = new UnfinishedEvents();
   readonly #options: UpstreamOptions;
+  /** Unknown figures that were logged, by vendor. */
+  readonly #toldUnknown = new Set<string>();
   readonly #plans = new WeakMap<ModelConfig, Map<string, readonly PlannedRoute[]>>();
 
   constructor(options: UpstreamOptions) {
@@ -223,6 +231,20 @@ class RoutedUpstream implements Upstream {
 
   unserved(pausedMs?: number): GatewayError {
     return pausedMs === undefined ? unserved() : paused(pausedMs);
+  }
+
+  reportUsage({ vendor, model }: RouteConfig, usage: Usage | undefined): void {
+    const unknown = usage?.unknownMembers;
+    if (unknown === undefined) return;
+    const { metrics, log } = this.#options;
+    metrics.upstreamAlarms.inc({ vendor, reason: "usage_unknown" });
+    const key = `${vendor} ${unknown}`;
+    if (this.#toldUnknown.has(key) || this.#toldUnknown.size >= toldUnknownMax) return;
+    this.#toldUnknown.add(key);
+    log.error(
+      { vendor, vendorModel: model, members: unknown },
+      "a vendor reports usage that the gateway does not know: compare its invoice with the charges, and update the gateway",
+    );
   }
 
   /** Records a usable answer of an attempt that began at `startMs`. */
