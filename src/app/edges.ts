@@ -30,6 +30,7 @@ import {
 } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import { closeListener } from "../core/close-listener.ts";
+import { markOwnPage } from "../core/inert-reply.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/service.ts";
@@ -312,7 +313,15 @@ async function registerConsole(
     },
     { prefix: consoleRpcPrefix },
   );
-  if (built !== undefined) await facade.register((scope) => registerPages(scope, built));
+  if (built === undefined) return;
+  await facade.register(async (scope) => {
+    scope.addHook("onRequest", (request, reply, done) => {
+      // "/" only redirects.
+      if (request.routeOptions.url !== "/") markOwnPage(reply.raw);
+      done();
+    });
+    await registerPages(scope, built);
+  });
 }
 
 /** Closes both listeners; after {@link endMs} the remaining connections are cut. */

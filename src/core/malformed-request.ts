@@ -3,6 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import type { Http2ServerRequest } from "node:http2";
 import type { Socket } from "node:net";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
+import { inertHeaders } from "./inert-reply.ts";
 
 /** An error reply whose body is still to be written. */
 export interface PlainError {
@@ -74,10 +75,14 @@ export function hostProblem(request: IncomingMessage | Http2ServerRequest): stri
 
 /** A whole reply as bytes, for connections without a response; it closes the connection. */
 export function wholeReply(status: number, json: string): string {
-  return (
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: ${jsonType}\r\n` +
-    `content-length: ${Buffer.byteLength(json)}\r\nconnection: close\r\n\r\n${json}`
-  );
+  const headers = {
+    ...inertHeaders,
+    "content-type": jsonType,
+    "content-length": Buffer.byteLength(json),
+    connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${json}`;
 }
 
 /** The reply that is being sent on a connection. */

@@ -21,7 +21,6 @@ export interface ConsoleRpcOptions {
 /** Response headers for everything under the prefix. */
 const headersAlways = [
   ["cache-control", "no-store"],
-  ["x-content-type-options", "nosniff"],
   ["referrer-policy", "no-referrer"],
 ] as const;
 

@@ -1,7 +1,6 @@
 /**
  * `/files/{token}.{extension}`: serves result files. The token is the credential, so no API key is needed and the
- * token is never logged. Files contain untrusted bytes under our origin, so browsers must not execute anything in
- * them.
+ * token is never logged. Files are sent as attachments, under their own name.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
@@ -19,8 +18,6 @@ const fileName = /^([0-9A-Za-z]{26})\.([a-z0-9]{1,8})$/;
 
 /** Response headers for everything under `/files/`, errors too. Caches may keep existing files only. */
 const headersAlways: Readonly<Record<string, string>> = {
-  "x-content-type-options": "nosniff",
-  "content-security-policy": "default-src 'none'; sandbox",
   "cross-origin-resource-policy": "cross-origin",
   "referrer-policy": "no-referrer",
   "cache-control": "no-store",

@@ -15,6 +15,7 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax, headMs, requestMs } from "../config/limits.ts";
 import type { UnfinishedBodies } from "../core/unfinished-bodies.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
+import { InertReply } from "../core/inert-reply.ts";
 import { dialects } from "../dialect/index.ts";
 import {
   clientErrorListener,
@@ -61,6 +62,7 @@ export function createHttpServer(
 ): Server {
   const isHttps = publicUrl?.startsWith("https:") === true;
   const options = {
+    ServerResponse: InertReply,
     maxHeaderSize: headerBytesMax,
     headersTimeout: headMs,
     requestTimeout: requestMs,

@@ -2,7 +2,7 @@
  * The WebSocket edge: `GET /v1/responses` with an upgrade. A connection carries any number of requests; each is a call of
  * its own, with its own admission, hold and settlement, as if it had come by POST.
  */
-import { type IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
@@ -11,6 +11,7 @@ import { bodyBytesMax } from "../../config/limits.ts";
 import { webSocketCheckMs, webSocketMax } from "../../config/web-socket-limits.ts";
 import { gatewayStopping, type KeyCaller, resolveRequestId } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { InertReply } from "../../core/inert-reply.ts";
 import { dialects, textDialects } from "../../dialect/index.ts";
 import { routingHeaders } from "../../dialect/dialect.ts";
 import { errorHeaders, toGatewayError } from "../errors.ts";
@@ -209,7 +210,7 @@ export class WebSockets implements Upgrades {
     const dialect = this.#routes.get(route)?.route.dialect;
     if (dialect === undefined) throw new Error("a refusal without a route");
     const body = JSON.stringify(dialects[dialect].errorBody(error, requestId));
-    const response = new ServerResponse(request);
+    const response = new InertReply(request);
     response.assignSocket(socket as Socket);
     response.shouldKeepAlive = false;
     response.on("finish", () => socket.end());

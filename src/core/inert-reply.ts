@@ -1,0 +1,110 @@
+/**
+ * Makes replies inert in browsers. Replies contain bytes of vendors and customers, and browsers open addresses of the
+ * gateway like any page: without these headers, a script in them would act as the user that is signed in to the console.
+ */
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  ServerResponse,
+} from "node:http";
+
+/** Headers of every reply outside the console. Nothing is loaded or run, even if the reply is shown as a document. */
+export const inertHeaders = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; sandbox",
+} as const;
+
+/** The type of content that browsers only store. */
+const opaqueType = "application/octet-stream";
+
+/**
+ * A response of the public listener. It adds the headers when the head is written, the one place that every reply
+ * passes: those of routes, of RPCs, errors, and those of Node.js itself. Pages of the console are exempt: {@link
+ * markOwnPage}.
+ */
+export class InertReply<
+  Request extends IncomingMessage = IncomingMessage,
+> extends ServerResponse<Request> {
+  /** Whether the content is the gateway's own page, with headers of its own. */
+  isOwnPage = false;
+
+  override writeHead(
+    status: number,
+    reason?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
+    headers?: OutgoingHttpHeaders | OutgoingHttpHeader[],
+  ): this {
+    const isText = typeof reason === "string";
+    const given = (isText ? headers : reason) ?? {};
+    if (this.isOwnPage) return super.writeHead(status, isText ? reason : undefined, given);
+    const sent = lowerCased(given);
+    const length = sent["content-length"] ?? this.getHeader("content-length");
+    const type = sent["content-type"] ?? this.getHeader("content-type");
+    if (type !== undefined || hasContent(status, length)) {
+      const form = contentForm(String(type ?? ""));
+      if (form === "active") sent["content-type"] = opaqueType;
+      const disposition = sent["content-disposition"] ?? this.getHeader("content-disposition");
+      if (form !== "plain" && !isAttachment(disposition)) {
+        sent["content-disposition"] = "attachment";
+      }
+    }
+    Object.assign(sent, inertHeaders);
+    return isText ? super.writeHead(status, reason, sent) : super.writeHead(status, sent);
+  }
+}
+
+/** Exempts a reply, which must consist of the gateway's own files. */
+export function markOwnPage(response: ServerResponse): void {
+  if (response instanceof InertReply) response.isOwnPage = true;
+}
+
+/** A copy, so that a name in another case does not make a second header. */
+function lowerCased(headers: OutgoingHttpHeaders | OutgoingHttpHeader[]): OutgoingHttpHeaders {
+  const copy: OutgoingHttpHeaders = {};
+  if (!Array.isArray(headers)) {
+    for (const name in headers) copy[name.toLowerCase()] = headers[name];
+    return copy;
+  }
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    copy[String(headers[i]).toLowerCase()] = headers[i + 1];
+  }
+  return copy;
+}
+
+/** Whether a reply without a type may have a body, which browsers would then guess the type of. */
+function hasContent(status: number, length: OutgoingHttpHeader | undefined): boolean {
+  return status >= 200 && status !== 204 && status !== 304 && String(length) !== "0";
+}
+
+function isAttachment(disposition: OutgoingHttpHeader | undefined): boolean {
+  return /^attachment\s*(?:;|$)/i.test(String(disposition ?? ""));
+}
+
+/** `plain` is shown by browsers, `file` is stored, `active` is stored under another type. */
+type ContentForm = "plain" | "file" | "active";
+
+/** One type. Browsers take the last of several, which begins after a comma. */
+const oneType = /^([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*(?:;(?:[^,"]|"[^"]*")*)?$/;
+
+/** Documents that can contain scripts, scripts, and style sheets, which pages of one origin load from each other. */
+const activeType =
+  /html|svg|[/+]xml|\/xsl|(?:java|ecma|live|\/j)script|\/css|^multipart\/|^message\//;
+
+/** JSON in its forms, event streams, images, audio and video. */
+const plainType =
+  /^(?:application\/(?:x-)?(?:[\w.-]+\+)?(?:nd)?json(?:l|-seq)?|text\/event-stream|(?:image|audio|video)\/.+)$/;
+
+/** The usual types of the gateway's own replies: comparing is cheaper than reading them. */
+const usualTypes: ReadonlySet<string> = new Set([
+  "application/json",
+  "application/json; charset=utf-8",
+  "text/event-stream",
+  "text/event-stream; charset=utf-8",
+]);
+
+function contentForm(type: string): ContentForm {
+  if (usualTypes.has(type)) return "plain";
+  const essence = oneType.exec(type.trim())?.[1]?.toLowerCase();
+  if (essence === undefined || activeType.test(essence)) return "active";
+  return plainType.test(essence) ? "plain" : "file";
+}
