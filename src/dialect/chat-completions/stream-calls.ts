@@ -5,6 +5,7 @@ import { partDelta, partEnd, partStart } from "../generate-events.ts";
 import type { JsonSource } from "../json/source.ts";
 import { countAt, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
 import { newPart } from "../parts.ts";
+import { StreamedInput, startsObject } from "../streamed-input.ts";
 import { readInput } from "./decode-content.ts";
 import { membersOfCall, type OpaqueMembers, pushCarrier } from "./opaque-members.ts";
 import { calledTool, generatedCallId } from "./wire.ts";
@@ -18,19 +19,11 @@ interface OpenCall {
   name: string;
   /** How many calls of the reply came before it. */
   readonly place: number;
-  isCustom: boolean;
   /** Undefined until the name is known: clients cannot use a call without one. */
   partIndex: number | undefined;
-  /** All of its input so far. */
-  input: string;
-  /** Follows the input, to know when it is a whole object. */
-  end: ObjectEnd;
-  /** How much of the input clients have, in characters. */
-  sent: number;
+  readonly input: StreamedInput;
   /** Whether its opaque members came. */
   hasMembers: boolean;
-  /** Whether the input came in full, so that what follows repeats it. */
-  isComplete: boolean;
 }
 
 /** What a delta says of a call. */
@@ -43,9 +36,6 @@ interface CallDelta {
   /** What must return with the call. */
   readonly members: OpaqueMembers;
 }
-
-/** Inputs that vendors send before the real one, and the beginnings of these. */
-const placeholders: ReadonlySet<string> = new Set(["", "{", "{}", "n", "nu", "nul", "null"]);
 
 /** Reads the calls of a stream. */
 export class CallReader {
@@ -67,7 +57,7 @@ export class CallReader {
 
   /** Whether a call with input has no name, so that no client could run it. */
   get hasNameless(): boolean {
-    return this.#all.some((call) => call.partIndex === undefined && !isPlaceholder(call.input));
+    return this.#all.some((call) => call.partIndex === undefined && !call.input.isPlaceholder);
   }
 
   /** Takes one of `tool_calls` of a delta. @param source the text of the chunk */
@@ -75,7 +65,8 @@ export class CallReader {
     const delta = readDelta(wire, source);
     const call = this.#find(delta) ?? this.#begin(delta);
     this.#identify(call, delta, events);
-    this.#add(call, delta.input, events);
+    call.input.add(delta.input);
+    this.#send(call, events);
   }
 
   /** Takes all calls of a whole message: adds what no delta has told. */
@@ -86,9 +77,7 @@ export class CallReader {
       const call = findTold(told, at, delta) ?? this.#begin(delta);
       told.delete(call);
       this.#identify(call, delta, events);
-      const isUnsent = call.sent === 0 && isPlaceholder(call.input);
-      if (isUnsent || delta.input.startsWith(call.input)) call.input = delta.input;
-      call.isComplete = true;
+      call.input.complete(delta.input);
       this.#send(call, events);
     }
   }
@@ -97,7 +86,7 @@ export class CallReader {
   close(events: GenerateEvent[]): void {
     for (const call of this.#all) {
       if (call.partIndex === undefined) continue;
-      call.isComplete = true;
+      call.input.complete();
       this.#send(call, events);
       events.push(partEnd(call.partIndex));
     }
@@ -127,14 +116,11 @@ export class CallReader {
       vendorId: id,
       name: "",
       place,
-      isCustom,
       partIndex: undefined,
-      input: "",
-      end: new ObjectEnd(),
-      sent: 0,
+      input: new StreamedInput(),
       hasMembers: false,
-      isComplete: false,
     };
+    call.input.isText = isCustom;
     this.#all.push(call);
     this.#byIndex.set(index ?? place, call);
     return call;
@@ -154,7 +140,7 @@ export class CallReader {
   ): void {
     call.name ||= name;
     const isNew = call.partIndex === undefined;
-    if (isNew) call.isCustom ||= isCustom;
+    if (isNew) call.input.isText ||= isCustom;
     if (call.vendorId === "" && id !== "") {
       call.vendorId = id;
       if (isNew) call.id = this.#uniqueId(id, call.place);
@@ -168,7 +154,7 @@ export class CallReader {
       $typeName: "uas.inference.v1.ToolCall" as const,
       id: call.id,
       name: call.name,
-      type: call.isCustom ? ToolType.CUSTOM : ToolType.FUNCTION,
+      type: call.input.isText ? ToolType.CUSTOM : ToolType.FUNCTION,
       input: "",
       namespace: "",
       itemId: "",
@@ -176,60 +162,12 @@ export class CallReader {
     events.push(partStart(call.partIndex, newPart({ case: "toolCall", value })));
   }
 
-  #add(call: OpenCall, input: string, events: GenerateEvent[]): void {
-    if (call.isCustom) call.input += input;
-    else if (isPlaceholder(call.input) && startsObject(input)) {
-      // The real input follows an empty one.
-      call.input = input;
-      call.end = new ObjectEnd();
-      call.end.push(input);
-    } else if (!call.end.isWhole || isPlaceholder(call.input)) {
-      call.input += input;
-      call.end.push(input);
-    }
-    // Behind a whole input nothing can follow: vendors send it again, at once or in pieces.
-    this.#send(call, events);
-  }
-
-  /** Sends what clients do not have. A beginning that may be a placeholder waits. */
-  #send(call: OpenCall, events: GenerateEvent[]): void {
-    const { partIndex, input, isCustom, isComplete } = call;
+  /** Sends what clients do not have. */
+  #send({ partIndex, input }: OpenCall, events: GenerateEvent[]): void {
     if (partIndex === undefined) return;
-    if (!isCustom && !isComplete && isPlaceholder(input)) return;
-    const rest = input.slice(call.sent);
-    if (rest === "") return;
-    call.sent = input.length;
-    events.push(partDelta(partIndex, { case: "input", value: rest }));
+    const value = input.take();
+    if (value !== "") events.push(partDelta(partIndex, { case: "input", value }));
   }
-}
-
-/** Follows a JSON object through its pieces, to know where it ends. */
-class ObjectEnd {
-  #depth = 0;
-  #isInText = false;
-  #isEscaped = false;
-  /** Whether an object began and ended. */
-  isWhole = false;
-
-  push(piece: string): void {
-    for (const char of piece) {
-      if (this.#isEscaped) this.#isEscaped = false;
-      else if (this.#isInText) {
-        if (char === "\\") this.#isEscaped = true;
-        else if (char === '"') this.#isInText = false;
-      } else if (char === '"') this.#isInText = true;
-      else if (char === "{" || char === "[") this.#depth++;
-      else if ((char === "}" || char === "]") && --this.#depth === 0) this.isWhole = true;
-    }
-  }
-}
-
-function isPlaceholder(input: string): boolean {
-  return placeholders.has(input.trim());
-}
-
-function startsObject(input: string): boolean {
-  return input.trimStart().startsWith("{");
 }
 
 /** The call of deltas that a call of a whole message repeats: by its id, else by its place and name. */
@@ -244,12 +182,12 @@ function goesOn(call: OpenCall, { id, name, input }: CallDelta): boolean {
   const isOtherId = id !== "" && call.vendorId !== "";
   if (call.name === "") return !isOtherId;
   if (name !== "" && name !== call.name) return false;
-  const hasInput = !isPlaceholder(call.input);
+  const hasInput = !call.input.isPlaceholder;
   // Some vendors give each delta another id: what is no beginning belongs to an input that is under way.
-  if (isOtherId) return hasInput && !call.end.isWhole && input !== "" && !startsObject(input);
+  if (isOtherId) return hasInput && !call.input.isWhole && input !== "" && !startsObject(input);
   // Some repeat the name in every delta, or the whole call at the end.
-  const isOther = startsObject(input) && !isSameJson(input, call.input);
-  return name === "" || !hasInput || !call.end.isWhole || !isOther;
+  const isOther = startsObject(input) && !isSameJson(input, call.input.text);
+  return name === "" || !hasInput || !call.input.isWhole || !isOther;
 }
 
 function isSameJson(one: string, other: string): boolean {

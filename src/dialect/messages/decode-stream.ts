@@ -35,6 +35,7 @@ import {
 } from "../json/value.ts";
 import { missingCall, reconciledEnd, SeenContents } from "../reply-end.ts";
 import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { StreamedInput } from "../streamed-input.ts";
 import { readCitation } from "./citation.ts";
 import { readBlock, readInput } from "./decode-reply.ts";
 import { failureCode } from "./errors.ts";
@@ -63,6 +64,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
   push(pieces: readonly Buffer[]): GenerateEvent[] {
     const events: GenerateEvent[] = [];
     this.#data.read(pieces, (data) => this.#onData(data, events));
+    this.#see(events);
     return events;
   }
 
@@ -89,11 +91,9 @@ export class MessagesStreamDecoder implements StreamDecoder {
         break;
       case "content_block_start":
         this.#blocks.start(record, data, events);
-        this.#see(events);
         break;
       case "content_block_stop":
         this.#blocks.stop(record, events);
-        this.#see(events);
         break;
       case "message_start":
         events.push(this.#start(recordAt(record, "message") ?? {}));
@@ -163,8 +163,7 @@ interface OpenBlock {
   readonly source: JsonSource;
   /** Whether it has no part yet: it is held back until it is whole. */
   readonly isHeld: boolean;
-  /** The input so far. Kept where the block is held back only; otherwise whether there was any counts. */
-  input: string;
+  readonly input: StreamedInput;
 }
 
 /** Reads the events of blocks; each method adds what it makes of one to `events`. */
@@ -183,7 +182,7 @@ class BlockDecoder {
     const type = textAt(start, "type");
     const isHeld = !streamed.has(type);
     const source = new JsonSource(data, record);
-    this.#open.set(index, { start, source, isHeld, input: "" });
+    this.#open.set(index, { start, source, isHeld, input: new StreamedInput() });
     if (isHeld) return;
     if (type === "tool_use") {
       const call = { id: textAt(start, "id"), name: textAt(start, "name"), input: "" };
@@ -225,24 +224,34 @@ class BlockDecoder {
   }
 
   stop(record: JsonRecord, events: GenerateEvent[]): void {
-    const index = countAt(record, "index") ?? 0;
+    this.#stop(countAt(record, "index") ?? 0, events);
+  }
+
+  #stop(index: number, events: GenerateEvent[]): void {
     const block = this.#open.get(index);
     if (block === undefined) return;
     this.#open.delete(index);
+    const { input } = block;
     if (block.isHeld) events.push(partStart(index, wholePart(block)));
-    else if (block.input === "") pushWholeInput(index, block, events);
+    else if (input.text === "") pushWholeInput(index, block, events);
+    else {
+      input.complete();
+      pushInput(index, input, events);
+    }
     events.push(partEnd(index));
   }
 
   #onInput(index: number, text: string, events: GenerateEvent[]): void {
     const block = this.#open.get(index);
     if (block === undefined || text === "") return;
-    if (block.isHeld) block.input += text;
-    else {
-      block.input = "some";
-      events.push(inputDelta(index, text));
-    }
+    block.input.add(text);
+    if (!block.isHeld) pushInput(index, block.input, events);
   }
+}
+
+function pushInput(index: number, input: StreamedInput, events: GenerateEvent[]): void {
+  const rest = input.take();
+  if (rest !== "") events.push(inputDelta(index, rest));
 }
 
 /** The types whose parts begin with their block. */
@@ -281,7 +290,7 @@ function pushWholeInput(index: number, block: OpenBlock, events: GenerateEvent[]
 }
 
 /** The part of a block as it would be in a whole reply: with the input that came in deltas. */
-function wholePart({ start, source, input }: OpenBlock): Part {
+function wholePart({ start, source, input: { text: input } }: OpenBlock): Part {
   if (input === "") return readBlock(start, source);
   const json = parseRecord(input) === undefined ? JSON.stringify(input) : withoutSpace(input);
   const text = changeMembers(source.textOf(start), { input: json });

@@ -44,6 +44,7 @@ import { failureOf } from "./errors.ts";
 import { ItemPlaces } from "./item-places.ts";
 import { type ReplyContents, stopReasonOf } from "./finish-reason.ts";
 import { grownUsage } from "../usage.ts";
+import { StreamedInput } from "../streamed-input.ts";
 import { readUsage } from "./usage.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. Events of unknown types are passed over. */
@@ -210,7 +211,7 @@ function summaryIndex(event: JsonRecord): number {
 /** A part that is under way. */
 interface OpenPart {
   readonly index: number;
-  /** How much of its text or input has come, in characters; of a reasoning with summaries, of the last summary. */
+  /** How much of its text has come, in characters; of a reasoning with summaries, of the last summary. */
   size: number;
   /** How many annotations, or summaries, it has so far. */
   count: number;
@@ -224,8 +225,10 @@ interface OpenItem {
   readonly type: string;
   /** By content index; calls and reasoning have one part, under 0. */
   readonly parts: Map<number, OpenPart>;
-  /** The input of a call that was told before its name, or with its beginning. */
-  held: string;
+  /** The input of a call that was told with its beginning. */
+  readonly begun: string;
+  /** The input of a call. */
+  readonly input: StreamedInput;
 }
 
 /** Turns the events of items into those of parts. Whatever a vendor leaves out of its deltas is taken from
@@ -291,17 +294,15 @@ class StreamItems {
   /** A call's input goes on. */
   input(event: JsonRecord, delta: string): void {
     const open = this.#open(event);
-    const part = open?.parts.get(0);
-    if (part !== undefined) this.#input(part, delta);
-    else if (open !== undefined) open.held += delta;
+    open?.input.add(delta);
+    this.#input(open);
   }
 
   /** A call's input is complete. */
   wholeInput(event: JsonRecord, whole: string): void {
     const open = this.#open(event);
-    const part = open?.parts.get(0);
-    if (part !== undefined) this.#input(part, whole.slice(part.size));
-    else if (open !== undefined) open.held = whole || open.held;
+    if (whole !== "") open?.input.complete(whole);
+    this.#input(open);
   }
 
   /** A summary of a reasoning begins. */
@@ -364,12 +365,13 @@ class StreamItems {
 
   #add(key: number, item: JsonRecord): OpenItem {
     const type = textAt(item, "type");
-    const open: OpenItem = { item, type, parts: new Map(), held: "" };
+    const call = decodeCall(item);
+    // Some vendors begin with an empty object, or with all of the input that they then stream.
+    const begun = isCall(type) ? call.input : "";
+    const open: OpenItem = { item, type, parts: new Map(), begun, input: new StreamedInput() };
+    open.input.isText = type === "custom_tool_call";
     this.#items.set(key, open);
     if (isCall(type)) {
-      const call = decodeCall(item);
-      // Some vendors begin with an empty object, or with all of the input that they then stream.
-      open.held = call.input;
       if (call.name !== "") this.#beginCall(open, item);
     } else if (type === "reasoning") {
       const { itemId } = decodeReasoning(item);
@@ -408,9 +410,9 @@ class StreamItems {
   #endCall(open: OpenItem, item: JsonRecord): void {
     if (!isCall(open.type || textAt(item, "type"))) return;
     const { name, input: whole } = decodeCall(item);
-    const part = open.parts.get(0) ?? (name === "" ? undefined : this.#beginCall(open, item));
-    if (part !== undefined)
-      this.#input(part, (whole || (part.size === 0 ? open.held : "")).slice(part.size));
+    if (!open.parts.has(0) && name !== "") this.#beginCall(open, item);
+    open.input.complete(whole || (open.input.text === "" ? open.begun : ""));
+    this.#input(open);
   }
 
   #begin(open: OpenItem, key: number, kind: Part["kind"], extras: Part["extras"] = []): OpenPart {
@@ -479,9 +481,11 @@ class StreamItems {
     if (delta !== "") this.#events.push(textDelta(part.index, delta));
   }
 
-  #input(part: OpenPart, delta: string): void {
-    part.size += delta.length;
-    if (delta !== "") this.#events.push(inputDelta(part.index, delta));
+  /** Tells what is new of a call's input, once the call has begun. */
+  #input(open: OpenItem | undefined): void {
+    const part = open?.parts.get(0);
+    const rest = part === undefined ? "" : (open?.input.take() ?? "");
+    if (part !== undefined && rest !== "") this.#events.push(inputDelta(part.index, rest));
   }
 
   #cite(part: OpenPart, annotation: JsonRecord): void {

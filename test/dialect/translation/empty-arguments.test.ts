@@ -41,7 +41,9 @@ const whole = (vendor: Vendor, args: unknown): Json =>
   });
 
 /** Streams with the arguments in pieces. */
-const streams: Readonly<Record<Vendor, (pieces: readonly string[]) => readonly unknown[]>> = {
+const streams: Readonly<
+  Record<Vendor, (pieces: readonly string[], whole?: string) => readonly unknown[]>
+> = {
   chat: (pieces) => [
     chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "" } }] }),
     ...pieces.map((piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
@@ -64,9 +66,9 @@ const streams: Readonly<Record<Vendor, (pieces: readonly string[]) => readonly u
     { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
     { type: "message_stop" },
   ],
-  responses: (pieces) => {
+  responses: (pieces, whole) => {
     const item = { type: "function_call", id: "fc_1", call_id: "a", name: "f", arguments: "" };
-    const output = [{ ...item, arguments: pieces.join("") }];
+    const output = [{ ...item, arguments: whole ?? pieces.join("") }];
     return [
       { type: "response.created", response: { id: "resp_1" } },
       { type: "response.output_item.added", output_index: 0, item },
@@ -119,6 +121,28 @@ describe("a call without parameters has an empty object", () => {
       }
     },
   );
+});
+
+describe("an input that comes twice", () => {
+  const real = '{"path":"a","n":1.10}';
+  const streaming = ways.filter(({ from }) => from !== "gemini");
+
+  it.each(streaming)("follows an empty one in its place: $from → $to", ({ from, to }) => {
+    for (const pieces of [
+      ["{}", real],
+      ["null", real],
+      ["{}", '{"path":', '"a","n":1.10}'],
+      ["{", "}", real],
+    ]) {
+      const got = stream({ from, to }, streams[from](pieces, real));
+      expect([pieces, inputs[to](got)]).toEqual([pieces, real]);
+    }
+  });
+
+  it.each(streaming)("arrives once: $from → $to", ({ from, to }) => {
+    const pieces = ['{"path":', '"a","n":1.10}', real];
+    expect(inputs[to](stream({ from, to }, streams[from](pieces, real)))).toBe(real);
+  });
 });
 
 describe("the input of a free-text tool that a vendor has as a function", () => {

@@ -1,0 +1,93 @@
+/**
+ * The input of a call while it is streamed. In every style some vendors send an empty object before the real input, or
+ * the whole input again behind its pieces: nothing of that is joined. Pure.
+ */
+
+/** Inputs that vendors send before the real one, and the beginnings of these. */
+const placeholders: ReadonlySet<string> = new Set(["", "{", "{}", "n", "nu", "nul", "null"]);
+
+/** Collects an input, and gives out what clients do not have yet. */
+export class StreamedInput {
+  #text = "";
+  /** Follows the input, to know when it is a whole object. */
+  #end = new ObjectEnd();
+  /** How much of the input clients have, in characters. */
+  #sent = 0;
+  #isComplete = false;
+  /** Whether it is the free text of a custom tool: of that, any piece may follow any other. */
+  isText = false;
+
+  /** All of the input so far. */
+  get text(): string {
+    return this.#text;
+  }
+
+  /** Whether an object began and ended. What follows repeats it. */
+  get isWhole(): boolean {
+    return this.#end.isWhole;
+  }
+
+  /** Whether it may only stand in front of the real input. */
+  get isPlaceholder(): boolean {
+    return isPlaceholder(this.#text);
+  }
+
+  /** Adds a piece. */
+  add(piece: string): void {
+    if (this.isText) this.#text += piece;
+    else if (this.isPlaceholder && startsObject(piece)) {
+      // The real input follows an empty one.
+      this.#text = piece;
+      this.#end = new ObjectEnd();
+      this.#end.push(piece);
+    } else if (!this.isWhole || this.isPlaceholder) {
+      this.#text += piece;
+      this.#end.push(piece);
+    }
+  }
+
+  /** Notes that no piece follows. @param whole all of it, if the vendor repeats that. Default: it does not */
+  complete(whole = ""): void {
+    const isUnsent = this.#sent === 0 && this.isPlaceholder;
+    if (whole !== "" && (isUnsent || whole.startsWith(this.#text))) this.#text = whole;
+    this.#isComplete = true;
+  }
+
+  /** What clients do not have. A beginning that may be a placeholder waits. */
+  take(): string {
+    if (!this.isText && !this.#isComplete && this.isPlaceholder) return "";
+    const rest = this.#text.slice(this.#sent);
+    this.#sent += rest.length;
+    return rest;
+  }
+}
+
+function isPlaceholder(input: string): boolean {
+  return placeholders.has(input.trim());
+}
+
+/** Whether a piece begins an object. */
+export function startsObject(piece: string): boolean {
+  return piece.trimStart().startsWith("{");
+}
+
+/** Follows a JSON object through its pieces, to know where it ends. */
+class ObjectEnd {
+  #depth = 0;
+  #isInText = false;
+  #isEscaped = false;
+  /** Whether an object began and ended. */
+  isWhole = false;
+
+  push(piece: string): void {
+    for (const char of piece) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.#isInText) {
+        if (char === "\\") this.#isEscaped = true;
+        else if (char === '"') this.#isInText = false;
+      } else if (char === '"') this.#isInText = true;
+      else if (char === "{" || char === "[") this.#depth++;
+      else if ((char === "}" || char === "]") && --this.#depth === 0) this.isWhole = true;
+    }
+  }
+}
