@@ -72,8 +72,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
     // The last event counts also without the empty line behind it.
     const events =
       this.#data.rest === undefined || this.#isOver ? [] : this.push([Buffer.from("\n\n")]);
-    const isComplete = this.#ending !== undefined && !this.#blocks.isOpen;
-    if (!this.#isOver && isComplete) events.push(this.#end());
+    if (!this.#isOver && this.#ending !== undefined) this.#finish(events);
     return events;
   }
 
@@ -102,7 +101,7 @@ export class MessagesStreamDecoder implements StreamDecoder {
         this.#onMessageDelta(record);
         break;
       case "message_stop":
-        events.push(this.#end());
+        this.#finish(events);
         break;
       case "error":
         events.push(this.#fail(recordAt(record, "error") ?? {}));
@@ -133,6 +132,13 @@ export class MessagesStreamDecoder implements StreamDecoder {
 
   #see(events: readonly GenerateEvent[]): void {
     for (const { kind } of events) if (kind.case === "partStart") this.#seen.add(kind.value.part);
+  }
+
+  /** Ends the reply, and blocks that its vendor has not ended. */
+  #finish(events: GenerateEvent[]): void {
+    this.#blocks.stopAll(events);
+    this.#see(events);
+    events.push(this.#end());
   }
 
   #end(): GenerateEvent {
@@ -170,14 +176,10 @@ interface OpenBlock {
 class BlockDecoder {
   readonly #open = new Map<number, OpenBlock>();
 
-  /** Whether a block has begun and not ended. */
-  get isOpen(): boolean {
-    return this.#open.size > 0;
-  }
-
   /** @param data the text of the event */
   start(record: JsonRecord, data: string, events: GenerateEvent[]): void {
     const index = countAt(record, "index") ?? 0;
+    this.#stop(index, events);
     const start = recordAt(record, "content_block") ?? {};
     const type = textAt(start, "type");
     const isHeld = !streamed.has(type);
@@ -202,6 +204,7 @@ class BlockDecoder {
     const index = countAt(record, "index") ?? 0;
     const delta = record["delta"];
     if (!isRecord(delta)) return;
+    this.#startMissing(index, textAt(delta, "type"), events);
     switch (delta["type"]) {
       case "text_delta":
         pushText(index, textAt(delta, "text"), events);
@@ -227,6 +230,11 @@ class BlockDecoder {
     this.#stop(countAt(record, "index") ?? 0, events);
   }
 
+  /** Ends the blocks that are open: some vendors do not. */
+  stopAll(events: GenerateEvent[]): void {
+    for (const index of this.#open.keys()) this.#stop(index, events);
+  }
+
   #stop(index: number, events: GenerateEvent[]): void {
     const block = this.#open.get(index);
     if (block === undefined) return;
@@ -241,6 +249,14 @@ class BlockDecoder {
     events.push(partEnd(index));
   }
 
+  /** Begins a block of text whose start the vendor left out. */
+  #startMissing(index: number, deltaType: string, events: GenerateEvent[]): void {
+    const type = missingStarts.get(deltaType);
+    if (type === undefined || this.#open.has(index)) return;
+    const record = { index, content_block: { type } };
+    this.start(record, JSON.stringify(record), events);
+  }
+
   #onInput(index: number, text: string, events: GenerateEvent[]): void {
     const block = this.#open.get(index);
     if (block === undefined || text === "") return;
@@ -248,6 +264,12 @@ class BlockDecoder {
     if (!block.isHeld) pushInput(index, block.input, events);
   }
 }
+
+/** The types of blocks, by those of the deltas that only they have. A call cannot begin without its start. */
+const missingStarts: ReadonlyMap<string, string> = new Map([
+  ["text_delta", "text"],
+  ["thinking_delta", "thinking"],
+]);
 
 function pushInput(index: number, input: StreamedInput, events: GenerateEvent[]): void {
   const rest = input.take();

@@ -152,7 +152,7 @@ describe("R-ERR-6: a stream that ends otherwise", () => {
     expect(decode(frames(start, block("text"), delta("text_delta", { text: "a" })))).toHaveLength(
       3,
     );
-    expect(decode(frames(start, block("text"), end("end_turn")))).toHaveLength(2);
+    expect(decode(frames(start, block("text")))).toHaveLength(2);
   });
 
   it("a stream without its last event, or its last line, is complete where it told its stop reason", () => {
@@ -160,6 +160,53 @@ describe("R-ERR-6: a stream that ends otherwise", () => {
     const text = frames(start, end("end_turn"), over).trimEnd();
     expect(decode(text).filter(({ kind }) => kind.case === "end")).toHaveLength(1);
     expect(decode(`${frames(start, end("end_turn"), over)}data: [DONE]\n\n`)).toHaveLength(2);
+  });
+
+  it("blocks that their vendor does not end, end with the reply, with all of their input", () => {
+    const call = { id: "toolu_1", name: "f", input: {} };
+    const input = delta("input_json_delta", { partial_json: '{"a":1}' });
+    for (const rest of [[end("tool_use"), over], [end("tool_use")]]) {
+      const events = decode(
+        frames(start, block("text"), { ...block("tool_use", call), index: 1 }, ...rest),
+      );
+      const ends = events.filter(({ kind }) => kind.case === "partEnd");
+      expect(ends).toHaveLength(2);
+      expect(last(events)).toMatchObject({
+        case: "end",
+        value: { stopReason: StopReason.TOOL_CALLS },
+      });
+    }
+    const begun = frames(start, block("tool_use", call), input, block("tool_use", call), input);
+    const events = decode(begun + frames(end("tool_use"), over));
+    expect(events.map(({ kind }) => kind.case)).toEqual([
+      "start",
+      ...["partStart", "partDelta", "partEnd"],
+      ...["partStart", "partDelta", "partEnd"],
+      "end",
+    ]);
+  });
+
+  it("a text or thought whose vendor does not begin its block, begins with its first delta", () => {
+    const events = decode(
+      frames(
+        start,
+        delta("thinking_delta", { thinking: "hm" }),
+        stop,
+        { ...delta("text_delta", { text: "a" }), index: 1 },
+        { ...delta("text_delta", { text: "b" }), index: 1 },
+        { ...stop, index: 1 },
+        end("end_turn"),
+        over,
+      ),
+    );
+    expect(events.map(({ kind }) => kind.case)).toEqual([
+      "start",
+      ...["partStart", "partDelta", "partEnd"],
+      ...["partStart", "partDelta", "partDelta", "partEnd"],
+      "end",
+    ]);
+    expect(events[1]?.kind.value).toMatchObject({ part: { kind: { case: "reasoning" } } });
+    expect(events[4]?.kind.value).toMatchObject({ part: { kind: { case: "text" } } });
   });
 
   it("a stream of another style cannot be read", () => {
