@@ -21,7 +21,6 @@ import {
   UnreadableReplyError,
   countAt,
   isRecord,
-  parseRecord,
   recordAt,
   recordsAt,
   textAt,
@@ -30,7 +29,7 @@ import {
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
 import { newPart } from "../parts.ts";
 import { missingCall, reconciledEnd } from "../reply-end.ts";
-import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { EventDataReader, missingEnd, type UnfinishedEvent } from "../sse/event-stream.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {
@@ -52,15 +51,10 @@ export class ChatStreamDecoder implements StreamDecoder {
   }
 
   end(): GenerateEvent[] {
-    const events = this.#isWhole() ? this.push([Buffer.from("\n\n")]) : [];
+    const missing = missingEnd(this.#data.rest);
+    const events = missing === undefined ? [] : this.push([missing]);
     this.#reader.close(events);
     return events;
-  }
-
-  /** Whether the remaining bytes are an event that only lacks its end, rather than one that was cut. */
-  #isWhole(): boolean {
-    const data = /^data: ?(.*)$/m.exec(this.#data.rest?.toString("utf8").trimEnd() ?? "")?.[1];
-    return data === "[DONE]" || parseRecord(data ?? "") !== undefined;
   }
 
   #onData(data: string, events: GenerateEvent[]): void {

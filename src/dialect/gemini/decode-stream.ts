@@ -3,7 +3,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { StreamDecoder, StreamSplitter } from "../codec.ts";
 import { JsonSource, changeMembers } from "../json/source.ts";
 import { type JsonRecord, parseRecord, recordsAt, UnreadableReplyError } from "../json/value.ts";
-import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { EventDataReader, missingEnd, type UnfinishedEvent } from "../sse/event-stream.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */
@@ -27,12 +27,14 @@ export class GeminiStreamDecoder implements StreamDecoder {
   }
 
   end(): GenerateEvent[] {
-    const events = hasWholeRest(this.#data) ? this.push([emptyLine]) : [];
+    const missing = missingEnd(this.#data.rest);
+    const events = missing === undefined ? [] : this.push([missing]);
     this.#reader.end(events);
     return events;
   }
 
   #onData(data: string, events: GenerateEvent[]): void {
+    if (isEndMark(data)) return;
     const chunk = parseChunk(data);
     this.#reader.read(chunk, new JsonSource(data, chunk), events);
   }
@@ -55,6 +57,7 @@ export class GeminiStreamSplitter implements StreamSplitter {
   push(pieces: readonly Buffer[]): readonly (readonly Buffer[])[] {
     const split = this.#begun.map((): Buffer[] => []);
     this.#data.read(pieces, (data) => {
+      if (isEndMark(data)) return;
       const chunk = parseChunk(data);
       const source = new JsonSource(data, chunk);
       const found = recordsAt(chunk, "candidates");
@@ -70,7 +73,8 @@ export class GeminiStreamSplitter implements StreamSplitter {
   }
 
   end(): readonly (readonly Buffer[])[] {
-    return this.push(hasWholeRest(this.#data) ? [emptyLine] : []);
+    const missing = missingEnd(this.#data.rest);
+    return this.push(missing === undefined ? [] : [missing]);
   }
 }
 
@@ -79,13 +83,16 @@ function indexOf({ index }: JsonRecord, place: number): number {
   return typeof index === "number" ? index : place;
 }
 
+/** Whether an event only ends the stream: proxies add it in every style. */
+function isEndMark(data: string): boolean {
+  return data.trim() === "[DONE]";
+}
+
 function parseChunk(data: string): JsonRecord {
   const chunk = parseRecord(data);
   if (chunk === undefined) throw new UnreadableReplyError("an event is not a JSON object");
   return chunk;
 }
-
-const emptyLine = Buffer.from("\n\n");
 
 /** The most candidates that Gemini makes. */
 const candidatesMax = 8;
@@ -100,11 +107,4 @@ export function addedGeminiText(event: Buffer): number {
     }
   }
   return textBytes;
-}
-
-/** Whether the last event only lacks its empty line: it counts then. */
-function hasWholeRest({ rest }: EventDataReader): boolean {
-  if (rest === undefined) return false;
-  const text = rest.toString("utf8").trim();
-  return text.startsWith("data:") && parseRecord(text.slice("data:".length)) !== undefined;
 }

@@ -35,6 +35,19 @@ describe("streams", () => {
     });
   });
 
+  it("may end with [DONE], as those of proxies do", () => {
+    const body = sse(...chunks);
+    const expected = streamed(body);
+    expect(streamed(`${body}data: [DONE]\n\n`)).toEqual(expected);
+    expect(streamed(`${body}data: [DONE]`)).toEqual(expected);
+  });
+
+  it("may lack the empty line at their end, also behind fields other than data", () => {
+    const expected = streamed(sse(...chunks));
+    const numbered = sse(...chunks).replaceAll("data: ", "id: 1\n: comment\ndata: ");
+    expect(streamed(numbered.trimEnd())).toEqual(expected);
+  });
+
   it("tell the same wherever the bytes are cut, and whatever ends their lines", () => {
     const body = sse(...chunks);
     const expected = streamed(body);
