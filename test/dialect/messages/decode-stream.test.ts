@@ -8,7 +8,9 @@ import {
 import { MessagesStreamDecoder } from "../../../src/dialect/messages/decode-stream.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 
-function frames(...events: { readonly type: string }[]): string {
+function frames(
+  ...events: ({ readonly type: string } & Readonly<Record<string, unknown>>)[]
+): string {
   return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
 }
 
