@@ -103,7 +103,7 @@ export abstract class EventRelay implements StreamRelay {
   protected eventName(): string {
     const { start = 0, end = 0 } = this.#place ?? {};
     const text = this.#source.toString("latin1", start, end);
-    return /^event: ?(.*)$/m.exec(text)?.[1] ?? "";
+    return /^(?:\xef\xbb\xbf)?event: ?(.*)$/m.exec(text)?.[1] ?? "";
   }
 
   /**
@@ -172,7 +172,7 @@ export abstract class EventRelay implements StreamRelay {
    */
   #onSplitData(source: Buffer, { start, end }: EventPlace): void {
     const text = source.toString("latin1", start, end);
-    const blanked = text.replaceAll(/(^data: ?)?(.*)(\r\n|\n|\r|$)/gm, blankLine);
+    const blanked = text.replaceAll(/(^(?:\xef\xbb\xbf)?data: ?)?(.*)(\r\n|\n|\r|$)/gm, blankLine);
     this.#shift = start;
     this.onData(Buffer.from(blanked, "latin1"), 0, blanked.length);
     this.#shift = 0;

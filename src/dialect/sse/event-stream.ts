@@ -63,6 +63,8 @@ export class EventSplitter implements UnfinishedEvent {
   #held: GrowingBuffer | undefined;
   #source: Buffer = emptyBuffer;
   #hasCr: boolean | undefined;
+  /** Whether no event has been read: a byte order mark may stand before the first. */
+  #isFirst = true;
 
   constructor(bytesMax: number) {
     this.#eventBytesMax = bytesMax;
@@ -109,7 +111,7 @@ export class EventSplitter implements UnfinishedEvent {
     reset(place, from);
     // Streams with CR are rare: one native search tells whether to look for it at all.
     this.#hasCr ??= source.includes(0x0d);
-    for (let lineStart = from; ; ) {
+    for (let lineStart = this.#isFirst && from === 0 ? markBytes(source) : from; ; ) {
       const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
       if (lineEnd < 0) return undefined;
       const after = afterLine(source, lineEnd);
@@ -142,6 +144,7 @@ export class EventSplitter implements UnfinishedEvent {
    * @throws EventTooLongError
    */
   finish(end: number, passed: Buffer): void {
+    if (end > 0) this.#isFirst = false;
     if (this.#held === undefined) {
       const source = this.#source;
       this.#gather.keep(passed);
@@ -155,6 +158,11 @@ export class EventSplitter implements UnfinishedEvent {
       throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
     }
   }
+}
+
+/** The length of the byte order mark that bytes begin with; 0: there is none. */
+function markBytes(source: Buffer): number {
+  return source[0] === 0xef && source[1] === 0xbb && source[2] === 0xbf ? 3 : 0;
 }
 
 function reset(place: EventPlace, start: number): void {
@@ -228,9 +236,7 @@ function readLine(source: Buffer, start: number, end: number, place: EventPlace)
  */
 export function missingEnd(rest: Buffer | undefined): Buffer | undefined {
   if (rest === undefined) return undefined;
-  const lines = rest.toString("utf8").split(/\r\n|\n|\r/);
-  const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
-  if (!isWhole(data.join("\n").trim())) return undefined;
+  if (!isWhole(dataLinesOf(rest.toString("utf8")).join("\n").trim())) return undefined;
   return Buffer.from(rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n");
 }
 
@@ -345,6 +351,7 @@ export function dataOf(
 /** The values of an event's `data` lines. More than one is legal, though no vendor does it. */
 export function dataLinesOf(event: string): string[] {
   return event
+    .replace(/^\uFEFF/, "")
     .split(/\r\n|\n|\r/)
     .filter((line) => line.startsWith("data:"))
     .map((line) => line.slice(line[5] === " " ? 6 : 5));

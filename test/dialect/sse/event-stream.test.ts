@@ -6,6 +6,7 @@ import {
   EventDataReader,
   EventSplitter,
   EventTooLongError,
+  missingEnd,
 } from "../../../src/dialect/sse/event-stream.ts";
 
 /** A line of an event; some are so long that the event is held. */
@@ -101,4 +102,26 @@ test("the first event with data is found without reading what comes behind it", 
     undefined,
     "one",
   ]);
+});
+
+test("one byte order mark before the first event is passed over, however the bytes are cut", () => {
+  const bytes = Buffer.from("\uFEFFdata: first\n\n\uFEFFdata: none\n\ndata: \uFEFFlast\n\n");
+  for (const size of [1, 2, 5, bytes.length]) {
+    const reader = new EventDataReader();
+    const data: string[] = [];
+    for (let at = 0; at < bytes.length; at += size) {
+      reader.read([bytes.subarray(at, at + size)], (each) => data.push(each));
+    }
+    expect(data).toEqual(["first", "\uFEFFlast"]);
+  }
+});
+
+test("an event behind a byte order mark may lack its empty line, or have two lines of data", () => {
+  const rest = Buffer.from("\uFEFFdata: {\ndata: }");
+  const reader = new EventDataReader();
+  const data: string[] = [];
+  reader.read([rest], (each) => data.push(each));
+  const missing = missingEnd(reader.rest);
+  reader.read(missing === undefined ? [] : [missing], (each) => data.push(each));
+  expect(data).toEqual(["{\n}"]);
 });
