@@ -1,5 +1,5 @@
 /** Only this style has items with ids and indexes: tells those of a stream apart, whose vendors leave either out, give two
- * items one index, or change an item's id from event to event. An event belongs to the item with its id, else with
+ * items one index or one id, or change an item's id from event to event. An event belongs to the item with its id, else with
  * its call id, else with its index, else to the one that is under way. */
 import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
 
@@ -7,6 +7,8 @@ import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
 interface Place {
   readonly key: number;
   readonly type: string;
+  readonly callId: string;
+  readonly index: number | undefined;
   isDone: boolean;
 }
 
@@ -16,6 +18,8 @@ export class ItemPlaces {
   readonly #byId = new Map<string, Place>();
   readonly #byCallId = new Map<string, Place>();
   readonly #byIndex = new Map<number, Place>();
+  /** Ids that several items have: they tell nothing. */
+  readonly #shared = new Set<string>();
 
   /** How many items have begun: their keys are below it. */
   get size(): number {
@@ -25,7 +29,9 @@ export class ItemPlaces {
   /** The item that an event announces; undefined if it has begun already. */
   begun(event: JsonRecord): number | undefined {
     const item = recordAt(event, "item") ?? {};
-    if (this.#byIdentity(event, item) !== undefined) return undefined;
+    const known = this.#byIdentity(event, item);
+    if (known !== undefined && !isOther(known, event, item)) return undefined;
+    if (known !== undefined) this.#shared.add(textAt(item, "id"));
     return this.#begin(event, item).key;
   }
 
@@ -67,20 +73,34 @@ export class ItemPlaces {
   #byIdentity(event: JsonRecord, item: JsonRecord): Place | undefined {
     const id = textAt(event, "item_id") || textAt(item, "id");
     const callId = textAt(item, "call_id") || textAt(event, "call_id");
-    return this.#byId.get(id) ?? this.#byCallId.get(callId);
+    const byId = this.#shared.has(id) ? undefined : this.#byId.get(id);
+    return byId ?? this.#byCallId.get(callId);
   }
 
   #begin(event: JsonRecord, item: JsonRecord): Place {
-    const place = { key: this.#all.length, type: textAt(item, "type"), isDone: false };
+    const type = textAt(item, "type");
+    const callId = textAt(item, "call_id");
+    const index = countAt(event, "output_index");
+    const place = { key: this.#all.length, type, callId, index, isDone: false };
     this.#all.push(place);
     const id = textAt(event, "item_id") || textAt(item, "id");
-    const callId = textAt(item, "call_id");
     if (id !== "") this.#byId.set(id, place);
     if (callId !== "") this.#byCallId.set(callId, place);
-    const index = countAt(event, "output_index");
     if (index !== undefined) this.#byIndex.set(index, place);
     return place;
   }
+}
+
+/** Whether an item that begins is another one than the item with its id. */
+function isOther(known: Place, event: JsonRecord, item: JsonRecord): boolean {
+  // Begun by a part of it: that told nothing of the item.
+  if (known.type === "") return false;
+  const index = countAt(event, "output_index");
+  return (
+    known.type !== textAt(item, "type") ||
+    known.callId !== textAt(item, "call_id") ||
+    (index !== undefined && index !== known.index)
+  );
 }
 
 function end(place: Place): number | undefined {

@@ -181,6 +181,17 @@ describe("items that their events identify badly", () => {
         };
       },
     ],
+    [
+      "with the response's id in all items",
+      (event: Event): Event => {
+        const item = event["item"] as object | undefined;
+        return {
+          ...event,
+          ...(item !== undefined && { item: { ...item, id: "resp_1" } }),
+          ...("item_id" in event && { item_id: "resp_1" }),
+        };
+      },
+    ],
   ])("give each call once: %s", (_name, strip) => {
     expect(partsOf(events(strip))).toEqual(['a({"a":1})', 'b({"b":1})']);
   });
