@@ -30,7 +30,7 @@ export class ItemPlaces {
   begun(event: JsonRecord): number | undefined {
     const item = recordAt(event, "item") ?? {};
     const known = this.#byIdentity(event, item);
-    if (known !== undefined && !isOther(known, event, item)) return undefined;
+    if (known !== undefined && !isAnother(known, event, item)) return undefined;
     if (known !== undefined) this.#shared.add(textAt(item, "id"));
     return this.#begin(event, item).key;
   }
@@ -92,7 +92,7 @@ export class ItemPlaces {
 }
 
 /** Whether an item that begins is another one than the item with its id. */
-function isOther(known: Place, event: JsonRecord, item: JsonRecord): boolean {
+function isAnother(known: Place, event: JsonRecord, item: JsonRecord): boolean {
   // Begun by a part of it: that told nothing of the item.
   if (known.type === "") return false;
   const index = countAt(event, "output_index");

@@ -42,7 +42,7 @@ const whole = (vendor: Vendor, args: unknown): Json =>
 
 /** Streams with the arguments in pieces. */
 const streams: Readonly<
-  Record<Vendor, (pieces: readonly string[], whole?: string) => readonly unknown[]>
+  Record<Vendor, (pieces: readonly string[], done?: string) => readonly unknown[]>
 > = {
   chat: (pieces) => [
     chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "" } }] }),
@@ -66,9 +66,9 @@ const streams: Readonly<
     { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: { output_tokens: 1 } },
     { type: "message_stop" },
   ],
-  responses: (pieces, whole) => {
+  responses: (pieces, done) => {
     const item = { type: "function_call", id: "fc_1", call_id: "a", name: "f", arguments: "" };
-    const output = [{ ...item, arguments: whole ?? pieces.join("") }];
+    const output = [{ ...item, arguments: done ?? pieces.join("") }];
     return [
       { type: "response.created", response: { id: "resp_1" } },
       { type: "response.output_item.added", output_index: 0, item },
