@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { fileSeconds } from "../../src/vendor/media-length.ts";
+import { bytesOf, movie, wav } from "./media-files.ts";
 import { box, film, movieHead } from "./video-file.ts";
 
 let folder: string;
@@ -83,14 +84,13 @@ it.each([
 });
 
 it("sound by its own format, and nothing of what has no length", async () => {
-  const wav = Buffer.alloc(44 + 32_000);
-  wav.write("RIFF", 0);
-  wav.write("WAVEfmt ", 8);
-  wav.writeUInt32LE(16, 16);
-  wav.writeUInt32LE(16_000, 28);
-  wav.write("data", 36);
-  wav.writeUInt32LE(32_000, 40);
-  expect(await secondsOf(wav, "audio/wav")).toBe(2);
+  expect(await secondsOf(wav(2), "audio/wav")).toBe(2);
   expect(await secondsOf(film(3), "audio/mp4")).toBe(3);
   expect(await secondsOf(film(3), "image/png")).toBeUndefined();
+});
+
+it("the tracks of a movie, if its head states less than they have", async () => {
+  const { seconds } = movie(300);
+  expect(await secondsOf(bytesOf(movie(300, { movieUnits: 1 })), "audio/mp4")).toBe(seconds);
+  expect(await secondsOf(bytesOf(movie(300, { movieUnits: 30_000 })), "audio/mp4")).toBe(30);
 });

@@ -17,6 +17,7 @@ import {
   TranscriptTextRelay,
 } from "../../dialect/audio.ts";
 import { type AudioFormat, audioSeconds, recordingSeconds } from "../../vendor/media-length.ts";
+import { bytesPerSecondMin } from "../../vendor/media-source.ts";
 import { speechSecondsMax, speechSecondsTypical } from "../../vendor/task-params.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { type Delivered, type Metered, nothingMetered } from "../pipeline/metering.ts";
@@ -144,9 +145,6 @@ class SpeechEvents extends SpeechEventsRelay {
 /** The most tokens of a second of speech, in and out: OpenAI reads 10 a second. */
 const inputTokensPerSecond = 30;
 const outputTokensPerSecond = 12;
-
-/** Bytes of a second of a recording that does not tell its length: of the slowest usual speech, 24 kbit/s. */
-const bytesPerSecondMin = 3_000;
 
 /** Bytes of text of a second of the fastest speech: a recording that tells a shorter length tells too little. */
 const textBytesPerSecondMax = 60;

@@ -17,7 +17,7 @@ import { joinBuffers } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import type { StreamedBody } from "../../http/request-body.ts";
-import type { ReadAt } from "../../vendor/media-length.ts";
+import type { ReadAt } from "../../vendor/media-source.ts";
 
 /** A file of a request. */
 export interface UploadedFile {

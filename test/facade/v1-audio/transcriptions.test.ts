@@ -184,6 +184,18 @@ describe("money", () => {
     expect(receipt?.recomputed).toEqual(receipt?.amount);
   });
 
+  it("is that of the seconds that can be played, whatever the header says", async () => {
+    const lying = wav(7);
+    lying.writeUInt32LE(0xff_ff_ff_ff, 28);
+    const { key } = await fixture.gateway.customer({ balanceNanos: 699_999n });
+    const poor = { authorization: `Bearer ${key}` };
+    expect((await formOf({ model: "ears" }, lying, undefined, poor)).status).toBe(402);
+    const id = newRequestId();
+    await formOf({ model: "ears" }, lying, undefined, { "x-request-id": id });
+    const call = await fixture.gateway.call(id);
+    expect([call.held?.amountNanos, call.cost?.amountNanos]).toEqual([700_000n, 700_000n]);
+  });
+
   it("is the vendor's figure where it reports one", async () => {
     const usage = { type: "duration", seconds: 5 };
     vendor().answer = () => ({ body: JSON.stringify({ ...said, usage }) });

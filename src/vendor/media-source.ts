@@ -1,0 +1,52 @@
+/**
+ * Reads files piece by piece. A measurement is a generator that asks for spans of its file, so that one implementation
+ * serves files in memory and on disk.
+ */
+
+/**
+ * Bytes of a second of a recording whose format or codec is not known: of the slowest usual speech, 24 kbit/s. Such a
+ * recording counts as longer than it is, rather than shorter.
+ */
+export const bytesPerSecondMin = 3_000;
+
+/** Bytes that a measurement needs next. */
+export interface Span {
+  readonly position: number;
+  readonly length: number;
+}
+
+/** Asks for spans, and returns its result. It gets fewer bytes than it asked for at the end of the file. */
+export type Measurement<Result = number | undefined> = Generator<Span, Result, Buffer>;
+
+/** Reads up to `length` bytes from a position; fewer at the end of the file. */
+export type ReadAt = (position: number, length: number) => Promise<Buffer>;
+
+/** How much of a file is read at once, in bytes. Longer than any frame or page of a format. */
+export const windowBytes = 256 * 1_024;
+
+/** Reads bytes, padded with zeros beyond the end of the file. */
+export function* readPadded(position: number, length: number): Measurement<Buffer> {
+  const found = yield { position, length };
+  return found.length === length ? found : Buffer.concat([found], length);
+}
+
+/** Measures a file that is read on demand. */
+export async function measureFile<Result>(
+  measurement: Measurement<Result>,
+  readAt: ReadAt,
+): Promise<Result> {
+  for (let step = measurement.next(); ; ) {
+    if (step.done) return step.value;
+    const { position, length } = step.value;
+    step = measurement.next(await readAt(position, length));
+  }
+}
+
+/** Measures a file in memory. */
+export function measureBytes<Result>(measurement: Measurement<Result>, file: Buffer): Result {
+  for (let step = measurement.next(); ; ) {
+    if (step.done) return step.value;
+    const { position, length } = step.value;
+    step = measurement.next(file.subarray(position, position + length));
+  }
+}
