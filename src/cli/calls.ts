@@ -225,6 +225,7 @@ function receiptJson(receipt: Receipt) {
     priceVersion: orNull(receipt.call?.priceVersion ?? ""),
     price: receipt.price === undefined ? null : priceJson(receipt.price),
     tierAbove: receipt.tierAbove ?? null,
+    serviceTier: orNull(receipt.price?.serviceTier ?? ""),
     holds: receipt.holds.map(({ kind, held, time }) => ({
       event: enumWord(HoldEventKindSchema, kind),
       held: usdText(held),
@@ -249,12 +250,13 @@ function moneyText(money: Money | undefined): string | null {
 
 /** Writes a receipt for people: charge, hold and ledger entries. */
 function receiptText(json: ReceiptJson): string {
-  const { amount, recomputed, shortfall, priceVersion, tierAbove, vendorCost } = json;
+  const { amount, recomputed, shortfall, priceVersion, tierAbove, serviceTier, vendorCost } = json;
   const sums = facts({
     amount,
     recomputed,
     priceVersion,
     ...(tierAbove !== null && { tierAbove }),
+    ...(serviceTier !== null && { serviceTier }),
     ...(shortfall !== "0" && { shortfall }),
     ...(vendorCost !== null && { vendorCost }),
   });

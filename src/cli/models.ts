@@ -6,6 +6,7 @@ import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
 import { taskRunMs } from "../config/limits.ts";
 import { formatUsd } from "../core/money.ts";
+import { serviceTiers } from "../core/service-tiers.ts";
 import { configOf } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { table } from "./output.ts";
@@ -33,15 +34,28 @@ function modelList(models: readonly ModelConfig[]): Output {
     cancelBilling: cancelBillingWord(model.cancelBilling ?? CancelBilling.NONE),
     routes: model.routes.map(({ vendor, model: name }) => ({ vendor, model: name })),
   }));
-  const rows = json.map(
-    ({ modelKey, type, price: { tiers = [], images = [], ...price }, routes }) => [
-      modelKey,
-      type,
-      [unitText(price), ...tiers.map(tierText), ...images.map(imageText)].join("; "),
-      routes.map(({ vendor }) => vendor).join(","),
-    ],
-  );
+  const rows = json.map(({ modelKey, type, price, routes }) => [
+    modelKey,
+    type,
+    priceText(price),
+    routes.map(({ vendor }) => vendor).join(","),
+  ]);
   return { json, text: table(["MODEL", "TYPE", "USD PER 1M TOKENS OR UNIT", "VENDORS"], rows) };
+}
+
+function priceText({
+  tiers = [],
+  images = [],
+  serviceTiers: byTier = {},
+  ...units
+}: PriceJson): string {
+  const services = Object.entries(byTier).map(([tier, own]) => `${tier}: ${priceText(own)}`);
+  return [
+    unitText(units as UnitsJson),
+    ...tiers.map(tierText),
+    ...images.map(imageText),
+    ...services,
+  ].join("; ");
 }
 
 function unitText(price: UnitsJson): string {
@@ -67,21 +81,39 @@ export function imageText({
 /** Prices in USD; in a tier also the token threshold. */
 type UnitsJson = Readonly<Record<string, string | number>>;
 
+/** A price: its units, and what depends on length, images and service tier. */
+interface PriceJson {
+  readonly [unit: string]: unknown;
+  readonly tiers?: readonly UnitsJson[];
+  readonly images?: readonly (ImageForm & { readonly price: string })[];
+  readonly serviceTiers?: Readonly<Record<string, PriceJson>>;
+}
+
 /** The units that have a price. */
-function priceJson({ tiers = [], images = [], ...units }: PriceConfig) {
+function priceJson({
+  tiers = [],
+  images = [],
+  serviceTiers: byTier = {},
+  ...units
+}: PriceConfig): PriceJson {
+  const services = serviceTiers.flatMap((tier) => {
+    const own = byTier[tier];
+    return own === undefined ? [] : [[tier, priceJson(own)] as const];
+  });
   const written = tiers.map(({ above, ...tier }): UnitsJson => ({ above, ...unitsJson(tier) }));
   const forms = images.map(({ image, ...form }) => ({ ...form, price: formatUsd(image) }));
   return {
     ...unitsJson(units),
     ...(written.length > 0 && { tiers: written }),
     ...(forms.length > 0 && { images: forms }),
+    ...(services.length > 0 && { serviceTiers: Object.fromEntries(services) }),
   };
 }
 
 function unitsJson(prices: TokenPrices): UnitsJson {
   const charged: Record<string, string> = {};
-  for (const [unit, nanos] of Object.entries(prices) as [string, bigint | undefined][]) {
-    if (nanos !== undefined) charged[unit] = formatUsd(nanos);
+  for (const [unit, nanos] of Object.entries(prices) as [string, unknown][]) {
+    if (typeof nanos === "bigint") charged[unit] = formatUsd(nanos);
   }
   return charged;
 }

@@ -6,12 +6,16 @@ import type { Price } from "../../gen/uas/type/v1/price_pb.ts";
 /** Prices by unit, in USD. */
 export type UnitsJson = Readonly<Record<string, string>>;
 
-/** A price: its units, then its tiers and its prices of images. */
+/** A price: its units, then its tiers by length, and its prices of images and of service tiers. */
 export interface PriceJson {
   readonly units: UnitsJson;
   readonly tiers: readonly { readonly above: number; readonly units: UnitsJson }[];
   /** By size and quality; empty: any. Absent: one price for all images. */
   readonly images?: readonly ImagePriceJson[];
+  /** Complete prices by service tier. Absent: one price for all tiers. */
+  readonly serviceTiers?: Readonly<Record<string, PriceJson>>;
+  /** The tier that this price is of. Absent: the usual one. */
+  readonly serviceTier?: string;
 }
 
 interface ImagePriceJson {
@@ -22,13 +26,19 @@ interface ImagePriceJson {
 
 /** The units that have a price, in the order of a receipt. */
 export function priceJson(price: Price | undefined): PriceJson {
-  const { tiers = [], images = [] } = price ?? {};
+  const { tiers = [], images = [], serviceTiers = [], serviceTier = "" } = price ?? {};
   return {
     units: unitsJson(price ?? {}),
     tiers: tiers.map((tier) => ({ above: tier.above, units: unitsJson(tier) })),
     ...(images.length > 0 && {
       images: images.map(({ size, quality, price: usd }) => ({ size, quality, price: usd })),
     }),
+    ...(serviceTiers.length > 0 && {
+      serviceTiers: Object.fromEntries(
+        serviceTiers.map(({ tier, price: own }) => [tier, priceJson(own)]),
+      ),
+    }),
+    ...(serviceTier !== "" && { serviceTier }),
   };
 }
 
@@ -41,9 +51,10 @@ function unitsJson(prices: { readonly [Key in UnitKey]?: string }): UnitsJson {
 }
 
 /** A price on one line: `input 0.25, output 2; above 200000 tokens: input 0.5`. */
-export function priceText({ units, tiers, images = [] }: PriceJson): string {
+export function priceText({ units, tiers, images = [], serviceTiers = {} }: PriceJson): string {
+  const services = Object.entries(serviceTiers).map(([tier, own]) => `${tier}: ${priceText(own)}`);
   const more = tiers.map((tier) => `above ${tier.above} tokens: ${unitsText(tier.units)}`);
-  return [unitsText(units), ...more, ...images.map(imageText)].join("; ");
+  return [unitsText(units), ...more, ...images.map(imageText), ...services].join("; ");
 }
 
 function unitsText(units: UnitsJson): string {

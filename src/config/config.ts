@@ -5,6 +5,7 @@
  * Sections whose values are used as written have the type of their schema. Vendors, models and prices are described
  * here: their schema is only a step, since names, defaults and what this version serves are added to them.
  */
+import type { ServiceTier } from "../core/service-tiers.ts";
 import type { RateLimits } from "../core/rate-limits.ts";
 import type { ListenAddress } from "./address.ts";
 import type { CancelBilling, ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
@@ -261,6 +262,10 @@ export interface PriceConfig extends TokenPrices {
   readonly cacheStorage?: bigint | undefined;
   /** Prices of long calls, by `above`. Absent: one price for every length. */
   readonly tiers?: readonly PriceTier[] | undefined;
+  /** Prices of the vendor's service tiers. Absent: one price for all of them. */
+  readonly serviceTiers?: { readonly [Tier in ServiceTier]?: PriceConfig | undefined } | undefined;
+  /** The tier that this price is of. Absent: the usual one. */
+  readonly serviceTier?: ServiceTier | undefined;
   /** Prices of images by size and quality; `image` is then the highest of them. Absent: one price for every image. */
   readonly images?: readonly ImagePrice[] | undefined;
 }

@@ -6,7 +6,8 @@ import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
 import type { ConfigDocument, Path } from "./document.ts";
 import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
 import { holdOutputTokensDefault } from "./limits.ts";
-import { pricesSchema } from "./price.ts";
+import { priceChangesSchema, type PricesSchema, pricesSchema } from "./price.ts";
+import { serviceTiersSchema, withServiceTiers } from "./tier-prices.ts";
 import type { ReferenceSource } from "./references.ts";
 import { checkShares, retrySchema, shareKeys } from "./routing.ts";
 import { duration, flag, positive, quote, text, word } from "./scalars.ts";
@@ -17,7 +18,7 @@ import type { VendorEntry } from "./vendors.ts";
 /** A model as the file has it. */
 type WrittenModel = z.output<ReturnType<typeof modelSchema>>;
 
-type PricesSchema = ReturnType<typeof pricesSchema>;
+type TiersSchema = z.ZodOptional<ReturnType<typeof serviceTiersSchema>> | ReturnType<typeof absent>;
 type Vendors = ReadonlyMap<string, VendorEntry>;
 
 /**
@@ -51,13 +52,17 @@ function modelSchema(
   { vendors, type }: { readonly vendors: readonly string[]; readonly type: string | undefined },
 ) {
   const prices = pricesSchema(type);
+  const tiers =
+    type === undefined || type === "TEXT"
+      ? serviceTiersSchema(priceChangesSchema(type)).optional()
+      : absent("only TEXT models have prices per service tier; remove it");
   const tokens = positive(
     "add the maximum output tokens of one reply: the hold of a call depends on it",
   );
   return section({
     type: word(typeWords, `name one of ${typeWords.join(", ")}`),
     name: text(references, 200).optional(),
-    routes: routesSchema(references, { vendors, prices }),
+    routes: routesSchema(references, { vendors, prices, tiers }),
     retry: retrySchema.optional(),
     fallback_models: list(text(references, 200), "model names")
       .superRefine(checkFallbacks, { when: always })
@@ -84,6 +89,7 @@ function modelSchema(
       : absent(`only VIDEO and AUDIO models have a length; remove it`),
     cancel_billing: word([...cancelBillings.keys()]).optional(),
     price: prices,
+    tiers,
   });
 }
 
@@ -93,7 +99,15 @@ function hasLength(type: string | undefined): boolean {
 
 function routesSchema(
   references: ReferenceSource,
-  { vendors, prices }: { readonly vendors: readonly string[]; readonly prices: PricesSchema },
+  {
+    vendors,
+    prices,
+    tiers,
+  }: {
+    readonly vendors: readonly string[];
+    readonly prices: PricesSchema;
+    readonly tiers: TiersSchema;
+  },
 ) {
   const route = section({
     vendor: text(references, 64, {
@@ -105,6 +119,7 @@ function routesSchema(
     ...shareKeys(),
     max_context: positive().optional(),
     cost: prices.optional(),
+    tiers,
   });
   const fix = "add routes: [{ vendor: …, model: … }], the vendor and its own name of the model";
   return list(route, "routes { vendor, model }", fix)
@@ -228,7 +243,7 @@ function modelConfig(
     cancelBilling:
       cancelBillings.get(written.cancelBilling ?? "") ??
       (type === ModelType.TEXT ? CancelBilling.UPSTREAM : CancelBilling.NONE),
-    prices: written.price,
+    prices: withServiceTiers(written.price, written.tiers),
   };
 }
 
@@ -238,7 +253,7 @@ function servedRoutes(
   model: { readonly written: WrittenModel; readonly type: ModelType; readonly vendors: Vendors },
 ): readonly RouteConfig[] {
   const routes = model.written.routes.map((written): RouteConfig => {
-    const { vendor, model: name, weight, priority, maxContext, cost } = written;
+    const { vendor, model: name, weight, priority, maxContext, cost, tiers } = written;
     const entry = model.vendors.get(vendor);
     const limitParameter = written.limitParameter ?? entry?.limitParameter;
     return {
@@ -248,7 +263,7 @@ function servedRoutes(
       ...(weight !== undefined && { weight }),
       ...(priority !== undefined && { priority }),
       ...(maxContext !== undefined && { maxContext }),
-      ...(cost !== undefined && { costs: cost }),
+      ...(cost !== undefined && { costs: withServiceTiers(cost, tiers) }),
     };
   });
   const reasons = routes.map(({ vendor }) => unservedReason(vendor, model));

@@ -8,7 +8,10 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { PriceConfig, TokenPrices } from "./config.ts";
 
 /** A unit as `PriceConfig` names it. */
-export type UnitKey = Exclude<keyof PriceConfig, "tiers" | "images">;
+export type UnitKey = Exclude<
+  keyof PriceConfig,
+  "tiers" | "images" | "serviceTiers" | "serviceTier"
+>;
 
 /** The members of a usage for units that few calls use: records keep them in one column. */
 export type RareUsage = keyof Pick<

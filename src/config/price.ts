@@ -3,7 +3,8 @@
  * moment.
  */
 import type { z } from "zod";
-import type { DatedPrice, ImageForm, ImagePrice, PriceConfig } from "./config.ts";
+import type { DatedPrice, ImageForm, ImagePrice, PriceConfig, PriceTier } from "./config.ts";
+import type { ServiceTier } from "../core/service-tiers.ts";
 import { modelTypes } from "./kinds.ts";
 import { type PriceUnit, priceUnits, tokenUnits, unitsOfType } from "./price-units.ts";
 import { imageWord, moment, positive, usd } from "./scalars.ts";
@@ -71,7 +72,7 @@ export function imageWordOf(value: unknown): string | undefined {
 }
 
 /**
- * Tells whether a model's price at a moment has a unit, named as the configuration names it. What needs a unit that it has
+ * Tells whether a model's price at a moment has a unit, named as the configuration names it, or a tier, as `tiers.flex`. What needs a unit that it has
  * not is refused (R-TXT-10).
  *
  * @param timeMs milliseconds since 1970
@@ -81,6 +82,10 @@ export function pricedUnits(
   timeMs: number,
 ): (unit: string) => boolean {
   return (name) => {
+    const [, tier] = /^tiers\.(.*)$/.exec(name) ?? [];
+    if (tier !== undefined) {
+      return priceAt(prices, timeMs).serviceTiers?.[tier as ServiceTier] !== undefined;
+    }
     const unit = priceUnits.find((each) => each.name === name);
     return unit !== undefined && priceAt(prices, timeMs)[unit.key] !== undefined;
   };
@@ -159,20 +164,54 @@ const anyRule: PriceRule = {
  * @param type the model's type as written; any unit passes where it is not known
  */
 export function pricesSchema(type: string | undefined) {
-  return choose(Array.isArray, (isList) => (isList ? listSchema(type) : oneSchema(type)));
+  return schemaOf(type, ruleOf(type));
 }
 
-function oneSchema(type: string | undefined) {
-  const rule = ruleOf(type);
+/** The schema of prices. */
+export type PricesSchema = ReturnType<typeof pricesSchema>;
+
+/** The schema of changes of a price, as {@link pricesSchema}: no unit is required, but one must be given. */
+export function priceChangesSchema(type: string | undefined): PricesSchema {
+  const anyOf = unitsOf(type).map(({ name }) => name.replace(/\..*/, ""));
+  return schemaOf(type, { needed: [], anyOf, example: ruleOf(type).example });
+}
+
+function schemaOf(type: string | undefined, rule: PriceRule) {
+  return choose(Array.isArray, (isList) =>
+    isList ? listSchema(type, rule) : oneSchema(type, rule),
+  );
+}
+
+/**
+ * A price with changes. Long calls have the price of their length if the changes have one, else the dearer of the changed
+ * price and the length's own.
+ */
+export function overlayPrice(price: PriceConfig, changes: PriceConfig): PriceConfig {
+  const units = priceUnits.map(({ key }) => [key, changes[key] ?? price[key]]);
+  const tiers =
+    changes.tiers ??
+    price.tiers?.map((tier): PriceTier => {
+      const dearer = tokenUnits.map(({ key }) => [key, dearerOf(tier[key], changes[key])]);
+      return { ...tier, ...Object.fromEntries(dearer) };
+    });
+  return { ...price, ...Object.fromEntries(units), tiers };
+}
+
+function dearerOf(price: bigint | undefined, changed: bigint | undefined): bigint | undefined {
+  if (price === undefined || changed === undefined) return price;
+  return price > changed ? price : changed;
+}
+
+function oneSchema(type: string | undefined, rule: PriceRule) {
   const options = { fix: `add ${rule.example}`, check: checkUnits(rule) };
-  return section(priceShape(type), options).transform((written): DatedPrice[] => [
+  return section(priceShape(type, rule), options).transform((written): DatedPrice[] => [
     { fromMs: -Infinity, price: priceOf(written) },
   ]);
 }
 
-function listSchema(type: string | undefined) {
-  const shape = { from: moment().optional(), ...priceShape(type) };
-  return list(section(shape, { check: checkUnits(ruleOf(type)) }), "prices")
+function listSchema(type: string | undefined, rule: PriceRule) {
+  const shape = { from: moment().optional(), ...priceShape(type, rule) };
+  return list(section(shape, { check: checkUnits(rule) }), "prices")
     .min(1, { error: "name at least one price" })
     .superRefine(checkOrder, { when: always })
     .transform((prices): DatedPrice[] =>
@@ -191,8 +230,7 @@ function unitsOf(type: string | undefined): readonly PriceUnit[] {
 }
 
 /** The schemas of the units, by their names in the file. Tools have a map of their own. */
-function priceShape(type: string | undefined): z.ZodRawShape {
-  const { needed, example } = ruleOf(type);
+function priceShape(type: string | undefined, { needed, example }: PriceRule): z.ZodRawShape {
   const allowed = unitsOf(type);
   const names = [...new Set(allowed.map(({ name }) => name.replace(/\..*/, "")))];
   const notHere = absent(`${type} models have no such price; use one of ${names.join(", ")}`);

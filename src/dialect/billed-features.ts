@@ -3,6 +3,7 @@
  * It is served where the model has its price, and refused elsewhere. Only tools that are known to be free pass without a
  * price, so that a vendor's next tool is refused too. Pure.
  */
+import type { ServiceTier } from "../core/service-tiers.ts";
 import { toolCallsDefault, toolInputTokens } from "../config/limits.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
@@ -17,6 +18,7 @@ export type FeatureUnit =
   | "audio_input"
   | "audio_output"
   | "image_output"
+  | `tiers.${ServiceTier}`
   | ToolUnit;
 
 /** The price unit of a tool that the vendor runs. */
@@ -40,6 +42,8 @@ export interface BilledFeatures extends ToolCalls {
   readonly hasAudioInput: boolean;
   readonly hasAudioOutput: boolean;
   readonly hasImageOutput: boolean;
+  /** The service tiers that it may be served at, beside the usual one. */
+  readonly serviceTiers?: readonly ServiceTier[] | undefined;
   /** The most tokens of what tools find, which the model reads as input. */
   readonly toolInputTokens: number;
   /** The calls that count where the vendor does not report any. */
@@ -68,6 +72,7 @@ export class FeatureUse {
   #hasAudioInput = false;
   #hasAudioOutput = false;
   #hasImageOutput = false;
+  #serviceTiers: readonly ServiceTier[] | undefined;
   #isUsed = false;
 
   constructor(rules: FeatureRules) {
@@ -112,6 +117,14 @@ export class FeatureUse {
     this.#toolInputTokens += max * foundTokens;
   }
 
+  /** Lets the vendor serve the request at any of these service tiers that has a price. */
+  allowTiers(tiers: readonly ServiceTier[]): void {
+    const priced = tiers.filter((tier) => this.hasPrice(`tiers.${tier}`));
+    if (priced.length === 0) return;
+    this.#isUsed = true;
+    this.#serviceTiers = [...(this.#serviceTiers ?? []), ...priced];
+  }
+
   /** Counts calls of a tool that the vendor bills without reporting them. */
   assume(unit: ToolUnit, calls: number): void {
     this.#unreported[toolMembers[unit]] = calls;
@@ -130,6 +143,7 @@ export class FeatureUse {
       hasAudioInput: this.#hasAudioInput,
       hasAudioOutput: this.#hasAudioOutput,
       hasImageOutput: this.#hasImageOutput,
+      ...(this.#serviceTiers && { serviceTiers: this.#serviceTiers }),
       toolInputTokens: this.#toolInputTokens,
       unreported: this.#unreported,
       edits: this.#edits,

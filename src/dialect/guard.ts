@@ -6,6 +6,7 @@
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
+import { sameTiers, tierOfWord } from "../core/service-tiers.ts";
 import type { Outline } from "./json/outline.ts";
 import {
   type BilledFeatures,
@@ -163,7 +164,7 @@ export function refuseHigherPrice(path: string, instead: string): GatewayError {
   );
 }
 
-/** Vendors' names of tiers that cost the model's price or less. */
+/** Vendors' names of tiers that cost the model's price or less, unless a tier has a price of its own. */
 const coveredTiers: ReadonlySet<unknown> = new Set([
   undefined,
   null,
@@ -176,15 +177,32 @@ const coveredTiers: ReadonlySet<unknown> = new Set([
   "flex",
 ]);
 
-/** Refuses tiers with a higher price, and unknown ones. */
-export function checkServiceTier(tier: unknown): void {
-  if (coveredTiers.has(tier)) return;
+/** The tiers of which the vendor chooses one. Of batches the request itself is one. */
+const chosenTiers = ["flex", "priority", "fast", "ultrafast"] as const;
+
+/**
+ * Refuses tiers with a higher price than the model has for them, and unknown ones.
+ *
+ * @param use Default: the call is charged by the price of the usual tier
+ */
+export function checkServiceTier(tier: unknown, use?: FeatureUse): void {
+  if (typeof tier === "string") {
+    const meant = tierOfWord(tier);
+    if (/^auto$/i.test(tier)) use?.allowTiers(chosenTiers);
+    else if (meant !== undefined && meant !== "standard") {
+      const same = sameTiers(meant);
+      use?.allowTiers(same);
+      if (same.some((each) => use?.hasPrice(`tiers.${each}`) === true)) return;
+    }
+  }
+  if (coveredTiers.has(typeof tier === "string" ? tier.toLowerCase() : tier)) return;
   throw refuseHigherPrice("service_tier", 'send "auto", "default" or "flex", or leave it out');
 }
 
-/** Refuses where and how fast a request is to be served, if that costs more. */
-export function checkSpeed({ speed, inference_geo: place }: JsonRecord): void {
-  if (speed != null && speed !== "standard") {
+/** Refuses where and how fast a request is to be served, if that costs more than the model has prices for. */
+export function checkSpeed({ speed, inference_geo: place }: JsonRecord, use: FeatureUse): void {
+  if (speed === "fast" && use.hasPrice("tiers.fast")) use.allowTiers(["fast"]);
+  else if (speed != null && speed !== "standard") {
     throw refuseHigherPrice("speed", 'send "standard", or leave it out');
   }
   if (place != null && place !== "global") {

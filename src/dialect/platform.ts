@@ -109,11 +109,13 @@ function modelJson(model: Model): JsonObject {
 /** A model's price, in decimal USD: the units that are charged. */
 export function priceJson({ price }: Pick<Model, "price">): JsonObject {
   const tiers = price?.tiers.map((tier) => ({ above: tier.above, ...charged(tier) })) ?? [];
+  const services = price?.serviceTiers.map((each) => [each.tier, priceJson(each)] as const) ?? [];
   const images = price?.images.map((image) => charged(image)) ?? [];
   return {
-    ...charged(price ?? {}),
+    ...charged({ ...price, serviceTier: "" }),
     ...(tiers.length > 0 && { tiers }),
     ...(images.length > 0 && { images }),
+    ...(services.length > 0 && { serviceTiers: Object.fromEntries(services) }),
   };
 }
 

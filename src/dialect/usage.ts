@@ -28,6 +28,8 @@ export interface ReportedUsage {
   readonly webFetches?: unknown;
   readonly codeExecutions?: unknown;
   readonly fileSearches?: unknown;
+  /** The service tier, in the vendor's word. Default: not reported. */
+  readonly serviceTier?: unknown;
   /** The names of figures that are not known. Default: none. */
   readonly unknown?: string | undefined;
 }
@@ -60,6 +62,8 @@ export function reportedUsage(reported: ReportedUsage): Usage | undefined {
   setSome(usage, "webFetches", reported.webFetches);
   setSome(usage, "codeExecutions", reported.codeExecutions);
   setSome(usage, "fileSearches", reported.fileSearches);
+  const { serviceTier: tier } = reported;
+  if (typeof tier === "string" && tier !== "") usage.serviceTier = tier.slice(0, 64);
   if (reported.unknown !== undefined) usage.unknownMembers = reported.unknown;
   return usage;
 }
@@ -77,6 +81,8 @@ export function grownUsage(before: Usage | undefined, later: Usage | undefined):
   }
   const unknown = later.unknownMembers ?? before.unknownMembers;
   if (unknown !== undefined) grown.unknownMembers = unknown;
+  const tier = later.serviceTier ?? before.serviceTier;
+  if (tier !== undefined) grown.serviceTier = tier;
   return grown;
 }
 

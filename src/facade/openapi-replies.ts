@@ -78,8 +78,9 @@ export const replySchemas: Readonly<Record<string, JsonPart>> = {
     type: text,
     price: {
       type: "object",
-      description: "Decimal USD by unit; tiers and images are lists of prices",
-      additionalProperties: { anyOf: [amount, list({ type: "object" })] },
+      description:
+        "Decimal USD by unit; tiers and images are lists of prices, serviceTiers a price by tier",
+      additionalProperties: { anyOf: [amount, list({ type: "object" }), { type: "object" }] },
     },
     maxOutputTokens: orNull(count),
     maxContextTokens: orNull(count),

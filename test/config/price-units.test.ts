@@ -11,7 +11,9 @@ const fieldsOf = (schema: typeof PriceSchema | typeof PriceTierSchema, ...others
 
 test("every unit of a price is a field of the contract, a unit of receipts, and one row (R-MON-13)", () => {
   const keys = priceUnits.map(({ key }) => key);
-  expect(keys.toSorted()).toEqual(fieldsOf(PriceSchema, "tiers", "images").toSorted());
+  expect(keys.toSorted()).toEqual(
+    fieldsOf(PriceSchema, "tiers", "images", "serviceTiers", "serviceTier").toSorted(),
+  );
   expect(tokenUnits.map(({ key }) => key).toSorted()).toEqual(
     fieldsOf(PriceTierSchema, "above").toSorted(),
   );
@@ -21,7 +23,7 @@ test("every unit of a price is a field of the contract, a unit of receipts, and 
 
 test("what few calls are charged for is an optional field of the contract's usage", () => {
   // Rejected predictions are charged as output, which they are part of; the others are no figures.
-  const others = ["rejectedPredictionTokens", "unknownMembers"];
+  const others = ["rejectedPredictionTokens", "unknownMembers", "serviceTier"];
   const optional = UsageSchema.fields.filter(
     ({ proto, localName }) => proto.proto3Optional && !others.includes(localName),
   );

@@ -1,6 +1,7 @@
 /** The canonical form in which prices are stored, and the version that is its content hash. */
 import { createHash } from "node:crypto";
 import type { PriceConfig, PriceTier } from "../../config/config.ts";
+import { type ServiceTier, serviceTiers } from "../../core/service-tiers.ts";
 import { priceUnits, tokenUnits, type UnitKey } from "../../config/price-units.ts";
 
 /** Stored prices: decimal digits of nano-USD; units that are not charged are left out. */
@@ -10,8 +11,12 @@ export type CanonicalUnits = Readonly<Record<string, string>>;
 export interface CanonicalPrice {
   readonly tiers?: readonly CanonicalUnits[];
   readonly images?: readonly CanonicalUnits[];
-  readonly [member: string]: string | readonly CanonicalUnits[] | undefined;
+  readonly serviceTiers?: CanonicalTiers;
+  readonly serviceTier?: ServiceTier;
+  readonly [member: string]: string | readonly CanonicalUnits[] | CanonicalTiers | undefined;
 }
+
+type CanonicalTiers = { readonly [Tier in ServiceTier]?: CanonicalPrice };
 
 /** The content hash of a price: 16 hexadecimal digits. Equal prices have equal versions, everywhere. */
 export function priceVersion(price: PriceConfig): string {
@@ -38,7 +43,22 @@ export function canonicalPrice(price: PriceConfig): CanonicalPrice {
     ...units,
     ...(tiers !== undefined && tiers.length > 0 && { tiers }),
     ...(images !== undefined && { images }),
+    ...(price.serviceTiers && { serviceTiers: eachTier(price.serviceTiers, canonicalPrice) }),
+    ...(price.serviceTier && { serviceTier: price.serviceTier }),
   };
+}
+
+/** Converts the price of each service tier, in the order of their list. */
+function eachTier<From, To>(
+  prices: { readonly [Tier in ServiceTier]?: From | undefined },
+  convert: (price: From) => To,
+): { readonly [Tier in ServiceTier]?: To } {
+  const converted: { [Tier in ServiceTier]?: To } = {};
+  for (const tier of serviceTiers) {
+    const price = prices[tier];
+    if (price !== undefined) converted[tier] = convert(price);
+  }
+  return converted;
 }
 
 function canonicalUnits<Key extends UnitKey>(
@@ -54,9 +74,17 @@ function canonicalUnits<Key extends UnitKey>(
 }
 
 /** Decodes a stored price. */
-export function parsePrice({ tiers, images, ...units }: CanonicalPrice): PriceConfig {
+export function parsePrice({
+  tiers,
+  images,
+  serviceTiers: byTier,
+  serviceTier,
+  ...units
+}: CanonicalPrice): PriceConfig {
   return {
     ...parseUnits(units as CanonicalUnits, priceUnits),
+    ...(byTier && { serviceTiers: eachTier(byTier, parsePrice) }),
+    ...(serviceTier && { serviceTier }),
     ...(images && {
       images: images.map(({ size, quality, image = "" }) => ({
         size,

@@ -4,9 +4,11 @@ import { PriceSchema, type Price } from "../../../gen/uas/type/v1/price_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { priceUnits, tokenUnits, type UnitKey } from "../../config/price-units.ts";
 import { formatUsd } from "../../core/money.ts";
+import { serviceTiers } from "../../core/service-tiers.ts";
 
 /** A price in USD. Units that are not charged are empty. */
 export function priceMessage(price: PriceConfig): Price {
+  const { serviceTiers: byTier = {}, serviceTier = "" } = price;
   return create(PriceSchema, {
     ...unitPrices(price, priceUnits),
     tiers: (price.tiers ?? []).map((tier) => ({
@@ -18,6 +20,11 @@ export function priceMessage(price: PriceConfig): Price {
       quality,
       price: formatUsd(image),
     })),
+    serviceTier,
+    serviceTiers: serviceTiers.flatMap((tier) => {
+      const own = byTier[tier];
+      return own === undefined ? [] : [{ tier, price: priceMessage(own) }];
+    }),
   });
 }
 

@@ -10,6 +10,7 @@ import type {
 } from "../../config/config.ts";
 import type { RareQuantities, RareUsage, UnitKey } from "../../config/price-units.ts";
 import { imagePriceOf, imagePricesOf, priceAt } from "../../config/price.ts";
+import { servedPrice, tierPricesOf } from "../../config/tier-prices.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { amountNanosMax } from "../../core/money.ts";
@@ -75,8 +76,12 @@ export function createPriceBook({ pool }: PriceBookOptions): PriceBook {
       const list = [...models].flatMap(({ key, prices }) =>
         prices.map(({ fromMs, price }) => ({ key, fromMs, price, version: version(price) })),
       );
-      // Calls are charged at one price of a table.
-      const charged = list.flatMap(({ price }) => [price, ...imagePricesOf(price)]);
+      // Calls are charged at one price of a table, or of a service tier.
+      const charged = list.flatMap(({ price }) => [
+        price,
+        ...imagePricesOf(price),
+        ...tierPricesOf(price),
+      ]);
       await pool.query(
         "insert into price_version (version, price) select * from unnest($1::text[], $2::jsonb[]) " +
           "on conflict (version) do nothing",
@@ -120,13 +125,19 @@ export interface Pricing {
   /** The amount to charge, in nano-USD, rounded down. */
   cost(price: PriceConfig, usage: CallUsage, discountBp: number): bigint;
   /** What the vendor of a route charges the operator for a call that started at `startMs`, in nano-USD, rounded down;
-   * `undefined`: not known. @param form of its images. Default: the most expensive */
+   * `undefined`: not known. @param form of its images, default the most expensive; and its service tier, default the usual one */
   vendorCost(
     route: RouteConfig,
     usage: CallUsage,
     startMs: number,
-    form?: ImageForm,
+    form?: ServedForm,
   ): bigint | undefined;
+}
+
+/** What the vendor's price of a call depends on, beside its usage. */
+export interface ServedForm extends ImageForm {
+  /** The service tier, in the vendor's word. Absent: not reported. */
+  readonly serviceTier?: string | undefined;
 }
 
 /** The maximum usage of a call. Absent units count as 0. */
@@ -143,7 +154,8 @@ export function createPricing(prices: PriceBook, clock: Clock): Pricing {
       requireHoldable(holdAmount({ price, ...usage, discountBp })),
     cost: callCost,
     vendorCost({ costs }, usage, startMs, form) {
-      const cost = costs && priceAt(costs, startMs);
+      const whole = costs && priceAt(costs, startMs);
+      const cost = whole && (servedPrice(whole, form?.serviceTier) ?? whole);
       return cost && callCost((form && imagePriceOf(cost, form)) ?? cost, usage);
     },
   };

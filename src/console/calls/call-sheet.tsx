@@ -290,13 +290,16 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
 }
 
 /** The applied price, and the balance before and after. */
-function Notes({ receipt: { shortfall, entries, tierAbove, call } }: { receipt: Receipt }) {
+function Notes({ receipt: { shortfall, entries, tierAbove, price, call } }: { receipt: Receipt }) {
   const { calls: text } = useText();
   const charge = entries[0];
   const latest = entries.at(-1);
   return (
     <dl className="flex flex-col gap-1.5 border-t border-line px-4 py-3 text-xs text-muted">
       {tierAbove !== undefined && <Note name={text.tier(tierAbove)} />}
+      {price !== undefined && price.serviceTier !== "" && (
+        <Note name={text.serviceTier(price.serviceTier)} />
+      )}
       <Note name={text.priceVersion}>
         <span className="font-mono">{call?.priceVersion}</span>
       </Note>

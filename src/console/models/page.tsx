@@ -196,6 +196,7 @@ function ModelSheet({ model, onClose }: { model: Model | undefined; onClose: () 
 function Prices({ model: { price } }: { model: Model }) {
   const texts = useText();
   const tiers = price?.tiers ?? [];
+  const services = price?.serviceTiers ?? [];
   return (
     <section>
       <PriceCards price={price} />
@@ -205,6 +206,12 @@ function Prices({ model: { price } }: { model: Model }) {
             {texts.models.longPrompts(tier.above.toLocaleString())}
           </h3>
           <PriceCards price={tier} />
+        </div>
+      ))}
+      {services.map(({ tier, price: own }) => (
+        <div key={tier} className="mt-4">
+          <h3 className="mb-1.5 text-[0.8125rem] font-medium">{texts.models.serviceTier(tier)}</h3>
+          <PriceCards price={own} />
         </div>
       ))}
       {price !== undefined && price.images.length > 0 && (

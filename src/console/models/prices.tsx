@@ -71,7 +71,10 @@ interface PriceLine {
 export type AnyPrice = Price | PriceTier;
 
 /** The units of a price that have a field of their own, in the order of a receipt. */
-type PriceField = Exclude<keyof Price, "tiers" | "images" | `$${string}`>;
+type PriceField = Exclude<
+  keyof Price,
+  "tiers" | "images" | "serviceTiers" | "serviceTier" | `$${string}`
+>;
 
 /** Each unit with its word on receipts, and the text of what its price is for. */
 const fields: readonly (readonly [PriceField, PriceUnit, PerText])[] = [
@@ -118,10 +121,8 @@ export function priceLines(
   { models: text, calls }: Texts,
 ): readonly PriceLine[] {
   if (price === undefined) return [];
-  const {
-    images,
-    ...prices
-  }: Partial<Record<PriceField, string>> & Partial<Pick<Price, "images">> = price;
+  const images = "images" in price ? price.images : undefined;
+  const prices: Partial<Record<PriceField, string>> = price;
   return fields.flatMap(([field, unit, per]) => {
     const { [field]: value = "" } = prices;
     const whole = wholes.get(field);

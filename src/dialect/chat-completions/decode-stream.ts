@@ -130,6 +130,7 @@ export class ChunkReader {
     }
     this.#usage = grownUsage(this.#usage, chunkUsage(chunk));
     this.#serviceTier = textAt(chunk, "service_tier") || this.#serviceTier;
+    if (this.#usage && this.#serviceTier) this.#usage.serviceTier = this.#serviceTier;
     // Vendors report usage in chunks of their own, so the reply is read to its end.
     if (choice !== undefined) this.#onChoice(chunk, choice, events);
   }

@@ -113,14 +113,14 @@ export const guardChat = guardOf(suspects, (body, _options, { use }) => checkMem
 
 function checkMembers(body: JsonRecord, use: FeatureUse): void {
   checkModeration(body);
-  checkServiceTier(body["service_tier"]);
+  checkServiceTier(body["service_tier"], use);
   checkVendorMembers(body, use);
   checkPromptCache(body, "messages", use);
   checkModalities(body["modalities"], "modalities", use);
   if (body["audio"] != null) use.use("audio_output", "audio", "audio");
   checkTools(body["tools"], "tools", { checkType, use });
   refuseForeignTools(body);
-  checkSpeed(body);
+  checkSpeed(body, use);
   if (isRecord(body["extra_body"])) checkExtra(body["extra_body"], use);
   // The style's usage does not tell which prompts were cached for longer.
   for (const name of ["tools", "messages"]) checkCacheLife(body[name], name, ["5m"]);

@@ -51,11 +51,12 @@ export function relayChatReply(body: Buffer, options: RelayOptions): RelayedRepl
   const scan = new ChunkScan();
   scan.scan(body, 0, body.length);
   if (scan.failure !== "") throw new UnreadableReplyError(`the reply ended in ${scan.failure}`);
+  const usage = readUsage(body, scan, { start: 0, end: body.length });
   const splicer = new Splicer();
   restoreModel(body, scan, { splicer, model: modelBytes(options) });
   return {
     body: splicer.apply(body, body.length),
-    usage: readUsage(body, scan, { start: 0, end: body.length }),
+    usage: usage && withTier(usage, serviceTierOf(body, scan)),
     textBytes: scan.textBytes,
   };
 }
@@ -89,6 +90,8 @@ export class ChatStreamRelay implements StreamRelay {
   readonly #choices: RelayedChoices;
   /** The text that had come with {@link usage}. */
   #countedTextBytes = 0;
+  /** Empty: none was reported. */
+  #serviceTier = "";
 
   constructor(options: RelayOptions) {
     this.#model = modelBytes(options);
@@ -255,8 +258,11 @@ export class ChatStreamRelay implements StreamRelay {
     if (this.#openChoices <= 0) this.finished = true;
     this.failed = scan.failure !== "" || scan.isError || saysError(source, scan);
     const usage = readUsage(source, scan, { start, end });
+    if (this.#serviceTier === "" || usage !== undefined) {
+      this.#serviceTier = serviceTierOf(source, scan) || this.#serviceTier;
+    }
     if (usage === undefined) return;
-    this.usage = grownUsage(this.usage, usage);
+    this.usage = grownUsage(this.usage, withTier(usage, this.#serviceTier));
     this.#countedTextBytes = this.textBytes;
   }
 
@@ -332,6 +338,17 @@ function readUsage(source: Buffer, scan: ChunkScan, { start, end }: Span): Usage
   return decodeUsage(parseRecord(source.toString("utf8", usageStart, usageEnd)));
 }
 
+/** The service tier of a chunk, in the vendor's word; empty: none. */
+function serviceTierOf(source: Buffer, { tierStart, tierEnd }: ChunkScan): string {
+  if (tierStart < 0 || source[tierStart] !== 0x22) return "";
+  return source.toString("utf8", tierStart + 1, tierEnd - 1);
+}
+
+function withTier(usage: Usage, tier: string): Usage {
+  if (tier !== "") usage.serviceTier = tier;
+  return usage;
+}
+
 /** What one pass found. Offsets are into the scanned buffer; -1: not there. One object is reused. */
 class ChunkScan {
   modelStart = -1;
@@ -345,6 +362,9 @@ class ChunkScan {
   hasOtherUsage = false;
   errorStart = -1;
   errorEnd = -1;
+  /** The member `service_tier`. */
+  tierStart = -1;
+  tierEnd = -1;
   /** Whether `choices` is an empty array. */
   choicesEmpty = false;
   /** How many choices say why they finished. An empty reason is none. */
@@ -411,8 +431,8 @@ class ChunkScan {
   }
 
   #reset(): void {
-    this.modelStart = this.usageStart = this.errorStart = -1;
-    this.modelEnd = this.usageEnd = this.errorEnd = -1;
+    this.modelStart = this.usageStart = this.errorStart = this.tierStart = -1;
+    this.modelEnd = this.usageEnd = this.errorEnd = this.tierEnd = -1;
     this.usageCutStart = this.usageCutEnd = -1;
     this.choicesEmpty = this.hasOtherUsage = false;
     this.textBytes = this.texts = this.finishes = 0;
@@ -438,6 +458,9 @@ class ChunkScan {
     } else if (this.#keyIs(bytes, "error")) {
       this.errorStart = valueStart;
       this.errorEnd = valueEnd;
+    } else if (this.#keyIs(bytes, "service_tier")) {
+      this.tierStart = valueStart;
+      this.tierEnd = valueEnd;
     } else if (this.#keyIs(bytes, "object")) {
       this.isError = equalsAscii(bytes, valueStart, valueEnd, '"error"');
     } else if (this.#choicesStart >= 0 && valueStart === this.#choicesStart) {

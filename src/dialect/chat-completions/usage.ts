@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { knownNames, unknownFigures } from "../usage-members.ts";
-import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
 import {
   firstCount,
   grownUsage,
@@ -18,6 +18,8 @@ export function chunkUsage(chunk: JsonRecord): Usage | undefined {
   for (const place of places) {
     if (place !== undefined) usage = grownUsage(usage, decodeUsage(recordAt(place, "usage")));
   }
+  const tier = textAt(chunk, "service_tier");
+  if (usage !== undefined && tier !== "") usage.serviceTier = tier;
   return usage;
 }
 

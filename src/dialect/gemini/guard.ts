@@ -33,7 +33,7 @@ function isFunctions(name: string): boolean {
 /** Checks a body of Gemini's, which is always one of ours: callers know its members by other names, but for parts and
  * tools of Gemini's own, which pass whole. */
 export const guardGemini = guardOf(suspects, (body, { vendorUrl, fileBuckets = [] }, { use }) => {
-  checkServiceTier(body["serviceTier"]);
+  checkServiceTier(body["serviceTier"], use);
   const places = { vendorHost: hostOf(vendorUrl ?? ""), fileBuckets };
   for (const content of recordsAt(body, "contents")) checkFiles(content["parts"], places);
   checkGeminiTools(body["tools"], use);

@@ -28,6 +28,7 @@ export class UsageReader {
   readonly #counts: Record<string, unknown> = {};
   #calls = 0;
   #unknown: string | undefined;
+  #tier = "";
   #usage: Usage | undefined;
 
   /** What was reported so far; `undefined` until the input was. */
@@ -55,6 +56,9 @@ export class UsageReader {
     }
     this.#unknown = unknownFigures(counts, knownMembers) ?? this.#unknown;
     this.#usage = usageOf(this.#counts, tools);
+    // Vertex AI has a word for the traffic instead.
+    this.#tier = textAt(counts, "serviceTier") || textAt(counts, "trafficType") || this.#tier;
+    if (this.#usage && this.#tier) this.#usage.serviceTier = this.#tier;
     if (this.#usage && this.#unknown) this.#usage.unknownMembers = this.#unknown;
   }
 }

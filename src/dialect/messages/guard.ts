@@ -2,6 +2,7 @@
 import {
   checkCacheLife,
   checkVendorMembers,
+  type FeatureUse,
   readCallLimit,
   refuseUnknown,
   suspectTools,
@@ -84,7 +85,7 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   const { use } = found;
   if (body["thread"] != null) throw unsupportedThread();
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
-  checkService(body);
+  checkService(body, use);
   checkVendorMembers(body, use);
   refuseCompaction(body["context_management"]);
   checkContainer(body["container"], "container");
@@ -107,10 +108,10 @@ function refuseCompaction(management: unknown): void {
 }
 
 /** Refuses where and how a request is to be served, if that costs more. */
-function checkService(body: JsonRecord): void {
+function checkService(body: JsonRecord, use: FeatureUse): void {
   const { mcp_servers: servers } = body;
-  checkServiceTier(body["service_tier"]);
-  checkSpeed(body);
+  checkServiceTier(body["service_tier"], use);
+  checkSpeed(body, use);
   const isNone = Array.isArray(servers) && servers.length === 0;
   if (servers != null && !isNone) throw refuseUnknown("mcp_servers", "tools of other servers");
 }

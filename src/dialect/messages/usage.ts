@@ -16,6 +16,7 @@ export function readUsage(record: JsonRecord): Usage | undefined {
     output: record["output_tokens"],
     reasoning: recordAt(record, "output_tokens_details")?.["thinking_tokens"],
     hourWritten: hourWrites(record),
+    serviceTier: servedTier(record),
     unknown: unknownFigures(record, knownMembers),
     ...toolUsage(record),
   });
@@ -31,6 +32,11 @@ const knownMembers = {
   // Its entries repeat the totals; requests for others, such as a compaction, are refused.
   iterations: true as const,
 };
+
+/** The fast mode is a tier of its own. */
+function servedTier({ speed, service_tier: tier }: JsonRecord): unknown {
+  return speed === "fast" ? speed : tier;
+}
 
 /** Tokens written to the cache: the total, or the sum by duration if a vendor reports no total. */
 function writtenTokens(record: JsonRecord): number {

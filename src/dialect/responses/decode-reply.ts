@@ -49,7 +49,7 @@ export function decodeResponsesReply(body: Buffer): Reply {
   }
   const source = new JsonSource(body, response);
   const parts = recordsAt(response, "output").flatMap((item) => decodeOutputItem(item, source));
-  const usage = readUsage(response["usage"], response["tool_usage"]);
+  const usage = readUsage(response["usage"], (name) => response[name]);
   return create(ReplySchema, {
     id: textAt(response, "id"),
     model: textAt(response, "model"),

@@ -142,7 +142,10 @@ export class ResponsesStreamDecoder implements StreamDecoder {
     this.#items.finish(recordsAt(response, "output"));
     this.#events.push(...this.#items.take());
     this.#ended = true;
-    this.#usage = grownUsage(this.#usage, readUsage(response["usage"], response["tool_usage"]));
+    this.#usage = grownUsage(
+      this.#usage,
+      readUsage(response["usage"], (name) => response[name]),
+    );
     const usage = this.#usage;
     const value = {
       stopReason: stopReasonOf(response, this.#items.said),

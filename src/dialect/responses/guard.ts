@@ -105,7 +105,7 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }, found) =>
   if (body["conversation"] != null) throw refuseStored("conversation", send);
   if (body["prompt"] != null) throw refuseStored("prompt", 'send "instructions" and "input"');
   checkModeration(body);
-  checkServiceTier(body["service_tier"]);
+  checkServiceTier(body["service_tier"], use);
   const cache = recordAt(body, "prompt_cache_options") ?? {};
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");

@@ -42,7 +42,7 @@ export function relayResponsesReply(body: Buffer, options: RelayOptions): Relaye
   const tools = new ToolCallCount();
   return {
     body: restoreReplyModel(body, scan, options),
-    usage: readUsage(scan.value("usage"), scan.value("tool_usage")),
+    usage: readUsage(scan.value("usage"), (name) => scan.value(name)),
     textBytes: outputTextBytes(body, scan, tools),
     units: tools.calls,
   };
@@ -158,7 +158,7 @@ export class ResponsesStreamRelay extends EventRelay {
     if (summary >= 0) response.scan(bytes, event.start(summary), event.end(summary));
     this.usage = grownUsage(
       this.usage,
-      readUsage(response.value("usage"), response.value("tool_usage")),
+      readUsage(response.value("usage"), (member) => response.value(member)),
     );
     const nested = event.value("error") ?? response.value("error");
     const facts = errorFacts(
@@ -210,7 +210,7 @@ export class ResponsesStreamRelay extends EventRelay {
     const response = this.#response.scan(bytes, start, end);
     this.usage = grownUsage(
       this.usage,
-      readUsage(response.value("usage"), response.value("tool_usage")),
+      readUsage(response.value("usage"), (name) => response.value(name)),
     );
     // A vendor that reports no usage, and streams no text or items.
     if (this.done && this.textBytes === 0) {

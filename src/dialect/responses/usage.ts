@@ -4,8 +4,15 @@ import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 import { knownNames, unknownFigures } from "../usage-members.ts";
 import { firstCount, largestCount, reportedUsage, tokenCount, wholeTotals } from "../usage.ts";
 
-/** Reads `usage`; `undefined` where there is nothing usable. @param tools `tool_usage` of the response. Default: absent */
-export function readUsage(usage: unknown, tools?: unknown): Usage | undefined {
+/**
+ * Reads `usage`; `undefined` where there is nothing usable.
+ *
+ * @param member reads other members of the response. Default: there are none
+ */
+export function readUsage(
+  usage: unknown,
+  member: (name: string) => unknown = () => undefined,
+): Usage | undefined {
   if (!isRecord(usage)) return undefined;
   const input = recordAt(usage, "input_tokens_details") ?? {};
   const details = recordAt(usage, "output_tokens_details") ?? {};
@@ -24,13 +31,16 @@ export function readUsage(usage: unknown, tools?: unknown): Usage | undefined {
     cached,
     written,
     halfDayWritten: recordAt(input, "cache_write_tokens_details")?.["ttl_12h_tokens"],
+    heard: input["audio_tokens"],
     output: totals.output,
     reasoning: largestCount(details["reasoning_tokens"], totals.hidden),
+    spoken: details["audio_tokens"],
     drawn: details["image_tokens"],
+    serviceTier: member("service_tier"),
     unknown: unknownFigures(usage, knownMembers),
     ...toolUsage(usage),
   });
-  const searches = billedSearches(tools);
+  const searches = billedSearches(member("tool_usage"));
   if (read !== undefined && searches !== undefined) read.webSearches = searches;
   return read;
 }

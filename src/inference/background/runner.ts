@@ -1,6 +1,7 @@
 /** Generates background responses, as a runner of their tasks. */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { eventBytesMax } from "../../config/limits.ts";
+import { withoutServiceTiers } from "../../config/tier-prices.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode } from "../../core/errors.ts";
 import { memberOf, withoutSpace } from "../../dialect/json/source.ts";
@@ -61,7 +62,14 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     const events = new ResponseEvents((type, json) => recorder?.add(type, json));
     const { model, signal, lastSignal } = task;
     const take = (bytes: Buffer): void => events.add(bytes);
-    const exchange = { request, model, planned, signal, lastSignal, take };
+    const exchange = {
+      request,
+      model: withoutServiceTiers(model),
+      planned,
+      signal,
+      lastSignal,
+      take,
+    };
     try {
       const generated = await exchangeText(upstream, exchange);
       const { isRewritten } = request;

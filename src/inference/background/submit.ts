@@ -1,6 +1,7 @@
 /** Accepts background responses. An invalid request is refused at once; later failures end the task. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ExchangeRequest } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import { withoutServiceTiers } from "../../config/tier-prices.ts";
 import { toAbortSignal } from "../../core/cancel-signal.ts";
 import { memberOf } from "../../dialect/json/source.ts";
 import { textAt } from "../../dialect/json/value.ts";
@@ -123,8 +124,11 @@ async function accept(
   const { exchange, record, json, isStreamed } = readBackground(request);
   const { clock, state } = options;
   const adapter = new WireAdapter({ request: exchange, callId, accountId, state, clock });
-  const quoted = await quote(read({ ...admitted, adapter }));
-  const { model, first, tokens } = quoted;
+  const readCall = read({ ...admitted, adapter });
+  const { model } = readCall;
+  // The task is charged by the price of the usual tier.
+  const quoted = await quote({ ...readCall, model: withoutServiceTiers(model) });
+  const { first, tokens } = quoted;
   const { text } = quoted.request;
   call.stream = isStreamed;
   const { dropped = [] } = first ?? {};

@@ -2,6 +2,7 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { CallFacts } from "../../billing/calls/call-record.ts";
 import type { AttemptRow } from "../../billing/calls/call-row.ts";
+import type { PriceConfig } from "../../config/config.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { LimitRefusal, Ticket } from "../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
@@ -55,6 +56,8 @@ export class Call implements CallFacts {
   /** Whether budgets limit the call: it may cost only what is held. */
   isBudgeted = false;
   priceVersion = "";
+  /** The price of the service tier that it is charged by. Absent: the price of the call. */
+  tierPrice: PriceConfig | undefined;
   upstreamRequestId = "";
   /** Request members that the vendor's style could not carry, and reply members that the caller's could not. */
   dropped: readonly string[] = [];

@@ -147,7 +147,8 @@ function monitored<Out extends Chunk>(opened: Opened<Out>, reply: StreamReply<Ou
     plan,
     ledger,
     charge: () => chargeToDate(opened),
-    costOf: (usage) => pricing.cost(price, { ...usage, ...call.units }, call.discountBp),
+    costOf: (usage) =>
+      pricing.cost(call.tierPrice ?? price, { ...usage, ...call.units }, call.discountBp),
   });
   streams.add(monitor);
   return monitor;

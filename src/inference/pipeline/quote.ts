@@ -3,6 +3,7 @@ import { stateWaitMs } from "../../config/limits.ts";
 import type { MaxUsage, UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ImageForm, PriceConfig, ModelConfig } from "../../config/config.ts";
 import { imagePriceOf } from "../../config/price.ts";
+import { possiblePrices } from "../../config/tier-prices.ts";
 import { invalid } from "../../core/validation.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { RequestTokens } from "../tokens/request-tokens.ts";
@@ -108,6 +109,9 @@ function quoteRoutes<Out extends Chunk>(
   const firstTokens = isUnboundedStream ? model.holdOutputTokens * text.choices : maxTokens;
   const { units } = text;
   const { discountBp } = call;
+  const prices = [route.fallback?.price ?? price, ...others.map((other) => other.price)].flatMap(
+    (each) => possiblePrices(each, features?.serviceTiers),
+  );
   const planFor = (inputTokens: number): HoldPlan =>
     planHold({
       maxTokens,
@@ -115,9 +119,9 @@ function quoteRoutes<Out extends Chunk>(
       firstTokens,
       priceOf(outputTokens) {
         const usage = maxUsage(units, features, { inputTokens, outputTokens });
-        let amount = pricing.hold(route.fallback?.price ?? price, usage, discountBp);
-        for (const other of others) {
-          const needed = pricing.hold(other.price, usage, discountBp);
+        let amount = 0n;
+        for (const each of prices) {
+          const needed = pricing.hold(each, usage, discountBp);
           if (needed > amount) amount = needed;
         }
         return amount;
@@ -170,7 +174,7 @@ export function maxUsage(
   { inputTokens, outputTokens }: Required<Pick<MaxUsage, "inputTokens" | "outputTokens">>,
 ): MaxUsage {
   if (features === undefined) return { ...units, inputTokens, outputTokens };
-  const { edits: _, unreported: __, toolInputTokens, ...most } = features;
+  const { edits: _, unreported: __, serviceTiers: ___, toolInputTokens, ...most } = features;
   return { ...units, ...most, inputTokens: inputTokens + toolInputTokens, outputTokens };
 }
 

@@ -9,6 +9,7 @@ import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ImageForm, PriceConfig } from "../../config/config.ts";
 import { longestInputTokens, stateWaitMs } from "../../config/limits.ts";
 import { imagePriceOf } from "../../config/price.ts";
+import { possiblePrices, servedPrice } from "../../config/tier-prices.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { writeInfoLine } from "../../core/log.ts";
@@ -102,8 +103,10 @@ export async function settle<Out extends Chunk>(
   }
   markOverrun(reached);
   reportImplausible(reached);
-  if (reached.planned)
-    deps.upstream.reportUsage(reached.planned.route, deliveredOf(reached.reply).usage);
+  if (reached.planned) {
+    const { usage } = deliveredOf(reached.reply);
+    deps.upstream.reportUsage(reached.planned.route, usage, reached.price);
+  }
   const isWithheld = delivery.isWithheld || unreadBytesOf(reached.reply) > 0;
   if (isWithheld) estimateVendorCost(reached);
   reportCall(call, deps, isWithheld);
@@ -134,8 +137,11 @@ function estimateVendorCost<Out extends Chunk>({
   const { route } = planned;
   call.vendorCostNanos =
     route.costs === undefined
-      ? pricing.cost(price, made, 0)
-      : pricing.vendorCost(route, made, call.startMs, request.text.imageForm);
+      ? pricing.cost(call.tierPrice ?? price, made, 0)
+      : pricing.vendorCost(route, made, call.startMs, {
+          ...request.text.imageForm,
+          serviceTier: call.usage?.serviceTier,
+        });
 }
 
 /** Shorter replies say nothing about a vendor's speed, in milliseconds. */
@@ -228,7 +234,7 @@ export function chargeToDate<Out extends Chunk>(
   const delivered = deliveredOf(reply);
   const { usage: reported, textBytes, uncountedTextBytes, units, isComplete } = delivered;
   const form = delivered.imageForm && { ...request.text.imageForm, ...delivered.imageForm };
-  const price = form === undefined ? chargeable.price : priceOfMade(chargeable, form);
+  const whole = form === undefined ? chargeable.price : priceOfMade(chargeable, form);
   const metered = request.meter({
     reported,
     told: call.ending === CallEnding.CLIENT_GONE ? undefined : delivered.estimated,
@@ -239,7 +245,7 @@ export function chargeToDate<Out extends Chunk>(
       ? stoppedText(reply, { isCautious, maxTokens: plan.maxTokens })
       : undefined,
     units,
-    price,
+    price: whole,
     isComplete: isComplete || call.ending === CallEnding.COMPLETED,
     isTextRequested: request.text.maxOutputTokens !== 0 && !request.readsPrompt,
     isInputOwed,
@@ -250,6 +256,7 @@ export function chargeToDate<Out extends Chunk>(
   call.usageSource = metered.source;
   call.isCharged = metered.isCharged && used !== undefined;
   const usage = call.usage && (metered.units ? { ...call.usage, ...metered.units } : call.usage);
+  const price = usage === undefined ? whole : priceOfTier(chargeable, whole, usage);
   const costNanos = usage && metered.isCharged ? pricing.cost(price, usage, call.discountBp) : 0n;
   call.costNanos = costNanos;
   call.implausibleNanos = 0n;
@@ -263,8 +270,28 @@ export function chargeToDate<Out extends Chunk>(
   // The vendor charges all that it ran, asked or not.
   if (planned?.route.costs === undefined) return;
   const ran = usage && (call.usage === used ? usage : { ...usage, ...units, ...used });
-  const made = form ?? request.text.imageForm;
+  const made = { ...(form ?? request.text.imageForm), serviceTier: used?.serviceTier };
   call.vendorCostNanos = ran && pricing.vendorCost(planned.route, ran, call.startMs, made);
+}
+
+/**
+ * The price of the service tier that served a call: of the one that the reply names, else of the dearest that the request
+ * allows.
+ */
+function priceOfTier<Out extends Chunk>(
+  { call, first, deps: { pricing } }: Chargeable<Out>,
+  price: PriceConfig,
+  usage: Usage & UnitUsage,
+): PriceConfig {
+  // As for nearly every model.
+  if (price.serviceTiers === undefined) return price;
+  const served = servedPrice(price, usage.serviceTier);
+  const possible = served ? [served] : possiblePrices(price, first?.features?.serviceTiers);
+  const costOf = (each: PriceConfig): bigint => pricing.cost(each, usage, call.discountBp);
+  const dearest = possible.reduce((most, each) => (costOf(each) > costOf(most) ? each : most));
+  call.priceVersion = pricing.version(dearest);
+  call.tierPrice = dearest;
+  return dearest;
 }
 
 /** The price of the images that were made, where the vendor chose their size or quality. Never above that of the hold. */
@@ -430,8 +457,8 @@ async function growToCharge<Out extends Chunk>(held: Held<Out>): Promise<void> {
 
 /** Keeps a charge within what can be held for it: the hold grows, and what it still does not cover is not charged. */
 export async function clampToHold<Out extends Chunk>(held: Held<Out>): Promise<void> {
-  const { call, price, deps } = held;
-  const { usage, costNanos, units, discountBp } = call;
+  const { call, deps } = held;
+  const { usage, costNanos, units, discountBp, tierPrice: price = held.price } = call;
   if (usage === undefined) return;
   if (costNanos <= (call.heldNanos ?? 0n)) return;
   const heldNanos = await growInTime(held, costNanos);

@@ -2,8 +2,9 @@
 import type { Logger } from "pino";
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { ModelConfig, RouteConfig, VendorConfig } from "../../config/config.ts";
+import type { ModelConfig, PriceConfig, RouteConfig, VendorConfig } from "../../config/config.ts";
 import { disconnectGraceMs } from "../../config/limits.ts";
+import { isTierUnpriced } from "../../config/tier-prices.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { UnreadableReplyError } from "../../dialect/json/value.ts";
@@ -58,8 +59,13 @@ export interface Upstream {
   ): Promise<AttemptResult>;
   /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
   unserved(pausedMs?: number): GatewayError;
-  /** Raises an alarm if a reply's usage has figures that are not known: the vendor may bill them. */
-  reportUsage(route: RouteConfig, usage: Usage | undefined): void;
+  /**
+   * Raises an alarm if a reply's usage has figures that are not known, or a tier that has no price: the vendor may bill
+   * them.
+   *
+   * @param price of the call. Default: its tier is not checked
+   */
+  reportUsage(route: RouteConfig, usage: Usage | undefined, price?: PriceConfig): void;
   /** Records a failure outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
   readonly targets: Targets;
@@ -233,8 +239,10 @@ class RoutedUpstream implements Upstream {
     return pausedMs === undefined ? unserved() : paused(pausedMs);
   }
 
-  reportUsage({ vendor, model }: RouteConfig, usage: Usage | undefined): void {
-    const unknown = usage?.unknownMembers;
+  reportUsage({ vendor, model }: RouteConfig, usage: Usage | undefined, price?: PriceConfig): void {
+    const tier = usage?.serviceTier;
+    const isUnpriced = price !== undefined && tier !== undefined && isTierUnpriced(price, tier);
+    const unknown = usage?.unknownMembers ?? (isUnpriced ? `service_tier ${tier}` : undefined);
     if (unknown === undefined) return;
     const { metrics, log } = this.#options;
     metrics.upstreamAlarms.inc({ vendor, reason: "usage_unknown" });

@@ -118,15 +118,6 @@ export function geminiReferences(
   { fileBuckets = [] }: Pick<VendorConfig, "fileBuckets">,
 ): readonly string[] {
   checkQuery(request);
-  const tier = request.member("serviceTier", "service_tier");
-  if (
-    tier !== undefined &&
-    tier !== null &&
-    !/^(?:auto|default|standard|flex)$/i.test(typeof tier === "string" ? tier : "")
-  ) {
-    const text = '"serviceTier" asks for a dearer service than the price of the model is for';
-    throw invalid("serviceTier", text);
-  }
   const cache = request.member("cachedContent", "cached_content") ?? undefined;
   if (cache !== undefined && typeof cache !== "string") {
     throw invalid("cachedContent", '"cachedContent" must be a name such as "cachedContents/abc"');

@@ -154,6 +154,7 @@ function videoUnits(
   request: NativeRequest,
   { minSeconds = minVideoSeconds }: ModelConfig,
 ): TaskUnits {
+  checkServiceTier(request.member("serviceTier", "service_tier"));
   const parameters = objectOf(request.member("parameters"));
   const instances = request.member("instances");
   const videos = Array.isArray(instances) ? Math.max(1, instances.length) : 1;

@@ -114,7 +114,7 @@ function generateLimits(request: NativeRequest, model: ModelConfig, nowMs: numbe
   checkGeminiTools(request.member("tools"), use);
   checkGeminiConfig(config, use, model.type === ModelType.IMAGE);
   checkAudio(request, use);
-  checkServiceTier(request.member("serviceTier", "service_tier"));
+  checkServiceTier(request.member("serviceTier", "service_tier"), use);
   const most = maxOf(config, "maxOutputTokens", "max_output_tokens");
   const choices = maxOf(config, "candidateCount", "candidate_count") ?? 1;
   const { features } = use;
@@ -125,6 +125,7 @@ function generateLimits(request: NativeRequest, model: ModelConfig, nowMs: numbe
 
 /** Each request of a batch names its model again: it must be the one that is priced. */
 function embedLimits(request: NativeRequest): NativeLimits {
+  checkServiceTier(request.member("serviceTier", "service_tier"));
   const { model = "" } = request.groups;
   const other = request
     .mentions("model")

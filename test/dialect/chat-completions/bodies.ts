@@ -259,8 +259,10 @@ function eventsOf(parts: readonly Said[], stopReason: StopReason): GenerateEvent
     }
     (isCall ? ends : events).push(eventOf("partEnd", { index }));
   }
-  const usage = { inputTokens: 9, cachedInputTokens: 2, outputTokens: 4, reasoningTokens: 1 };
-  return [...events, ...ends, eventOf("end", { stopReason, usage, serviceTier: "flex" })];
+  const serviceTier = "flex";
+  const tokens = { inputTokens: 9, cachedInputTokens: 2, outputTokens: 4, reasoningTokens: 1 };
+  const usage = { ...tokens, serviceTier };
+  return [...events, ...ends, eventOf("end", { stopReason, usage, serviceTier })];
 }
 
 function start() {

@@ -102,6 +102,7 @@ const anyUsage = fc
     cacheWriteTokens: written,
     outputTokens: output,
     reasoningTokens: Math.min(output, reasoning),
+    serviceTier: "priority",
   }));
 const anyReply = fc
   .record({ kinds: fc.array(anyPart, { maxLength: 5 }), usage: anyUsage })

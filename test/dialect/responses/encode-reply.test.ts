@@ -77,7 +77,10 @@ const anyReply = fc
       stopReason,
       serviceTier: "default",
       created: 5n,
-      usage: { inputTokens: 9, cachedInputTokens: 2, outputTokens: 3, reasoningTokens: 1 },
+      usage: {
+        ...{ inputTokens: 9, cachedInputTokens: 2, outputTokens: 3, reasoningTokens: 1 },
+        serviceTier: "default",
+      },
     });
   });
 

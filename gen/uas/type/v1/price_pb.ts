@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/type/v1/price.proto.
  */
 export const file_uas_type_v1_price: GenFile = /*@__PURE__*/
-  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEi5AMKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYFSABKAkSFAoMaW1hZ2Vfb3V0cHV0GBYgASgJIjoKCkltYWdlUHJpY2USDAoEc2l6ZRgBIAEoCRIPCgdxdWFsaXR5GAIgASgJEg0KBXByaWNlGAMgASgJIukBCglQcmljZVRpZXISDQoFYWJvdmUYASABKAUSDQoFaW5wdXQYAiABKAkSFAoMY2FjaGVkX2lucHV0GAMgASgJEhMKC2NhY2hlX3dyaXRlGAQgASgJEg4KBm91dHB1dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSFgoOY2FjaGVfd3JpdGVfMWgYByABKAkSEwoLYXVkaW9faW5wdXQYCCABKAkSFAoMYXVkaW9fb3V0cHV0GAkgASgJEhcKD2NhY2hlX3dyaXRlXzEyaBgKIAEoCRIUCgxpbWFnZV9vdXRwdXQYCyABKAliBnByb3RvMw");
+  fileDesc("Chd1YXMvdHlwZS92MS9wcmljZS5wcm90bxILdWFzLnR5cGUudjEisAQKBVByaWNlEg0KBWlucHV0GAEgASgJEhQKDGNhY2hlZF9pbnB1dBgCIAEoCRITCgtjYWNoZV93cml0ZRgDIAEoCRIOCgZvdXRwdXQYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEg0KBWltYWdlGAYgASgJEg4KBnNlY29uZBgHIAEoCRIPCgdyZXF1ZXN0GAggASgJEiUKBXRpZXJzGAkgAygLMhYudWFzLnR5cGUudjEuUHJpY2VUaWVyEhYKDmNhY2hlX3dyaXRlXzFoGAogASgJEhMKC2F1ZGlvX2lucHV0GAsgASgJEhQKDGF1ZGlvX291dHB1dBgMIAEoCRIRCgljaGFyYWN0ZXIYDSABKAkSDgoGc2VhcmNoGA4gASgJEhIKCndlYl9zZWFyY2gYDyABKAkSEQoJd2ViX2ZldGNoGBAgASgJEhYKDmNvZGVfZXhlY3V0aW9uGBEgASgJEhMKC2ZpbGVfc2VhcmNoGBIgASgJEicKBmltYWdlcxgTIAMoCzIXLnVhcy50eXBlLnYxLkltYWdlUHJpY2USFQoNY2FjaGVfc3RvcmFnZRgUIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYFSABKAkSFAoMaW1hZ2Vfb3V0cHV0GBYgASgJEjQKDXNlcnZpY2VfdGllcnMYFyADKAsyHS51YXMudHlwZS52MS5TZXJ2aWNlVGllclByaWNlEhQKDHNlcnZpY2VfdGllchgYIAEoCSJDChBTZXJ2aWNlVGllclByaWNlEgwKBHRpZXIYASABKAkSIQoFcHJpY2UYAiABKAsyEi51YXMudHlwZS52MS5QcmljZSI6CgpJbWFnZVByaWNlEgwKBHNpemUYASABKAkSDwoHcXVhbGl0eRgCIAEoCRINCgVwcmljZRgDIAEoCSLpAQoJUHJpY2VUaWVyEg0KBWFib3ZlGAEgASgFEg0KBWlucHV0GAIgASgJEhQKDGNhY2hlZF9pbnB1dBgDIAEoCRITCgtjYWNoZV93cml0ZRgEIAEoCRIOCgZvdXRwdXQYBSABKAkSEQoJcmVhc29uaW5nGAYgASgJEhYKDmNhY2hlX3dyaXRlXzFoGAcgASgJEhMKC2F1ZGlvX2lucHV0GAggASgJEhQKDGF1ZGlvX291dHB1dBgJIAEoCRIXCg9jYWNoZV93cml0ZV8xMmgYCiABKAkSFAoMaW1hZ2Vfb3V0cHV0GAsgASgJYgZwcm90bzM");
 
 /**
  * What a model costs, in USD as decimal strings such as `0.25`. Empty: this unit is not charged, unless its comment
@@ -172,6 +172,20 @@ export type Price = Message<"uas.type.v1.Price"> & {
    * @generated from field: string image_output = 22;
    */
   imageOutput: string;
+
+  /**
+   * The price of calls that the vendor serves at another tier than its usual one. Empty: the same at every tier.
+   *
+   * @generated from field: repeated uas.type.v1.ServiceTierPrice service_tiers = 23;
+   */
+  serviceTiers: ServiceTierPrice[];
+
+  /**
+   * The service tier that this is the price of: `flex`, `priority`, `fast`, `ultrafast` or `batch`. Empty: the usual one.
+   *
+   * @generated from field: string service_tier = 24;
+   */
+  serviceTier: string;
 };
 
 /**
@@ -180,6 +194,34 @@ export type Price = Message<"uas.type.v1.Price"> & {
  */
 export const PriceSchema: GenMessage<Price> = /*@__PURE__*/
   messageDesc(file_uas_type_v1_price, 0);
+
+/**
+ * The price of calls at one service tier of the vendor.
+ *
+ * @generated from message uas.type.v1.ServiceTierPrice
+ */
+export type ServiceTierPrice = Message<"uas.type.v1.ServiceTierPrice"> & {
+  /**
+   * The tier: `flex`, `priority`, `fast`, `ultrafast` or `batch`.
+   *
+   * @generated from field: string tier = 1;
+   */
+  tier: string;
+
+  /**
+   * Its price, with every unit.
+   *
+   * @generated from field: uas.type.v1.Price price = 2;
+   */
+  price?: Price | undefined;
+};
+
+/**
+ * Describes the message uas.type.v1.ServiceTierPrice.
+ * Use `create(ServiceTierPriceSchema)` to create a new message.
+ */
+export const ServiceTierPriceSchema: GenMessage<ServiceTierPrice> = /*@__PURE__*/
+  messageDesc(file_uas_type_v1_price, 1);
 
 /**
  * The price of images of one size and quality.
@@ -214,7 +256,7 @@ export type ImagePrice = Message<"uas.type.v1.ImagePrice"> & {
  * Use `create(ImagePriceSchema)` to create a new message.
  */
 export const ImagePriceSchema: GenMessage<ImagePrice> = /*@__PURE__*/
-  messageDesc(file_uas_type_v1_price, 1);
+  messageDesc(file_uas_type_v1_price, 2);
 
 /**
  * The token prices of calls with more input tokens than `above`, in USD as decimal strings. They replace those of the
@@ -306,5 +348,5 @@ export type PriceTier = Message<"uas.type.v1.PriceTier"> & {
  * Use `create(PriceTierSchema)` to create a new message.
  */
 export const PriceTierSchema: GenMessage<PriceTier> = /*@__PURE__*/
-  messageDesc(file_uas_type_v1_price, 2);
+  messageDesc(file_uas_type_v1_price, 3);
 

@@ -38,6 +38,7 @@ export const models = {
   states: ["", "Past", "Current", "Scheduled"] as readonly string[],
   from: "From",
   otherImages: "Other images",
+  serviceTier: (tier: string) => `Service tier ${tier}`,
   longPrompts: (above: string) => `More than ${above} input tokens`,
   required: "required",
 };

@@ -39,6 +39,7 @@ export const models: Texts["models"] = {
   states: ["", "历史", "当前", "待生效"],
   from: "生效时间",
   otherImages: "其他图片",
+  serviceTier: (tier) => `服务等级 ${tier}`,
   longPrompts: (above) => `输入超过 ${above} Token`,
   required: "必填",
 };
