@@ -151,7 +151,8 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   };
   const requestGate = createKeyGate({ ...keyGate, isCompressionAllowed: false });
   registerRpcs(facade, { services, ...network, requestGate, grpc: false });
-  await registerConsole(facade, options, { ...network, checkAccess });
+  const listening: ListeningAddress = { url: "" };
+  await registerConsole(facade, options, { ...network, checkAccess, listening });
   const internalOptions = {
     ...network,
     services: [...services, ...standard],
@@ -162,7 +163,13 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
     }),
     page: pages({ ...options, isReady }),
   };
-  return new Listeners({ settings, calls, facade, internalOptions, draining, stopping, end });
+  const parts = { settings, calls, facade, internalOptions, draining, stopping, end, listening };
+  return new Listeners(parts);
+}
+
+/** The address of the public listener, without a trailing slash; empty until it listens. */
+interface ListeningAddress {
+  url: string;
 }
 
 /** How the end of this process was announced. */
@@ -180,6 +187,7 @@ interface ListenerParts extends Pick<EdgeOptions, "settings" | "calls"> {
   /** Aborted when running requests must end. */
   readonly stopping: AbortController;
   readonly end: AnnouncedEnd;
+  readonly listening: ListeningAddress;
 }
 
 /** Both listeners, from their start to their end. */
@@ -203,6 +211,7 @@ class Listeners implements Edges {
     const { reusePort } = settings;
     const own = { ...settings.listen, reusePort };
     const publicUrl = await listenOn(own, "UAS_LISTEN", (address) => facade.listen(address));
+    this.#parts.listening.url = publicUrl.replace(/\/$/, "");
     const internal = { ...settings.internalListen, reusePort };
     this.#internal = await listenOn(internal, "UAS_INTERNAL_LISTEN", (address) =>
       openInternalListener({ address, ...internalOptions }),
@@ -242,14 +251,17 @@ class Listeners implements Edges {
 /** What the facade takes from the rooms and the settings. */
 function facadeOptions({ calls, direct, settings, corsOrigins, ...options }: EdgeOptions) {
   const { authenticate, onRefusedKey, metrics, log, isReady, native } = options;
-  const { trustProxy, publicUrl } = settings;
+  const { trustProxy, publicUrl, consoleUrl } = settings;
   return {
-    ...{ authenticate, onRefusedKey, metrics, log, isReady, direct, trustProxy, publicUrl },
+    ...{ authenticate, onRefusedKey, metrics, log, isReady, direct, trustProxy },
+    ...{ publicUrl, consoleUrl },
     isOpen: () => calls.isOpen,
     requireCapacity: () => calls.requireCapacity(),
     findFile: options.results.find,
     callbacks: options.tasks.callbacks,
-    ...{ natives: native.prefixes, corsOrigins },
+    natives: native.prefixes,
+    // Its pages call the API with a key of their own.
+    corsOrigins: [...(corsOrigins ?? []), ...(consoleUrl === undefined ? [] : [consoleUrl])],
   };
 }
 
@@ -294,8 +306,12 @@ async function registerConsole(
   { settings, log, calls, services, signIn, pages: built }: EdgeOptions,
   {
     checkAccess,
+    listening,
     ...network
-  }: Omit<RouterOptions, "services" | "requestGate"> & { readonly checkAccess: CheckAccess },
+  }: Omit<RouterOptions, "services" | "requestGate"> & {
+    readonly checkAccess: CheckAccess;
+    readonly listening: ListeningAddress;
+  },
 ): Promise<void> {
   const { identify } = signIn;
   const requestGate = createSessionGate({
@@ -308,19 +324,24 @@ async function registerConsole(
   const rpcs = { services, ...network, requestGate, messageBytesMax, grpc: false };
   await facade.register(
     async (scope) => {
-      const contextValues = prepareConsole(scope, { ...settings, isOpen: () => calls.isOpen });
+      const contextValues = prepareConsole(scope, {
+        publicUrl: settings.consoleUrl ?? settings.publicUrl,
+        isOpen: () => calls.isOpen,
+      });
       registerRpcs(scope, rpcs, contextValues);
     },
     { prefix: consoleRpcPrefix },
   );
   if (built === undefined) return;
+  const { consoleUrl, publicUrl } = settings;
+  const apiOrigin = () => (consoleUrl === undefined ? "" : (publicUrl ?? listening.url));
   await facade.register(async (scope) => {
     scope.addHook("onRequest", (request, reply, done) => {
       // "/" only redirects.
       if (request.routeOptions.url !== "/") markOwnPage(reply.raw);
       done();
     });
-    await registerPages(scope, built);
+    await registerPages(scope, built, apiOrigin);
   });
 }
 

@@ -189,7 +189,9 @@ interface WelcomeOptions {
 /** Prints the welcome and logs a line. On a new demo it creates an account and a key. */
 async function announce(services: Services, options: WelcomeOptions): Promise<void> {
   const { settings, config, log, output, urls } = options;
-  const lines = await welcome(services, { config, url: settings.publicUrl ?? urls.publicUrl });
+  const url = settings.publicUrl ?? urls.publicUrl;
+  const consoleUrl = settings.consoleUrl ?? url;
+  const lines = await welcome(services, { config, url, consoleUrl });
   output.write(`${lines.join("\n")}\n`);
   const { workers } = settings;
   log.info({ ...urls, config: config.source, ...(workers > 1 && { workers }) }, "listening");
@@ -200,7 +202,8 @@ async function announce(services: Services, options: WelcomeOptions): Promise<vo
 function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
   const { host } = settings.listen;
   const isLocal = ["127.0.0.1", "::1", "localhost"].includes(host);
-  if (config.sms?.provider !== "console" || (isLocal && settings.publicUrl === undefined)) return;
+  const isPublic = (settings.publicUrl ?? settings.consoleUrl) !== undefined;
+  if (config.sms?.provider !== "console" || (isLocal && !isPublic)) return;
   const text =
     "sms: { provider: console } shows codes to whoever asks, so anybody who reaches this gateway can sign in with any number: configure another provider";
   log.warn({ host }, text);
@@ -209,9 +212,16 @@ function warnOfShownCodes({ settings, config, log }: WelcomeOptions): void {
 /** Balance of the demo account. */
 const demoBalanceNanos = 10n * nanosPerUsd;
 
+/** Where the gateway and its console are reached. */
+interface Addresses {
+  readonly config: Config;
+  readonly url: string;
+  readonly consoleUrl: string;
+}
+
 async function welcome(
   services: Services,
-  { config, url }: { config: Config; url: string },
+  { config, url, consoleUrl }: Addresses,
 ): Promise<string[]> {
   const { transport } = services;
   const accounts = createClient(AccountService, transport);
@@ -222,13 +232,13 @@ async function welcome(
       `UAS Gateway listens on ${url}`,
       `  Base URL  ${url}/v1`,
       "  API keys  npx uas key create --account ID",
-      ...(await consoleLines(services, { config, url, accountId: "" })),
+      ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
       "",
     ];
   }
   if (config.isDemo) {
     const { accountId, key } = await createDevAccount(transport);
-    return firstCall(url, key, await consoleLines(services, { config, url, accountId }));
+    return firstCall(url, key, await consoleLines(services, { config, consoleUrl, accountId }));
   }
   return [
     "",
@@ -236,7 +246,7 @@ async function welcome(
     "  There is no account yet. Create one, and a key:",
     "    npx uas account create --name NAME --balance 10.00",
     "    npx uas key create --account ID",
-    ...(await consoleLines(services, { config, url, accountId: "" })),
+    ...(await consoleLines(services, { config, consoleUrl, accountId: "" })),
     "",
   ];
 }
@@ -247,16 +257,16 @@ async function welcome(
  */
 async function consoleLines(
   { signIn, transport }: Services,
-  { config, url, accountId }: { config: Config; url: string; accountId: string },
+  { config, consoleUrl, accountId }: Omit<Addresses, "url"> & { readonly accountId: string },
 ): Promise<string[]> {
   if (!(await canServePages())) {
     return ["  Console   has no pages yet: stop, run `npm ci && npm run console`, and start again"];
   }
-  if (await signIn.hasOperator()) return [`  Console   ${url}/console`];
+  if (await signIn.hasOperator()) return [`  Console   ${consoleUrl}/console`];
   if (!config.isDemo) return ["  Console   npx uas console link"];
   const { token } = await createClient(UserService, transport).createSignInLink({ accountId });
   return [
-    `  Console   ${url}/console/welcome#${token}`,
+    `  Console   ${consoleUrl}/console/welcome#${token}`,
     "            (signs you in once, within an hour; `npx uas console link` creates another)",
   ];
 }

@@ -40,9 +40,10 @@ async function makeLink(
   return { json, text: json.url };
 }
 
-/** The address of the gateway for a browser. */
-function urlOf({ publicUrl, listen: { host, port } }: Settings): string {
-  if (publicUrl !== undefined) return publicUrl;
+/** The address of the console. */
+function urlOf({ consoleUrl, publicUrl, listen: { host, port } }: Settings): string {
+  const known = consoleUrl ?? publicUrl;
+  if (known !== undefined) return known;
   // An address such as 0.0.0.0 means every interface; a browser cannot open it.
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;

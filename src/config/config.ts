@@ -304,6 +304,8 @@ export interface Settings {
   readonly databaseUrl: string | undefined;
   /** `UAS_PUBLIC_URL`, an origin without a trailing slash; `undefined`: derived from `listen`. */
   readonly publicUrl: string | undefined;
+  /** `UAS_CONSOLE_URL`, an origin with another host name than `publicUrl`; `undefined`: the console is on every host. */
+  readonly consoleUrl: string | undefined;
   /** `UAS_TRUST_PROXY`: addresses and ranges of proxies whose `x-forwarded-*` count. Default none. */
   readonly trustProxy: readonly string[];
   /** `UAS_MASTER_KEY`: 32 bytes, from which the keys of stored secrets derive. `undefined`: that of the data folder,

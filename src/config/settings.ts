@@ -31,6 +31,7 @@ export const knownVariables: readonly string[] = [
   "UAS_INTERNAL_LISTEN",
   "UAS_MASTER_KEY",
   "UAS_PUBLIC_URL",
+  "UAS_CONSOLE_URL",
   "UAS_TRUST_PROXY",
   "UAS_OPERATOR_TOKEN",
   "UAS_WORKERS",
@@ -64,6 +65,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     internalListen: read("UAS_INTERNAL_LISTEN", parseListen) ?? { host: "127.0.0.1", port: 8081 },
     databaseUrl: read("DATABASE_URL", parseDatabaseUrl),
     publicUrl: read("UAS_PUBLIC_URL", parseOrigin),
+    consoleUrl: read("UAS_CONSOLE_URL", parseOrigin),
     trustProxy: read("UAS_TRUST_PROXY", parseProxies) ?? [],
     masterKey: read("UAS_MASTER_KEY", parseMasterKey),
     operatorToken: read("UAS_OPERATOR_TOKEN", parseToken),
@@ -76,6 +78,11 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
     problems.push("UAS_INTERNAL_LISTEN: is the same address as UAS_LISTEN; choose another port");
+  }
+  if (sameHostName(settings.publicUrl, settings.consoleUrl)) {
+    problems.push(
+      "UAS_CONSOLE_URL: has the host name of UAS_PUBLIC_URL; choose another one, because cookies do not distinguish ports",
+    );
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return settings;
@@ -135,6 +142,11 @@ function parseDrainDelay(text: string): Parsed<number> {
 function parseSwitch(text: string): Parsed<boolean> {
   if (text === "on" || text === "off") return { value: text === "on" };
   return { problem: "must be on or off" };
+}
+
+function sameHostName(one: string | undefined, other: string | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  return new URL(one).hostname === new URL(other).hostname;
 }
 
 function sameAddress(one: ListenAddress, other: ListenAddress): boolean {

@@ -12,21 +12,27 @@ export interface PageFile {
 /** The built pages: files by their path below `/console/`, `index.html` among them. */
 export type Pages = ReadonlyMap<string, PageFile>;
 
-/** The headers of every reply under `/console`. No inline scripts or styles, nothing from other origins, and no frames of
- * other sites. Images may be `blob:` addresses: those that the playground was given. */
-const headersAlways: Readonly<Record<string, string>> = {
-  "content-security-policy": [
+/** The sources that the pages may use. No inline scripts or styles, nothing from other origins, and no frames of other
+ * sites. Images may be `blob:` addresses: those that the playground was given. `api`: the origin of the API, whose
+ * replies and result files the pages show. */
+function securityPolicy(api: string): string {
+  const data = api === "" ? "'self'" : `'self' ${api}`;
+  return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "font-src 'self'",
-    "img-src 'self' data: blob:",
-    "media-src 'self' blob:",
-    "connect-src 'self'",
+    `img-src ${data} data: blob:`,
+    `media-src ${data} blob:`,
+    `connect-src ${data}`,
     "form-action 'self'",
     "base-uri 'none'",
     "frame-ancestors 'none'",
-  ].join("; "),
+  ].join("; ");
+}
+
+/** The other headers of every reply under `/console`. */
+const headersAlways: Readonly<Record<string, string>> = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
@@ -42,12 +48,16 @@ const hashedFolder = "assets/";
  * Registers `/console` and everything below it, in a scope of its own. Until the pages are there, requests wait.
  *
  * @param pages resolves to `undefined` if they could not be built: requests get a 503 that says what to do
+ * @param apiOrigin gets the origin of the API, if it is another one than that of the pages. Default: it is the same
  */
 export async function registerPages(
   scope: FastifyInstance,
   pages: Promise<Pages | undefined>,
+  apiOrigin: () => string = () => "",
 ): Promise<void> {
-  scope.addHook("onRequest", async (_request, reply) => void reply.headers(headersAlways));
+  scope.addHook("onRequest", async (_request, reply) => {
+    reply.headers({ ...headersAlways, "content-security-policy": securityPolicy(apiOrigin()) });
+  });
   const handler = async (
     request: FastifyRequest<{ Params: { "*"?: string } }>,
     reply: FastifyReply,
@@ -66,11 +76,19 @@ export async function registerPages(
         .send("not found\n");
     }
     // Every other path is a page: the router in the browser handles it.
-    return sendFile(request, reply, { path: indexName, file: index });
+    return sendFile(request, reply, { path: indexName, file: withApiOrigin(index, apiOrigin()) });
   };
   scope.get("/console", handler);
   scope.get("/console/*", handler);
   registerEntry(scope, pages);
+}
+
+/** The document, with the origin of the API where `common/api.ts` reads it. */
+function withApiOrigin(index: PageFile, api: string): PageFile {
+  if (api === "") return index;
+  const meta = `<head><meta name="api-origin" content="${api}">`;
+  const bytes = Buffer.from(index.bytes.toString().replace("<head>", meta));
+  return { ...index, bytes, gzip: undefined };
 }
 
 /** The address that a newcomer's browser opens, and the icon that browsers ask for unasked. */

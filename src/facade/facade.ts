@@ -3,13 +3,14 @@
  * reported in that dialect without further branches. Each `route` option of the contract becomes one route.
  */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { fastify, type FastifyInstance } from "fastify";
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax } from "../config/limits.ts";
 import { gatewayStopping } from "../core/caller.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { type DialectId, dialects } from "../dialect/index.ts";
 import { createDirectDeps, DirectPaths, registerDirect } from "./direct-route.ts";
+import { ConsoleHost } from "./console-host.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { clientErrorHandler, createHttpServer } from "./http-server.ts";
@@ -29,13 +30,16 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   const styleOf = createStyleOf(routes);
   const deps = createDirectDeps(options);
   const paths = new DirectPaths(deps);
+  const { consoleUrl } = options;
+  const consoleHost = consoleUrl === undefined ? undefined : new ConsoleHost(consoleUrl);
   const app = fastify({
     logger: false,
     serverFactory: (listener) => {
       const serve: typeof listener = (request, response) => {
-        if (!paths.serve(request, response)) listener(request, response);
+        const isDirect = consoleHost?.mayBe(request) !== true && paths.serve(request, response);
+        if (!isDirect) listener(request, response);
       };
-      return createHttpServer(serve, sockets, options);
+      return createHttpServer(serve, consoleHost?.withoutUpgrades(sockets) ?? sockets, options);
     },
     return503OnClosing: false,
     // As long as a head may be: a name that is too long is no malformed request, but one that nothing has.
@@ -46,16 +50,17 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       void sendError(reply, styleOf(request.headers), toGatewayError(error)),
   });
   app.addHook("preClose", () => sockets.close());
+  const fixed = documented(table).filter(({ url }) => !/[:*]/.test(url));
+  const fixedPaths = [...new Set(fixed.map(({ url }) => url))];
+  const refusePath = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+    sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths));
+  consoleHost?.separate(app, refusePath);
   registerCors(app, options.corsOrigins ?? []);
   // Bodies are read by routes that know their caller, and by nothing else.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
-  const fixed = documented(table).filter(({ url }) => !/[:*]/.test(url));
-  const fixedPaths = [...new Set(fixed.map(({ url }) => url))];
-  app.setNotFoundHandler((request, reply) =>
-    sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths)),
-  );
+  app.setNotFoundHandler(refusePath);
   registerProbes(app, options);
   registerDocuments(app, { routes: table, prefixes: options.natives.map(({ prefix }) => prefix) });
   for (const route of routes) {

@@ -49,7 +49,7 @@ export interface Upgrades {
  *
  * @param listener gets every request that is lawful HTTP
  * @param upgrades takes over the connections of requests that become WebSockets
- * @param options `publicUrl`: the public origin; with https, replies say that browsers must use it. `bodies` watches the
+ * @param options `publicUrl`, `consoleUrl`: with https, replies say that browsers must use it. `bodies` watches the
  * rests of requests that were answered before their bodies ended
  */
 export function createHttpServer(
@@ -57,10 +57,15 @@ export function createHttpServer(
   upgrades: Upgrades,
   {
     publicUrl,
+    consoleUrl,
     bodies,
-  }: { readonly publicUrl?: string | undefined; readonly bodies: UnfinishedBodies },
+  }: {
+    readonly publicUrl?: string | undefined;
+    readonly consoleUrl?: string | undefined;
+    readonly bodies: UnfinishedBodies;
+  },
 ): Server {
-  const isHttps = publicUrl?.startsWith("https:") === true;
+  const isHttps = [publicUrl, consoleUrl].some((url) => url?.startsWith("https:"));
   const options = {
     ServerResponse: InertReply,
     maxHeaderSize: headerBytesMax,

@@ -123,6 +123,8 @@ export interface FacadeOptions {
   readonly trustProxy: readonly string[];
   /** The public origin; https makes browsers use nothing else. Default: unknown. */
   readonly publicUrl?: string | undefined;
+  /** The origin of the console, if it has its own host. Default: it answers on every host. */
+  readonly consoleUrl?: string | undefined;
 }
 
 /** Options of one route. */

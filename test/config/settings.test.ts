@@ -22,6 +22,7 @@ describe("settings", () => {
       internalListen: { host: "127.0.0.1", port: 8081 },
       databaseUrl: undefined,
       publicUrl: undefined,
+      consoleUrl: undefined,
       trustProxy: [],
       masterKey: undefined,
       operatorToken: undefined,
@@ -44,6 +45,7 @@ describe("settings", () => {
       UAS_INTERNAL_LISTEN: "[::1]:9000",
       DATABASE_URL: "postgresql://u:p@db/uas",
       UAS_PUBLIC_URL: "https://ai.example.com/",
+      UAS_CONSOLE_URL: "https://console.example.com/",
       UAS_TRUST_PROXY: "10.0.0.0/8, loopback,fd00::/8",
       UAS_OPERATOR_TOKEN: "token",
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -60,6 +62,7 @@ describe("settings", () => {
       internalListen: { host: "::1", port: 9000 },
       databaseUrl: "postgresql://u:p@db/uas",
       publicUrl: "https://ai.example.com",
+      consoleUrl: "https://console.example.com",
       trustProxy: ["10.0.0.0/8", "loopback", "fd00::/8"],
       masterKey: Buffer.alloc(32, 7),
       operatorToken: "token",
@@ -70,6 +73,14 @@ describe("settings", () => {
       isWarmedUp: false,
       warnings: [],
     });
+  });
+
+  it("settings refuse a console with the host name of the API, whose cookies it would share", () => {
+    const problems = problemsOf({
+      UAS_PUBLIC_URL: "https://ai.example.com",
+      UAS_CONSOLE_URL: "https://ai.example.com:8443",
+    });
+    expect(problems).toEqual([expect.stringMatching(/^UAS_CONSOLE_URL: .*choose another one/)]);
   });
 
   it.each([
@@ -84,6 +95,8 @@ describe("settings", () => {
     ["UAS_PUBLIC_URL", "ai.example.com", "must be an origin such as"],
     ["UAS_PUBLIC_URL", "https://a.example/x", "write https://a.example"],
     ["UAS_PUBLIC_URL", "https://u:hunter@a.example", "write https://a.example"],
+    ["UAS_CONSOLE_URL", "console.example.com", "must be an origin such as"],
+    ["UAS_CONSOLE_URL", "https://a.example/console", "write https://a.example"],
     ["UAS_TRUST_PROXY", "true", '"true" is not an address or range'],
     ["UAS_TRUST_PROXY", "10.0.0.0/33", '"10.0.0.0/33" is not an address or range'],
     ["UAS_OPERATOR_TOKEN", "a b", "must be visible ASCII characters"],

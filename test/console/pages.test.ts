@@ -114,3 +114,15 @@ test("what is built once is not built again", async () => {
   // Building takes seconds.
   expect(performance.now() - start).toBeLessThan(1_000);
 });
+
+test("the pages of a console with its own host know the origin of the API, and may call nothing else", async () => {
+  const api = "https://ai.example";
+  const server = fastify();
+  await server.register((scope) => registerPages(scope, Promise.resolve(pages), () => api));
+  const reply = await server.inject({ url: "/console", headers: { "accept-encoding": "gzip" } });
+  await server.close();
+  expect(reply.body).toContain(`<head><meta name="api-origin" content="${api}">`);
+  const policy = String(reply.headers["content-security-policy"]);
+  expect(policy).toContain(`connect-src 'self' ${api};`);
+  expect(policy).toContain("script-src 'self';");
+});

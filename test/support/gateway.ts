@@ -148,6 +148,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       internalListen: { host: "127.0.0.1", port: 0 },
       databaseUrl: (await options.databaseAt?.(database.url)) ?? database.url,
       publicUrl: undefined,
+      consoleUrl: undefined,
       trustProxy: [],
       masterKey: Buffer.alloc(32, 1),
       operatorToken: undefined,

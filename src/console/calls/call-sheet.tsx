@@ -11,6 +11,7 @@ import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { newReference, ReferenceField } from "../account/balance-dialog.tsx";
 import { AccountIdLink } from "../accounts/account.tsx";
+import { apiOrigin } from "../common/api.ts";
 import { errorWord, millis } from "../common/contract.ts";
 import { useText } from "../common/language.tsx";
 import { decimalUsd, moneyOf, nanosOf, parseUsd, priceText, usd } from "../common/money.ts";
@@ -225,7 +226,7 @@ function ReproduceSection({ call }: { call: CallRecord }) {
   const code = callCurl(
     { ...call, model: call.model || text.yourModel },
     {
-      origin: location.origin,
+      origin: apiOrigin(),
       message: text.yourMessage,
       body: text.yourBody,
       taskParams: schema && { [schema.paramsField]: schema.example ?? {} },

@@ -7,6 +7,7 @@ import { useState } from "react";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { type Key, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
+import { apiOrigin } from "../common/api.ts";
 import { useNow } from "../common/clock.tsx";
 import { useLanguage, useText } from "../common/language.tsx";
 import { decimalUsd, moneyOf, nanosOf, parseUsd } from "../common/money.ts";
@@ -441,7 +442,7 @@ function SecretDialog({
   const { keys: text } = useText();
   const prices = usePrices();
   const model = apiKey.models[0] ?? cheapestTextModel(prices.data);
-  const url = `${location.origin}/v1`;
+  const url = `${apiOrigin()}/v1`;
   return (
     <OnceDialog
       width="wide"
@@ -463,7 +464,7 @@ function SecretDialog({
           <h3 className="mb-2 text-[0.8125rem] font-medium">{text.onceUse}</h3>
           <CodeTabs
             label={text.onceSnippets}
-            versions={snippets({ origin: location.origin, model, key: secret })}
+            versions={snippets({ origin: apiOrigin(), model, key: secret })}
           />
         </div>
       )}

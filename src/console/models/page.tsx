@@ -7,6 +7,7 @@ import { Fragment, useState } from "react";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type Model, ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
+import { apiOrigin } from "../common/api.ts";
 import { type Texts, useText } from "../common/language.tsx";
 import { priceText } from "../common/money.ts";
 import { snippets, taskSnippet } from "../common/snippets.ts";
@@ -275,7 +276,7 @@ function Usage({ model: { modelKey, type } }: { model: Model }) {
         <h3 className="mb-3 font-semibold">{text.use}</h3>
         <CodeTabs
           label={text.use}
-          versions={snippets({ origin: location.origin, model: modelKey, key: undefined })}
+          versions={snippets({ origin: apiOrigin(), model: modelKey, key: undefined })}
         />
       </section>
     );
@@ -288,7 +289,7 @@ function Usage({ model: { modelKey, type } }: { model: Model }) {
         <CodeBlock
           label={text.use}
           code={taskSnippet({
-            origin: location.origin,
+            origin: apiOrigin(),
             body: { modelKey, [data.paramsField]: data.example ?? {} },
           })}
         />

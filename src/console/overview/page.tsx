@@ -13,6 +13,7 @@ import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { useBalance } from "../billing/balance.tsx";
 import { didFail, EndingBadge } from "../calls/columns.tsx";
 import { useTail } from "../calls/use-tail.ts";
+import { apiOrigin } from "../common/api.ts";
 import { errorWord } from "../common/contract.ts";
 import { useText } from "../common/language.tsx";
 import { nanosOf, usd } from "../common/money.ts";
@@ -264,7 +265,7 @@ function Waiting({
           <>
             <CodeTabs
               label={overview.firstTitle}
-              versions={snippets({ origin: location.origin, model, key: undefined })}
+              versions={snippets({ origin: apiOrigin(), model, key: undefined })}
             />
             <p className="mt-2 text-xs text-muted">{overview.usesKey}</p>
           </>

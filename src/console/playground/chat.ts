@@ -17,6 +17,8 @@ class ChatError extends Error {}
 
 /** Options of a run. */
 interface RunOptions {
+  /** The origin of the API. */
+  readonly origin: string;
   /** The secret of the key. */
   readonly key: string;
   readonly signal: AbortSignal;
@@ -33,9 +35,9 @@ interface RunOptions {
  */
 export async function runChat(
   request: ChatRequest,
-  { key, signal, onAnswer, onChunk }: RunOptions,
+  { origin, key, signal, onAnswer, onChunk }: RunOptions,
 ): Promise<void> {
-  const response = await fetch(chatPath, {
+  const response = await fetch(`${origin}${chatPath}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     // This path ignores the session cookie, so it is not sent.

@@ -10,6 +10,7 @@ import {
   type GetModelSchemaResponse,
   TaskService,
 } from "../../../gen/uas/task/v1/task_service_pb.ts";
+import { apiOrigin } from "../common/api.ts";
 import { useText } from "../common/language.tsx";
 import { taskSnippet } from "../common/snippets.ts";
 import { useModels } from "../models/prices.tsx";
@@ -114,7 +115,7 @@ function ChatPanel({
       </Card>
       <RunSide
         requestId={chat.requestId}
-        code={chatCode(location.origin, shown.request ?? requestFor([...said, ...shown.messages]))}
+        code={chatCode(apiOrigin(), shown.request ?? requestFor([...said, ...shown.messages]))}
         codeHint={text[shown.hint]}
         more={<ToolsCard tools={tools} onChange={onTools} />}
       >
@@ -311,7 +312,7 @@ function TaskForm({
       <RunSide
         requestId={requestId}
         codeHint={text.codeNext}
-        code={[{ id: "curl", title: "curl", code: taskSnippet({ origin: location.origin, body }) }]}
+        code={[{ id: "curl", title: "curl", code: taskSnippet({ origin: apiOrigin(), body }) }]}
       />
     </div>
   );
@@ -352,7 +353,7 @@ async function submitTask(
   body: object,
   key: string,
 ): Promise<{ taskId: string; requestId: string }> {
-  const response = await fetch("/api/ai/tasks", {
+  const response = await fetch(`${apiOrigin()}/api/ai/tasks`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     // This path ignores the session cookie, so it is not sent.

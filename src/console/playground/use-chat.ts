@@ -1,5 +1,6 @@
 /** A conversation, and the call that continues it. */
 import { useEffect, useRef, useState } from "react";
+import { apiOrigin } from "../common/api.ts";
 import { messageOf, noReply, type Reply, runChat, withChunk } from "./chat.ts";
 import type { ChatRequest, Message } from "./conversation.ts";
 import { usePlaygroundKey } from "./use-key.ts";
@@ -60,6 +61,7 @@ export function useChat(requestFor: (messages: readonly Message[]) => ChatReques
     setEnded({ ...ended, sent, error: null, finish: "" });
     try {
       await runChat(sent, {
+        origin: apiOrigin(),
         key: await keyOf(),
         signal: abort.signal,
         onAnswer: (id) => void (requestId = id),

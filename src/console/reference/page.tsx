@@ -2,13 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { FileJson } from "lucide-react";
 import { useState } from "react";
+import { apiOrigin } from "../common/api.ts";
 import { useText } from "../common/language.tsx";
 import { buttonClass } from "../ui/button.tsx";
 import { Card, CardHead, Empty, PageHead, Skeleton } from "../ui/card.tsx";
 import { FilterBar, isFound, SearchField } from "../ui/filter-bar.tsx";
 import { Badge, ErrorNote } from "../ui/show.tsx";
 
-const documentPath = "/openapi.json";
+const documentPath = `${apiOrigin()}/openapi.json`;
 
 async function fetchEndpoints(): Promise<Endpoint[]> {
   const response = await fetch(documentPath);

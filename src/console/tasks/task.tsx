@@ -4,6 +4,7 @@ import { FileDown } from "lucide-react";
 import { useEffect, useState } from "react";
 import { type Task, type TaskFile, TaskStatus } from "../../../gen/uas/task/v1/task_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
+import { apiOrigin } from "../common/api.ts";
 import { useNow } from "../common/clock.tsx";
 import { useText } from "../common/language.tsx";
 import { transport } from "../common/rpc.ts";
@@ -121,10 +122,10 @@ export function TaskResult({ task }: { task: Task }) {
   );
 }
 
-/** The path of a file of the gateway, so that it loads from the same origin as the console. */
+/** The address of a file of the gateway, at the origin that the security policy of the page allows. */
 function localUrl(url: string): string {
   const path = URL.parse(url, location.href)?.pathname ?? "";
-  return path.startsWith("/files/") ? path : url;
+  return path.startsWith("/files/") ? `${apiOrigin()}${path}` : url;
 }
 
 function ResultFile({ file, label }: { file: TaskFile; label: string }) {

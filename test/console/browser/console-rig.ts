@@ -56,6 +56,8 @@ export interface ConsoleRig {
 interface MoreVendors {
   readonly vendors?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Settings of the gateway that differ. Default: none. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -135,7 +137,10 @@ async function newContext(
   return context;
 }
 
-async function startGateway(sections: string, { vendors = "", env: secrets = {} }: MoreVendors) {
+async function startGateway(
+  sections: string,
+  { vendors = "", env: secrets = {}, settings = {} }: MoreVendors,
+) {
   const database = await createTestDatabase();
   const folder = mkdtempSync(join(tmpdir(), "uas-console-"));
   if (sections !== "") {
@@ -148,6 +153,7 @@ async function startGateway(sections: string, { vendors = "", env: secrets = {} 
     UAS_LISTEN: "127.0.0.1:0",
     UAS_INTERNAL_LISTEN: "127.0.0.1:0",
     UAS_WARM_UP: "off",
+    ...settings,
   };
   const pool = new Pool({ connectionString: database.url, max: 1 });
   // Built before anything waits for them: on a busy machine that takes longer than a page may.
