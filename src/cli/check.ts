@@ -5,6 +5,7 @@ import { type PriceUnit, priceUnits } from "../config/price-units.ts";
 import { priceAt } from "../config/price.ts";
 import { ConfigError } from "../config/problems.ts";
 import { formatUsd } from "../core/money.ts";
+import { serviceTiers } from "../core/service-tiers.ts";
 import { configOf, warn } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
 import { moments, momentText, upcoming } from "./price-dates.ts";
@@ -65,10 +66,16 @@ function routeLosses(model: ModelConfig, route: RouteConfig, nowMs: number): rea
   return moments([prices, costs]).flatMap((fromMs) => {
     const [price, cost] = [priceAt(prices, fromMs), priceAt(costs, fromMs)];
     const since = Number.isFinite(fromMs) ? `from ${momentText(fromMs)} ` : "";
-    return priceUnits.flatMap((unit) => {
-      const loss = firstLoss(unit, price, cost);
-      return loss === undefined ? [] : [since + lossText(unit, head, loss)];
+    const tiers = serviceTiers.flatMap((tier) => {
+      const own = [price.serviceTiers?.[tier], cost.serviceTiers?.[tier]] as const;
+      return own[0] === undefined || own[1] === undefined ? [] : [[tier, own[0], own[1]] as const];
     });
+    return [["", price, cost] as const, ...tiers].flatMap(([tier, ...compared]) =>
+      priceUnits.flatMap((unit) => {
+        const loss = firstLoss(unit, ...compared);
+        return loss === undefined ? [] : [since + lossText(unit, head, { ...loss, tier })];
+      }),
+    );
   });
 }
 
@@ -95,8 +102,9 @@ function firstLoss(unit: PriceUnit, price: PriceConfig, cost: PriceConfig): Loss
 function lossText(
   { name }: PriceUnit,
   head: string,
-  { above, priceNanos, costNanos }: Loss,
+  { above, priceNanos, costNanos, tier }: Loss & { readonly tier: string },
 ): string {
-  const unit = above === 0 ? name : `${name} above ${above} tokens`;
+  const length = above === 0 ? "" : ` above ${above} tokens`;
+  const unit = name + length + (tier === "" ? "" : ` at the tier ${tier}`);
   return `the price of ${unit}, ${formatUsd(priceNanos)}, is below the cost of ${head}, ${formatUsd(costNanos)}: raise the price or correct the cost`;
 }

@@ -90,9 +90,10 @@ export function tierPricesOf({ serviceTiers: priced = {} }: PriceConfig): readon
   return serviceTiers.flatMap((tier) => priced[tier] ?? []);
 }
 
-/** Whether a vendor bills more for a tier than the price covers. */
+/** Whether a vendor may bill more for a tier than the price covers: it is a dearer one without a price, or unknown. */
 export function isTierUnpriced(price: PriceConfig, word: string): boolean {
   const tier = tierOfWord(word);
+  if (tier === undefined) return !/^(?:auto)?$/i.test(word);
   const isDearer = tier === "priority" || tier === "fast" || tier === "ultrafast";
   return isDearer && servedPrice(price, word) === price;
 }

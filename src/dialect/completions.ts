@@ -173,7 +173,7 @@ export function relayCompletion(body: Buffer, options: CompletionRelayOptions): 
   const text = new GeneratedText(options);
   return {
     body: restoreReplyModel(body, scan, options),
-    usage: isRecord(usage) ? decodeUsage(usage) : undefined,
+    usage: isRecord(usage) ? decodeUsage(usage, scan.value("service_tier")) : undefined,
     textBytes: choices.reduce((sum, choice) => sum + text.bytesOf(choice), 0),
   };
 }
@@ -256,7 +256,7 @@ export class CompletionStreamRelay extends EventRelay {
     }
     if (this.#openChoices <= 0) this.finished = true;
     const { usage } = record;
-    if (isRecord(usage)) this.usage = decodeUsage(usage) ?? this.usage;
+    if (isRecord(usage)) this.usage = decodeUsage(usage, record["service_tier"]) ?? this.usage;
     const isInjected = this.#options.hideUsage && isRecord(usage) && choices.length === 0;
     if (isInjected) this.hideEvent();
     else this.restoreModel(event);

@@ -6,7 +6,7 @@
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
-import { sameTiers, tierOfWord } from "../core/service-tiers.ts";
+import { sameTiers, type ServiceTier, tierOfWord } from "../core/service-tiers.ts";
 import type { Outline } from "./json/outline.ts";
 import {
   type BilledFeatures,
@@ -177,18 +177,23 @@ const coveredTiers: ReadonlySet<unknown> = new Set([
   "flex",
 ]);
 
-/** The tiers of which the vendor chooses one. Of batches the request itself is one. */
-const chosenTiers = ["flex", "priority", "fast", "ultrafast"] as const;
+/** The tiers of which OpenAI chooses one for `auto`. Of batches the request itself is one. */
+const autoTiers = ["flex", "priority", "fast", "ultrafast"] as const;
 
 /**
  * Refuses tiers with a higher price than the model has for them, and unknown ones.
  *
  * @param use Default: the call is charged by the price of the usual tier
+ * @param auto the tiers that the vendor chooses from, beside the usual one. Default: OpenAI's
  */
-export function checkServiceTier(tier: unknown, use?: FeatureUse): void {
+export function checkServiceTier(
+  tier: unknown,
+  use?: FeatureUse,
+  auto: readonly ServiceTier[] = autoTiers,
+): void {
   if (typeof tier === "string") {
     const meant = tierOfWord(tier);
-    if (/^auto$/i.test(tier)) use?.allowTiers(chosenTiers);
+    if (/^auto$/i.test(tier)) use?.allowTiers(auto);
     else if (meant !== undefined && meant !== "standard") {
       const same = sameTiers(meant);
       use?.allowTiers(same);

@@ -44,6 +44,15 @@ describe("uas check warns of a model whose price is below what a route costs", (
     ]);
   });
 
+  it("a price below cost is also found in a service tier that both have prices for", async () => {
+    const price = `{ input: "2", output: "2" }
+    tiers: { flex: { input: "0.4" }, priority: { output: "5" } }`;
+    const cost = '{ input: "1", output: "1" }, tiers: { flex: { input: "0.5" } }';
+    expect(await warnings(cost, price)).toEqual([
+      `uas.yaml:5 models.m: the price of input at the tier flex, 0.4, is below the cost of route openai acme-1, 0.5: ${fix}`,
+    ]);
+  });
+
   it("a loss is told once where the first price and the first cost are yet to come", async () => {
     const dated = (output: string): string =>
       `[{ from: "2999-01-01", input: "1", output: "${output}" }]`;

@@ -135,6 +135,8 @@ it("a reply is charged by the tier that it names, and a dearer tier without a pr
   expect(servedPrice(price, "auto")).toBeUndefined();
   expect(servedPrice(price, undefined)).toBeUndefined();
   expect(
-    ["priority", "fast", "flex", "batch", "default"].map((word) => isTierUnpriced(price, word)),
-  ).toEqual([true, true, false, false, false]);
+    ["priority", "fast", "turbo", "flex", "batch", "default", "auto", ""].map((word) =>
+      isTierUnpriced(price, word),
+    ),
+  ).toEqual([true, true, true, false, false, false, false, false]);
 });

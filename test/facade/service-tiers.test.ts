@@ -143,14 +143,17 @@ it.each([
   expect(state.vendor?.requests.length).toBe(before);
 });
 
-it("a reply of a dearer tier that has no price raises an alarm", async () => {
-  state.tier = "priority";
-  const { reply, id } = await ask("plain", undefined, false);
-  expect(reply.status).toBe(200);
-  expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(standardNanos);
-  const alarm = fixture.gateway.log.find((line) => line.includes("service_tier priority"));
-  expect(alarm).toContain('"vendor":"sim"');
-});
+it.each(["priority", "turbo"])(
+  "a reply of the tier %s, without a price, raises an alarm",
+  async (tier) => {
+    state.tier = tier;
+    const { reply, id } = await ask("plain", undefined, false);
+    expect(reply.status).toBe(200);
+    expect((await fixture.gateway.call(id)).cost?.amountNanos).toBe(standardNanos);
+    const alarm = fixture.gateway.log.find((line) => line.includes(`service_tier ${tier}`));
+    expect(alarm).toContain('"vendor":"sim"');
+  },
+);
 
 it("a background response is refused tiers that only calls are charged by", async () => {
   const reply = await fixture.send("/v1/responses", {

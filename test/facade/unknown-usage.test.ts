@@ -132,7 +132,7 @@ it.each(["chat", "responses", "gemini"] as const)(
 it.each([
   ["chat", { novel: 0, novel_details: { a: 0, b: null }, words: "a", queue_time: 0.5, cost: 0.1 }],
   ["responses", { novel: 0, is_novel: true, cost_details: { upstream_inference_cost: 0.1 } }],
-  ["messages", { service_tier: "priority", inference_geo: "us", novel: null }],
+  ["messages", { service_tier: "standard", inference_geo: "us", novel: null }],
   ["gemini", { trafficType: "ON_DEMAND", novelTokenCount: 0 }],
 ] as const)(
   "words, zeros, durations and amounts of money are no unknown figures: %s %j",

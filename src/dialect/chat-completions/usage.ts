@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { knownNames, unknownFigures } from "../usage-members.ts";
-import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
 import {
   firstCount,
   grownUsage,
@@ -15,16 +15,22 @@ import {
 export function chunkUsage(chunk: JsonRecord): Usage | undefined {
   let usage: Usage | undefined;
   const places = [chunk, recordsAt(chunk, "choices")[0], recordAt(chunk, "x_groq")];
+  const { service_tier: tier } = chunk;
   for (const place of places) {
-    if (place !== undefined) usage = grownUsage(usage, decodeUsage(recordAt(place, "usage")));
+    if (place !== undefined) usage = grownUsage(usage, decodeUsage(recordAt(place, "usage"), tier));
   }
-  const tier = textAt(chunk, "service_tier");
-  if (usage !== undefined && tier !== "") usage.serviceTier = tier;
   return usage;
 }
 
-/** The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on. */
-export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
+/**
+ * The vendor's figures; `undefined` where the two totals are not whole numbers from 0 on.
+ *
+ * @param serviceTier the vendor's word beside them. Default: none
+ */
+export function decodeUsage(
+  wire: JsonRecord | undefined,
+  serviceTier?: unknown,
+): Usage | undefined {
   if (wire === undefined) return undefined;
   const read = recordAt(wire, "prompt_tokens_details");
   const made = recordAt(wire, "completion_tokens_details");
@@ -66,6 +72,7 @@ export function decodeUsage(wire: JsonRecord | undefined): Usage | undefined {
     spoken: made?.["audio_tokens"],
     drawn: made?.["image_tokens"],
     rejected: made?.["rejected_prediction_tokens"],
+    serviceTier,
     unknown: unknownFigures(wire, knownMembers),
     // OpenRouter and Perplexity.
     webSearches:

@@ -110,7 +110,8 @@ function refuseCompaction(management: unknown): void {
 /** Refuses where and how a request is to be served, if that costs more. */
 function checkService(body: JsonRecord, use: FeatureUse): void {
   const { mcp_servers: servers } = body;
-  checkServiceTier(body["service_tier"], use);
+  // The fast mode is asked for by another member.
+  checkServiceTier(body["service_tier"], use, ["priority"]);
   checkSpeed(body, use);
   const isNone = Array.isArray(servers) && servers.length === 0;
   if (servers != null && !isNone) throw refuseUnknown("mcp_servers", "tools of other servers");
