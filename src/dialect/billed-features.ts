@@ -48,7 +48,7 @@ export interface BilledFeatures extends ToolCalls {
   readonly toolInputTokens: number;
   /** The calls that count where the vendor does not report any. */
   readonly unreported: ToolCalls;
-  /** Edits of the body that tell the vendor its limits, in ascending order. */
+  /** Edits of the body that tell the vendor its limits, in any order. */
   readonly edits: readonly Edit[];
 }
 

@@ -95,7 +95,7 @@ function refuseTwice(bytes: Buffer): void {
 }
 
 /** Refuses a member that some vendors' parsers take for a guarded one: they ignore case. */
-function refuseLookalikes(record: JsonRecord, path: string): void {
+export function refuseLookalikes(record: JsonRecord, path: string): void {
   for (const name of Object.keys(record)) {
     const meant = name.toLowerCase();
     if (meant === name || !guarded.has(meant)) continue;
@@ -229,7 +229,8 @@ export function checkTools(tools: unknown, path: string, check: ToolCheck): void
   }
 }
 
-function checkTool(tool: JsonRecord, path: string, check: ToolCheck): void {
+/** Checks one tool, including those nested in it. */
+export function checkTool(tool: JsonRecord, path: string, check: ToolCheck): void {
   refuseLookalikes(tool, path);
   // Its images come from another model, whether it is named or not.
   if (textAt(tool, "type") === "image_generation") {
@@ -268,6 +269,18 @@ export function checkContainer(container: unknown, path: string): void {
   }
   if (Array.isArray(container["file_ids"]) && container["file_ids"].length > 0) {
     throw refuseStored(`${path}.file_ids`, "send the files in the request");
+  }
+  checkSkills(container["skills"], `${path}.skills`);
+}
+
+/** The types of skills that somebody has uploaded. Others are the vendor's own, or sent in the request. */
+const storedSkills: ReadonlySet<unknown> = new Set(["custom", "skill_reference"]);
+
+function checkSkills(skills: unknown, path: string): void {
+  if (!Array.isArray(skills)) return;
+  for (const [at, skill] of skills.entries()) {
+    if (!isRecord(skill) || !storedSkills.has(skill["type"])) continue;
+    throw refuseStored(`${path}[${at}].skill_id`, "leave it out");
   }
 }
 

@@ -2,7 +2,7 @@
  * use and the price is for, dearer service, and what the vendor keeps for somebody (R-VND-3). */
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
-import { readOutline } from "../../src/dialect/body-members.ts";
+import { applyEdits, readOutline } from "../../src/dialect/body-members.ts";
 import type { Guard } from "../../src/dialect/guard.ts";
 import { gemini } from "../../src/dialect/gemini/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
@@ -148,6 +148,15 @@ describe("messages", () => {
     ["container", { container: "container_1" }],
     ["container.id", { container: { id: "container_1", skills: [] } }],
     ["tools[0].model", { tools: [{ type: "advisor_20260301", name: "a", model: "x" }] }],
+    ["compaction", { compaction: { type: "summarize" } }],
+    ["billing_policy", { billing_policy: { type: "billing_policy", bill_to: "user_profile" } }],
+    ["fallback_credit_token", { fallback_credit_token: "t" }],
+    ["fallback_credit_token", { fallback_credit_token: { token: "t" } }],
+    ["diagnostics.previous_message_id", { diagnostics: { previous_message_id: "msg_1" } }],
+    [
+      "container.skills[0].skill_id",
+      { container: { skills: [{ type: "custom", skill_id: "s" }] } },
+    ],
     [
       "messages[0].content[0].content[0].source.file_id",
       {
@@ -161,6 +170,78 @@ describe("messages", () => {
   ])("a messages request is refused for its %s", (param, body) =>
     expect(refused(messages.guard, body)).toBe(param),
   );
+
+  const added = (definition: object) => ({
+    type: "tool_addition",
+    tool: { type: "tool_definition", definition },
+  });
+  const inline = ".tool.definition";
+  const places: readonly (readonly [string, (block: object) => object])[] = [
+    ["messages[0].content[0]", (block) => ({ messages: [{ role: "system", content: [block] }] })],
+    ["system[0]", (block) => ({ system: [block] })],
+    [
+      "messages[0].content[0].tool_changes[0]",
+      (block) => ({ messages: [{ content: [{ type: "compaction", tool_changes: [block] }] }] }),
+    ],
+    [
+      "messages[0].content[0].content[0]",
+      (block) => ({ messages: [{ content: [{ type: "tool_result", content: [block] }] }] }),
+    ],
+    ["messages[0].content[0][0]", (block) => ({ messages: [{ content: [[block]] }] })],
+  ];
+  it.each(
+    places.flatMap(([path, within]) => [
+      [`${path}${inline}.type`, within(added({ type: "web_search_20260318", max_uses: 100 }))],
+      [`${path}${inline}.type`, within(added({ type: "code_execution_20260521" }))],
+      [`${path}${inline}.type`, within(added({ type: "mcp_toolset", mcp_server_name: "m" }))],
+      [`${path}${inline}.model`, within(added({ type: "advisor_20260301", model: "dearer" }))],
+      [
+        `${path}.tool.type`,
+        within({ type: "tool_addition", tool: { type: "web_fetch_20260318" } }),
+      ],
+      [`${path}.tools[0].type`, within({ tools: [{ type: "web_fetch_20260318" }] })],
+      [`${path}.Tool`, within({ type: "tool_addition", tool: {}, Tool: {} })],
+      [`${path}.tool.Definition`, within({ tool: { type: "tool_definition", Definition: {} } })],
+    ]),
+  )("a tool inside the conversation is refused for its %s as one of the list is", (param, body) =>
+    expect(refused(messages.guard, body)).toBe(param),
+  );
+
+  it("an inline tool without a limit is told the limit of the model", () => {
+    const tool = { type: "web_search_20260318", name: "web_search" };
+    const body = {
+      tools: [{ ...tool, max_uses: null }],
+      messages: [{ content: "Hi" }, { role: "system", content: [added(tool)] }],
+    };
+    const bytes = Buffer.from(JSON.stringify(body));
+    const features = messages.guard?.(bytes, {
+      isVerified: true,
+      hasPrice: (unit) => unit === "tools.web_search",
+      maxToolCalls: 3,
+    });
+    expect(features).toMatchObject({ webSearches: 6 });
+    const limited = { max_uses: 3, ...tool };
+    expect(JSON.parse(Buffer.concat(applyEdits(bytes, features?.edits ?? [])).toString())).toEqual({
+      tools: [limited],
+      messages: [{ content: "Hi" }, { role: "system", content: [added(limited)] }],
+    });
+  });
+
+  it("functions and references inside the conversation pass", () => {
+    const content = [
+      added({
+        name: "f",
+        input_schema: { type: "object", properties: { tool: { type: "object" } } },
+      }),
+      added({ type: "bash_20250124", name: "bash" }),
+      { type: "tool_addition", tool: { type: "tool_reference", name: "f" } },
+      { type: "tool_removal", tool: { type: "mcp_toolset_reference", server_name: "m" } },
+      { type: "tool_use", input: { tool: { type: "web_search_20260318" }, Tool: 1 } },
+      { type: "tool_result", content: [{ type: "tool_reference", tool_name: "f" }] },
+    ];
+    const body = { diagnostics: { previous_message_id: null }, messages: [{ content }] };
+    expect(refused(messages.guard, body)).toBe("");
+  });
 
   it("has nothing against the rest", () => {
     const made = { type: "code_execution_output", file_id: "file_1" };
@@ -200,6 +281,23 @@ describe("responses", () => {
     ["prompt", { prompt: { id: "pmpt_1" } }],
     ["moderation.model", { moderation: { model: "omni" } }],
     ["service_tier", { service_tier: "ultrafast" }],
+    ["multi_agent", { multi_agent: { enabled: true } }],
+    ["multi_agent", { multi_agent: {} }],
+    ["access_programs.cyber", { access_programs: { cyber: "daybreak_red" } }],
+    [
+      "tools[0].environment.skills[0].skill_id",
+      {
+        tools: [
+          {
+            type: "shell",
+            environment: {
+              type: "container_auto",
+              skills: [{ type: "skill_reference", skill_id: "s" }],
+            },
+          },
+        ],
+      },
+    ],
     [
       "prompt_cache_options.comparison_response_id",
       { prompt_cache_options: { comparison_response_id: "resp_1" } },

@@ -54,6 +54,39 @@ it.each([
   ["/v1/messages", "fallbacks", { ...claude, fallbacks: [{ model: "claude-opus-5" }] }],
   ["/v1/messages", "speed", { ...claude, speed: "fast" }],
   ["/v1/messages", "thread", { ...claude, thread: { type: "create" } }],
+  [
+    "/v1/messages",
+    "messages[1].content[0].tool.definition.type",
+    {
+      ...claude,
+      messages: [
+        ...messages,
+        {
+          role: "system",
+          content: [
+            {
+              type: "tool_addition",
+              tool: { type: "tool_definition", definition: { type: "web_search_20260318" } },
+            },
+          ],
+        },
+      ],
+    },
+  ],
+  ["/v1/messages", "compaction", { ...claude, compaction: { type: "summarize" } }],
+  ["/v1/messages", "billing_policy", { ...claude, billing_policy: { type: "billing_policy" } }],
+  ["/v1/messages", "fallback_credit_token", { ...claude, fallback_credit_token: "token" }],
+  [
+    "/v1/messages",
+    "diagnostics.previous_message_id",
+    { ...claude, diagnostics: { previous_message_id: "msg_1" } },
+  ],
+  ["/v1/responses", "multi_agent", { model: "gpt", input: "x", multi_agent: { enabled: true } }],
+  [
+    "/v1/responses",
+    "access_programs.cyber",
+    { model: "gpt", input: "x", background: true, access_programs: { cyber: "daybreak_red" } },
+  ],
   ["/v1/responses", "conversation", { model: "gpt", input: "x", conversation: "conv_1" }],
   ["/v1/responses", "tools[0].type", { model: "gpt", tools: [{ type: "image_generation" }] }],
   // Translated to the vendor's style: there it is a tool of the vendor's.

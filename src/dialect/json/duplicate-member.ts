@@ -148,6 +148,9 @@ export const guardedNames = [
   "cache_control",
   "ttl",
   "input_audio",
+  "tool",
+  "tool_changes",
+  "definition",
 ] as const;
 
 const guardedAt: readonly (readonly string[] | undefined)[] = Array.from(

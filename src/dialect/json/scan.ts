@@ -151,6 +151,29 @@ export class ObjectScan {
   }
 }
 
+/**
+ * The range of an object in a JSON object.
+ *
+ * @param path its members and the positions in lists, for example `messages[1].content[0].tool`
+ * @returns `undefined`: the path leads to no object, or a name in it contains a dot or bracket
+ */
+export function objectAt(bytes: Buffer, path: string): Span | undefined {
+  let place: Span = { start: 0, end: bytes.length };
+  for (const step of path.split(".")) {
+    const [, name = "", index] = /^([^[\]]+)(?:\[(\d+)\])?$/.exec(step) ?? [];
+    const scan = new ObjectScan().scan(bytes, place.start, place.end);
+    const member = scan.find(name);
+    if (member < 0) return undefined;
+    const next =
+      index === undefined
+        ? { start: scan.start(member), end: scan.end(member) }
+        : scan.elements(name)[Number(index)];
+    if (next === undefined) return undefined;
+    place = next;
+  }
+  return bytes[place.start] === openBrace ? place : undefined;
+}
+
 /** Strings up to this length, in bytes, are searched without a native call. */
 const shortString = 64;
 

@@ -14,13 +14,18 @@ import {
   checkFiles,
   checkServiceTier,
   checkSpeed,
+  checkTool,
   checkTools,
   guardOf,
   type GuardedBody,
+  refuseLookalikes,
   refuseModel,
+  refuseStored,
+  type ToolCheck,
   unsupportedThread,
 } from "../guard.ts";
-import { ObjectScan } from "../json/scan.ts";
+import { invalid } from "../../core/validation.ts";
+import { objectAt, ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, textAt } from "../json/value.ts";
 
 const tools = {
@@ -46,9 +51,13 @@ const suspects = {
     "inference_geo",
     "service_tier",
     "context_management",
+    "compaction",
+    "billing_policy",
+    "fallback_credit_token",
+    "diagnostics",
     ...vendorMembers,
   ],
-  nested: ["container", "file_id", "ttl"],
+  nested: ["container", "file_id", "ttl", "tool"],
   areToolsSuspect: suspectTools(tools),
   audible: new Set<never>(),
 };
@@ -60,21 +69,46 @@ const checkType = toolTypeCheck(tools, (tool, path) =>
 /** The tools whose calls the style can limit. */
 const limited = /^web_(?:search|fetch)_/;
 
-/** Tells the vendor the most calls of each tool, where the request does not. */
-function limitCalls(offered: unknown, { bytes, use }: GuardedBody): void {
-  if (!Array.isArray(offered)) return;
-  const body = new ObjectScan().scan(bytes, 0, bytes.length);
-  const places = body.elements("tools");
+/** Tells the vendor the most calls of a tool. @param path where the tool is in the body */
+function limitCalls(path: string, { bytes, use }: GuardedBody): void {
+  const place = objectAt(bytes, path);
+  if (place === undefined) return;
   const calls = String(use.maxToolCalls);
-  for (const [index, tool] of offered.entries()) {
-    const place = places[index];
-    if (!isRecord(tool) || place === undefined || tool["max_uses"] != null) continue;
-    if (!limited.test(textAt(tool, "type"))) continue;
-    const scan = new ObjectScan().scan(bytes, place.start, place.end);
-    const member = scan.find("max_uses");
-    if (member >= 0) use.edit({ start: scan.start(member), end: scan.end(member), text: calls });
-    else use.edit({ start: place.start + 1, end: place.start + 1, text: `"max_uses":${calls},` });
+  const scan = new ObjectScan().scan(bytes, place.start, place.end);
+  const member = scan.find("max_uses");
+  if (member >= 0) use.edit({ start: scan.start(member), end: scan.end(member), text: calls });
+  else use.edit({ start: place.start + 1, end: place.start + 1, text: `"max_uses":${calls},` });
+}
+
+/** The types of blocks that name a tool which stands elsewhere. */
+const toolReference = /^(?:tool|mcp_tool|mcp_toolset)_reference$/;
+
+/**
+ * Checks tools that blocks of the conversation define, at any depth: a `tool_addition` defines them during the
+ * conversation, a `compaction` repeats them. What a tool was called with is no definition.
+ */
+function checkInlineTools(value: unknown, path: string, check: ToolCheck): void {
+  if (Array.isArray(value)) {
+    for (const [at, each] of value.entries()) {
+      if (typeof each === "object") checkInlineTools(each, `${path}[${at}]`, check);
+    }
+    return;
   }
+  if (!isRecord(value)) return;
+  refuseLookalikes(value, path);
+  for (const [name, each] of Object.entries(value)) {
+    if (name === "input" || typeof each !== "object") continue;
+    const where = `${path}.${name}`;
+    if (name === "tools") checkTools(each, where, check);
+    else if (isRecord(each) && isDefinition(name, each)) checkTool(each, where, check);
+    else checkInlineTools(each, where, check);
+  }
+}
+
+function isDefinition(name: string, value: JsonRecord): boolean {
+  if (name === "definition") return true;
+  const type = textAt(value, "type");
+  return name === "tool" && type !== "tool_definition" && !toolReference.test(type);
 }
 
 /** The top-level members that the guard reads: each may stand only once, and under this name only. */
@@ -87,23 +121,50 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   if (body["fallbacks"] != null) throw refuseModel("fallbacks");
   checkService(body, use);
   checkVendorMembers(body, use);
-  refuseCompaction(body["context_management"]);
+  refuseCompaction(body);
+  refuseOperatorsOwn(body);
   checkContainer(body["container"], "container");
-  checkTools(body["tools"], "tools", { checkType, use });
+  const unlimited: string[] = [];
+  const check: ToolCheck = {
+    use,
+    checkType: (tool, path) => {
+      checkType(tool, path, use);
+      if (tool["max_uses"] == null && limited.test(textAt(tool, "type"))) unlimited.push(path);
+    },
+  };
+  checkTools(body["tools"], "tools", check);
+  for (const name of ["system", "messages"]) checkInlineTools(body[name], name, check);
   checkFiles(body["messages"], "messages");
   const covered = use.hasPrice("cache_write_1h") ? ["5m", "1h"] : ["5m"];
   for (const name of ["tools", "system", "messages"]) checkCacheLife(body[name], name, covered);
   checkCacheLife({ cache_control: body["cache_control"] }, "", covered);
-  limitCalls(body["tools"], found);
+  for (const path of unlimited) limitCalls(path, found);
 });
 
 /** Refuses a summary of the conversation by the vendor: its tokens are billed, but not in the usage of the reply. */
-function refuseCompaction(management: unknown): void {
+function refuseCompaction(body: JsonRecord): void {
+  const { context_management: management, compaction } = body;
+  if (compaction != null) throw refuseUnknown("compaction", "a summary of the conversation");
   const edits = isRecord(management) ? management["edits"] : undefined;
   if (!Array.isArray(edits)) return;
   for (const [at, edit] of edits.entries()) {
     if (!isRecord(edit) || /^clear_/.test(textAt(edit, "type"))) continue;
     throw refuseUnknown(`context_management.edits[${at}].type`, "a change of the conversation");
+  }
+}
+
+/** Refuses what belongs to the operator's organization at the vendor: its customers, credits and messages. */
+function refuseOperatorsOwn(body: JsonRecord): void {
+  const { diagnostics, billing_policy: policy, fallback_credit_token: token } = body;
+  if (policy != null) {
+    throw invalid(
+      "billing_policy",
+      '"billing_policy" bills somebody at the vendor, where callers have no accounts: leave it out',
+    );
+  }
+  if (token != null) throw refuseStored("fallback_credit_token", "leave it out");
+  if (isRecord(diagnostics) && diagnostics["previous_message_id"] != null) {
+    throw refuseStored("diagnostics.previous_message_id", "leave it out");
   }
 }
 

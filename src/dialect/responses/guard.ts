@@ -5,6 +5,7 @@ import {
   checkVendorMembers,
   type FeatureUse,
   readCallLimit,
+  refuseUnknown,
   suspectTools,
   toolTypeCheck,
   vendorMembers,
@@ -18,6 +19,7 @@ import {
   type GuardedBody,
   refuseStored,
 } from "../guard.ts";
+import { invalid } from "../../core/validation.ts";
 import { ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
@@ -42,6 +44,7 @@ const tools = {
 const suspects = {
   members: [
     ...["conversation", "prompt", "moderation", "service_tier", "modalities", "audio"],
+    ...["multi_agent", "access_programs"],
     ...vendorMembers,
   ],
   nested: [
@@ -110,6 +113,8 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }, found) =>
   if (cache["comparison_response_id"] != null) {
     throw refuseStored("prompt_cache_options.comparison_response_id", "leave it out");
   }
+  refuseAgents(body);
+  refuseAccess(body);
   checkPromptCache(body, "input", use);
   checkVendorMembers(body, use);
   checkModalities(body["modalities"], "modalities", use);
@@ -125,6 +130,26 @@ export const guardResponses = guardOf(suspects, (body, { isVerified }, found) =>
   if (!isVerified) refuseReferences(body, input);
   if (limit === undefined && (use.features?.toolInputTokens ?? 0) > 0) limitCalls(found);
 });
+
+/** Refuses agents that the vendor starts: neither their number nor their depth has a limit. */
+function refuseAgents(body: JsonRecord): void {
+  const { multi_agent: agents } = body;
+  if (agents == null || (isRecord(agents) && agents["enabled"] === false)) return;
+  throw refuseUnknown("multi_agent", "agents that the vendor runs");
+}
+
+/** Refuses access for which the vendor has vetted the operator, and not the caller. */
+function refuseAccess(body: JsonRecord): void {
+  const { access_programs: programs } = body;
+  for (const [name, level] of Object.entries(isRecord(programs) ? programs : {})) {
+    if (level == null || level === "standard") continue;
+    const path = `access_programs.${name}`;
+    throw invalid(
+      path,
+      `"${path}" uses an access that the vendor gave the operator: send "standard", or leave it out`,
+    );
+  }
+}
 
 function refuseReferences(body: JsonRecord, input: readonly unknown[]): void {
   if (body["previous_response_id"] != null) throw refuseStored("previous_response_id", send);
