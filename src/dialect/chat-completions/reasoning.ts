@@ -42,9 +42,22 @@ export function readReasoning(said: JsonRecord): ShownReasoning | undefined {
   if (details !== "") return { text: details, member: shownDetails[0] };
   const { content } = said;
   if (!Array.isArray(content)) return undefined;
-  const text = recordsAt(said, "content")
-    .filter(({ type }) => type === "thinking")
-    .map((part) => textAt(part, "thinking") || joinTexts(recordsAt(part, "thinking")))
-    .join("");
+  const text = recordsAt(said, "content").map(thoughtsOf).join("");
   return text === "" ? undefined : { text, member: reasoningMembers[0] };
+}
+
+/** The reasoning in a part of the content; empty if it is another part. */
+function thoughtsOf(part: JsonRecord): string {
+  switch (textAt(part, "type")) {
+    // Mistral.
+    case "thinking":
+      return textAt(part, "thinking") || joinTexts(recordsAt(part, "thinking"));
+    // Databricks.
+    case "reasoning":
+      return recordsAt(part, "summary")
+        .map((each) => textAt(each, "text"))
+        .join("");
+    default:
+      return "";
+  }
 }

@@ -86,17 +86,20 @@ describe("R-TXT-1: a vendor's reply is read in full", () => {
     },
   );
 
-  it("a vendor's reply is read where the content is a list with thinking in it", () => {
-    const content = [
-      { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
-      { type: "text", text: "hi" },
-    ];
-    const texts = decodeWith({ content }).parts.map(({ kind }) => kind);
-    expect(texts).toMatchObject([
-      { case: "reasoning", value: { text: "hm" } },
-      { case: "text", value: { text: "hi" } },
-    ]);
-  });
+  it.each([
+    ["Mistral", { type: "thinking", thinking: [{ type: "text", text: "hm" }] }],
+    ["Databricks", { type: "reasoning", summary: [{ type: "summary_text", text: "hm" }] }],
+  ])(
+    "a vendor's reply is read where its content is a list with the thoughts of %s",
+    (_, thoughts) => {
+      const content = [thoughts, { type: "text", text: "hi" }];
+      const texts = decodeWith({ content }).parts.map(({ kind }) => kind);
+      expect(texts).toMatchObject([
+        { case: "reasoning", value: { text: "hm" } },
+        { case: "text", value: { text: "hi" } },
+      ]);
+    },
+  );
 
   it.each<[string, unknown]>([
     ["no choice", { choices: [] }],
