@@ -78,7 +78,7 @@ export class ItemPlaces {
   }
 
   #begin(event: JsonRecord, item: JsonRecord): Place {
-    const type = textAt(item, "type");
+    const type = textAt(item, "type") || typeOfPart(textAt(event, "type"));
     const callId = textAt(item, "call_id");
     const index = countAt(event, "output_index");
     const place = { key: this.#all.length, type, callId, index, isDone: false };
@@ -93,14 +93,20 @@ export class ItemPlaces {
 
 /** Whether an item that begins is another one than the item with its id. */
 function isAnother(known: Place, event: JsonRecord, item: JsonRecord): boolean {
-  // Begun by a part of it: that told nothing of the item.
-  if (known.type === "") return false;
   const index = countAt(event, "output_index");
+  const callId = textAt(item, "call_id");
   return (
     known.type !== textAt(item, "type") ||
-    known.callId !== textAt(item, "call_id") ||
-    (index !== undefined && index !== known.index)
+    (known.callId !== "" && callId !== "" && known.callId !== callId) ||
+    (known.index !== undefined && index !== undefined && known.index !== index)
   );
+}
+
+/** The type of an item that was not announced, by an event about a part of it. */
+function typeOfPart(event: string): string {
+  if (/^response\.(?:output_text|refusal|content_part)\./.test(event)) return "message";
+  if (/^response\.reasoning_/.test(event)) return "reasoning";
+  return /^response\.(\w+_call)_\w+\./.exec(event)?.[1] ?? "";
 }
 
 function end(place: Place): number | undefined {

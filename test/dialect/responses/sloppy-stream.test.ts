@@ -196,6 +196,14 @@ describe("items that their events identify badly", () => {
     expect(partsOf(events(strip))).toEqual(['a({"a":1})', 'b({"b":1})']);
   });
 
+  it("a text that nothing announced is the message of the output, under whatever id", () => {
+    const text = stream(
+      { type: "response.output_text.done", output_index: 0, item_id: "msg_9", text: "One two" },
+      completed([message("One two")]),
+    );
+    expect(partsOf(text)).toEqual(["One two"]);
+  });
+
   it("a message without any identity is one text", () => {
     const text = stream(
       { type: "response.output_item.added", item: { type: "message", role: "assistant" } },
