@@ -306,15 +306,20 @@ export class EventStream {
 
   #note(events: GenerateEvent[]): GenerateEvent[] {
     if (this.finished || this.failure !== undefined) return [];
+    let inputBytes = 0;
     for (const [at, { kind }] of events.entries()) {
       if (kind.case === "partDelta") {
         const { delta } = kind.value;
         if (typeof delta.value !== "string" || delta.value === "") continue;
         this.textPieces += 1;
-        this.textBytes += Buffer.byteLength(delta.value);
+        const bytes = Buffer.byteLength(delta.value);
+        this.textBytes += bytes;
+        if (delta.case === "input") inputBytes += bytes;
       } else if (kind.case === "partStart") this.#count.addPart(kind.value.part);
       else if (kind.case === "end") {
         this.finished = true;
+        // Inputs that were held back until their call was whole: the vendor sent them before its figures.
+        this.#countedTextBytes += inputBytes;
         this.#noteUsage();
         this.#setUsage(kind.value);
         return events.slice(0, at + 1);

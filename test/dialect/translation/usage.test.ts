@@ -1,8 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { decodeUsage } from "../../../src/dialect/chat-completions/usage.ts";
 import { readUsage } from "../../../src/dialect/responses/usage.ts";
-import { answer, type Caller, type Json, type Vendor, waysBack } from "./translation.ts";
-import { replyOf, said } from "./replies.ts";
+import {
+  answer,
+  type Caller,
+  type Json,
+  stream,
+  type Vendor,
+  type WayBack,
+  waysBack,
+} from "./translation.ts";
+import { chunk, replyOf, said } from "./replies.ts";
 
 /** 100 read: 30 from the cache, 20 into it; 40 made, 10 of them thought. */
 const told: Readonly<Record<Vendor, Json>> = {
@@ -133,5 +141,66 @@ describe("figures that some vendors report in places of their own", () => {
       outputTokens: 40,
       ...read,
     });
+  });
+});
+
+describe("the input of a call that was held back until the vendor's figures came", () => {
+  const custom = { tools: [{ type: "custom", name: "patch" }] };
+  const usageMetadata = { promptTokenCount: 9, candidatesTokenCount: 5 };
+  const calls = (...all: Json[]): Json => ({
+    candidates: [
+      { content: { parts: all.map((functionCall) => ({ functionCall })) }, finishReason: "STOP" },
+    ],
+    usageMetadata,
+  });
+  const fn = (members: Json) => ({ tool_calls: [{ index: 0, ...members }] });
+
+  it.each<[string, WayBack, readonly unknown[], Json]>([
+    ["nothing", { from: "gemini", to: "chat" }, [calls({ name: "f" })], {}],
+    [
+      "the text of a free-text tool",
+      { from: "gemini", to: "responses" },
+      [calls({ name: "patch", args: { input: "*** Begin Patch" } })],
+      custom,
+    ],
+    [
+      "an empty object",
+      { from: "chat", to: "messages" },
+      [
+        chunk(fn({ id: "a", function: { name: "f", arguments: "{" } })),
+        chunk(fn({ function: { arguments: "}" } })),
+        chunk({}, "tool_calls"),
+        { choices: [], usage: { prompt_tokens: 9, completion_tokens: 5 } },
+        "[DONE]",
+      ],
+      {},
+    ],
+  ])("is counted in them: %s", (_name, way, events, request) => {
+    const uncounted: unknown[] = [];
+    stream(way, events, {
+      request,
+      charged: ({ reported, uncountedTextBytes }) => {
+        uncounted.push([reported?.outputTokens, uncountedTextBytes]);
+        return reported;
+      },
+    });
+    expect(uncounted).toEqual([[5, 0]]);
+  });
+
+  it("text behind the figures is not", () => {
+    const uncounted: unknown[] = [];
+    const events = [
+      chunk({ content: "Hi" }),
+      { choices: [], usage: { prompt_tokens: 9, completion_tokens: 1 } },
+      chunk({ content: " all" }, "stop"),
+      "[DONE]",
+    ];
+    stream({ from: "chat", to: "messages" }, events, {
+      charged: ({ reported, uncountedTextBytes }) => {
+        uncounted.push(uncountedTextBytes);
+        return reported;
+      },
+    });
+    expect(uncounted).toEqual([4]);
   });
 });
