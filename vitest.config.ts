@@ -21,6 +21,7 @@ const slow = [
   /^test\/chaos\/chaos\.test\.ts$/,
   /^test\/bench\/bench\.test\.ts$/,
   /^test\/fuzz\//,
+  /^test\/sloppy\//,
   /^test\/ha\//,
   /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
   /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,

@@ -1,6 +1,7 @@
 /**
- * The input of a call while it is streamed. In every style some vendors send an empty object before the real input, or
- * the whole input again behind its pieces: nothing of that is joined. Pure.
+ * The input of a call while it is streamed. In every style some vendors send an empty object
+ * before the real input, or the whole input again behind its pieces: nothing of that is joined.
+ * Pure.
  */
 
 /** Inputs that vendors send before the real one, and the beginnings of these. */
@@ -46,7 +47,10 @@ export class StreamedInput {
     }
   }
 
-  /** Notes that no piece follows. @param whole all of it, if the vendor repeats that. Default: it does not */
+  /**
+   * Notes that no piece follows. @param whole all of it, if the vendor repeats that. Default: it
+   * does not
+   */
   complete(whole = ""): void {
     const isUnsent = this.#sent === 0 && this.isPlaceholder;
     if (whole !== "" && (isUnsent || whole.startsWith(this.#text))) this.#text = whole;

@@ -1,32 +1,37 @@
 /**
- * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails where one gets a 5xx, hangs, leaks
- * or breaks the ledger. With `--faults` it sends good requests instead, and hurts the replies of vendors of every kind.
+ * `npm run fuzz`: sends mutated requests to every entry point of a gateway, and fails where one
+ * gets a 5xx, hangs, leaks or breaks the ledger. With `--faults` it sends good requests instead,
+ * and hurts the replies of vendors of every kind. With `--quirks` it passes replies of sloppy
+ * vendors through the dialects, and compares what callers read and pay.
  */
 import { randomInt } from "node:crypto";
 import { readArguments } from "../support/arguments.ts";
 import { proxiedVendors } from "./fault-flows.ts";
 import { faultMembers, runFaults } from "./faults.ts";
 import { withServer } from "./server.ts";
+import { checkQuirks } from "../sloppy/run.ts";
 import { openVendorProxies } from "./vendor-proxy.ts";
 import { fuzz, type FuzzReport } from "./run.ts";
 import { startWorld } from "./world.ts";
 
 const usage = `usage: npm run fuzz -- [options]
 
-  --requests N   how many requests are sent (default 1000000; with --faults 10000)
+  --requests N   how many requests are sent (default 1000000; with --faults 10000, with --quirks 20000)
   --seconds N    ends earlier, after so many seconds
   --seed N       the same requests again; the seed is printed first (default: any)
-  --only TEXT    only entry points whose name contains the text
+  --only TEXT    only entry points, or quirks, whose name contains the text
   --faults       sends good requests to vendors of every kind, and delays, cuts, doubles, corrupts, drips or compresses
                  their replies, or refuses or breaks the connection
+  --quirks       compares conversations of vendors with one or two quirks with the same conversations without them
   --help
 
-It runs on the server of DATABASE_URL, else on an embedded one of its own.
+It runs on the server of DATABASE_URL, else on an embedded one of its own; with --quirks it needs none.
 `;
 
 const values = readArguments(usage, {
   requests: { type: "string" },
   faults: { type: "boolean", default: false },
+  quirks: { type: "boolean", default: false },
   seed: { type: "string", default: String(randomInt(2 ** 31 - 1)) },
   only: { type: "string", default: "" },
   seconds: { type: "string" },
@@ -95,8 +100,24 @@ async function hurtVendors(databaseUrl: string, seed: number): Promise<void> {
   }
 }
 
-await withServer(async (databaseUrl) => {
-  const seed = wholeNumber("seed", values.seed);
+const byName = ([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number =>
+  one.localeCompare(other);
+
+function showQuirks(seed: number): void {
+  const conversations = wholeNumber("requests", values.requests ?? "20000");
+  print(`seed ${seed}: ${conversations} conversations of vendors with quirks`);
+  const { findings, shown } = checkQuirks({
+    ...{ conversations, seed, only: values.only },
+    onProgress: printProgress,
+  });
+  for (const [name, { alone, paired }] of [...shown].toSorted(byName)) {
+    print(`${String(alone).padStart(7)} alone ${String(paired).padStart(7)} paired  ${name}`);
+  }
+  for (const finding of findings.slice(0, 30)) print(`\nFINDING ${finding}`);
+  conclude(seed, findings);
+}
+
+async function run(databaseUrl: string, seed: number): Promise<void> {
   if (values.faults) return hurtVendors(databaseUrl, seed);
   const requests = wholeNumber("requests", values.requests ?? "1000000");
   print(`seed ${seed}: ${requests} requests`);
@@ -114,4 +135,8 @@ await withServer(async (databaseUrl) => {
   } finally {
     await world.close();
   }
-});
+}
+
+const seed = wholeNumber("seed", values.seed);
+if (values.quirks) showQuirks(seed);
+else await withServer((databaseUrl) => run(databaseUrl, seed));

@@ -1,0 +1,64 @@
+/**
+ * Replies of sloppy vendors through the dialects: a caller reads the same as without their quirks,
+ * and pays the same. For another seed, or more conversations, `npm run fuzz -- --quirks`.
+ */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { accumulatedOf } from "../support/sdk-streams.ts";
+import { callerStyles, readStream } from "./caller-reading.ts";
+import { pass, ways } from "./gateway-reading.ts";
+import { bodyOf, samples } from "./property.ts";
+import { quirks } from "./quirks/index.ts";
+import { checkQuirks } from "./run.ts";
+import { vendorStyles } from "./vendor-reply.ts";
+
+describe("the tables of quirks", () => {
+  it.each(vendorStyles)(
+    "name each quirk of %s once, with its vendors and a public source",
+    (style) => {
+      const names = quirks[style].map(({ name }) => name);
+      expect(names).toEqual([...new Set(names)]);
+      for (const { name, vendors, source, ...row } of quirks[style]) {
+        expect([name, vendors.length > 0]).toEqual([name, true]);
+        expect(source).toMatch(/^(?:https:\/\/\S+|[\w.-]+\/[\w.-]+#\d+)$/);
+        const { stream, whole, streamText, wholeText } = row;
+        expect([name, stream ?? whole ?? streamText ?? wholeText]).not.toEqual([name, undefined]);
+      }
+    },
+  );
+});
+
+it("20,000 conversations of vendors with one or two quirks read, and cost, as without them", () => {
+  const report = checkQuirks({ conversations: 20_000, seed: 20_261_128 });
+  expect(report.findings).toEqual([]);
+  // Each quirk was shown, alone and beside another, in every style that has it.
+  for (const style of vendorStyles) {
+    for (const { name } of quirks[style]) {
+      const { alone, paired } = report.shown.get(`${style}: ${name}`) ?? { alone: 0, paired: 0 };
+      expect([style, name, alone > 0, paired > 0]).toEqual([style, name, true, true]);
+    }
+  }
+});
+
+it("the official SDKs read streams of sloppy vendors as these tests do", async () => {
+  const streams = fc
+    .sample(samples(), { numRuns: 600, seed: 7 })
+    .filter(({ way }) => way.form !== "whole" && way.vendor !== way.caller);
+  expect(new Set(streams.map(({ way }) => way.caller)).size).toBe(callerStyles.length);
+  for (const sample of streams) {
+    const { body } = pass(sample.way, bodyOf(sample), sample.pieceBytes);
+    const { caller } = sample.way;
+    const [read, sdk] = [readStream(caller, body), await accumulatedOf(caller, body)];
+    const { text, reasoning, calls, stop } = read;
+    expect([sdk.text, sdk.reasoning]).toEqual([text, reasoning]);
+    // The helper of responses counts functions only.
+    if (caller !== "responses") expect(sdk.inputs).toEqual(calls.map(({ input }) => input));
+    expect(calls.length).toBe(sample.conversation.calls.length);
+    if (caller !== "responses") expect(sdk.stop).toBe(stop);
+  }
+});
+
+it("every way between the styles is among them", () => {
+  const names = ways.map(({ vendor, caller, form }) => `${vendor} ${caller} ${form}`);
+  expect(new Set(names).size).toBe(4 * 3 * 3 - 3);
+});
