@@ -121,14 +121,23 @@ class NativeRequest extends ReadRequest<Buffer> {
     }
     checkModel(found.model, route.types);
     const limits = route.limits(request, found.model, context.clock.now());
-    const { maxOutputTokens, choices = 1, features, ...most } = limits;
+    const { maxOutputTokens, choices = 1, features, maxImages: maxImagesEach, ...most } = limits;
     this.#features = features;
     const made = unitsOf({
       images: times(most.images, choices),
       seconds: times(most.seconds, choices),
     });
     const units = withCharacters(made, found.model, () => spokenTexts(request));
-    this.text = { model: found.model.key, stream, maxOutputTokens, choices, bytes, units };
+    const maxImages = maxImagesEach && times(maxImagesEach, choices);
+    this.text = {
+      model: found.model.key,
+      stream,
+      maxOutputTokens,
+      choices,
+      bytes,
+      units,
+      maxImages,
+    };
   }
 
   override plan(): readonly PlannedRoute[] {

@@ -207,6 +207,9 @@ export interface NativeLimits {
   readonly choices?: number;
   /** Images per choice. Default 0. */
   readonly images?: number;
+  /** Images per choice that can be charged at most, where the vendor bills megapixels and the request leaves the size
+   * open. Default: `images`. */
+  readonly maxImages?: number;
   /** Seconds of video or audio per choice. Default 0. */
   readonly seconds?: number;
   /** What the request asks for beyond text. Default: nothing. */

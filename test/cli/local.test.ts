@@ -63,7 +63,7 @@ describe("models list: the configuration alone, without the vendors' secrets", (
         price: { input: "0.1", output: "2" },
         maxOutputTokens: 9,
         deadlineMs: 1_800_000,
-        cancelBilling: "none",
+        cancelBilling: "upstream",
         routes: [{ vendor: "local", model: "s" }],
       },
     ]);

@@ -26,14 +26,14 @@ const fixture = useGateway(({ baseUrl, secret }) => ({
 const nanosOf = (price: bigint | undefined, tokens: number): bigint =>
   ((price ?? 0n) * BigInt(tokens)) / 1_000_000n;
 
-/** Ten thousand tokens of hidden reasoning, of which the client sees twelve tokens of text. */
+/** Four thousand tokens of hidden reasoning, of which the client sees twelve tokens of text. */
 const usage = {
   prompt_tokens: 40,
-  completion_tokens: 10_012,
-  total_tokens: 10_052,
-  completion_tokens_details: { reasoning_tokens: 10_000 },
+  completion_tokens: 4_012,
+  total_tokens: 4_052,
+  completion_tokens_details: { reasoning_tokens: 4_000 },
 };
-const reportedNanos = nanosOf(priceDefault.input, 40) + nanosOf(priceDefault.output, 10_012);
+const reportedNanos = nanosOf(priceDefault.input, 40) + nanosOf(priceDefault.output, 4_012);
 
 /** Sends a part of the reply, and the rest once it is opened. */
 function held(part: number): { behaviour: Behaviour; open: () => void } {
@@ -71,7 +71,7 @@ describe("a client that disconnects after the first content", () => {
     expect(call).toMatchObject({
       ending: CallEnding.CLIENT_GONE,
       usageSource: UsageSource.UPSTREAM,
-      usage: { outputTokens: 10_012, reasoningTokens: 10_000 },
+      usage: { outputTokens: 4_012, reasoningTokens: 4_000 },
     });
     expect(call.cost?.amountNanos).toBe(reportedNanos);
   });
@@ -137,7 +137,7 @@ describe("a client that disconnects before any content", () => {
     expect(call).toMatchObject({
       ending: CallEnding.CLIENT_GONE,
       usageSource: UsageSource.UPSTREAM,
-      usage: { outputTokens: 10_012 },
+      usage: { outputTokens: 4_012 },
     });
     expect(call.cost?.amountNanos).toBe(reportedNanos);
   });

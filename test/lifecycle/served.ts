@@ -34,6 +34,8 @@ export async function openServed() {
     pool,
     ...createServices(database.url),
     databaseUrl: database.url,
+    /** The key that sealed the database's secrets, for processes that have another folder. A process must have started. */
+    masterKey: () => readFileSync(join(place.folder, ".data/master.key"), "utf8").trim(),
     /** `more`: what its environment says differently. */
     async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
       const process = new Process(place, { ...env, ...more });

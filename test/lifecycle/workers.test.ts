@@ -330,7 +330,12 @@ describe("a supervisor", () => {
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
       const place = makePlace();
-      const env = { DATABASE_URL: served.databaseUrl, UAS_WORKERS: "2", [variable]: address };
+      const env = {
+        DATABASE_URL: served.databaseUrl,
+        UAS_MASTER_KEY: served.masterKey(),
+        UAS_WORKERS: "2",
+        [variable]: address,
+      };
       const { code, err } = await new Process(place, env).ended;
       await new Promise((resolve) => server.close(resolve));
       place.close();

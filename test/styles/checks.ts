@@ -163,9 +163,7 @@ function checkFailures(pair: Pair, stream: boolean): void {
     const failed = await failureOf(pair, "error midstream", stream);
     if (!pair.isGateway || lacks(pair, "code") || (stream && lacks(pair, "streamCode"))) return;
     expect(cut.code).toBe("upstream_error");
-    // A vendor's own error event passes as it is where it is of the client's style.
-    const isRelayed = stream && pair.row.style === pair.vendor;
-    expect(failed.code).toBe(isRelayed ? undefined : "upstream_error");
+    expect(failed.code).toBe("upstream_error");
   });
 }
 

@@ -36,6 +36,9 @@ export interface RequestSummary {
   readonly storedTokens?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
+  /** The most images that can be charged, where the vendor bills megapixels and the request leaves the size open.
+   * Default: those of `units`. */
+  readonly maxImages?: number | undefined;
   /** The form of the requested images. Default: the vendor chooses. */
   readonly imageForm?: ImageForm;
 }

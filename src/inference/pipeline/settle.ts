@@ -516,7 +516,7 @@ function markOverrun<Out extends Chunk>({
 
 /**
  * What is charged of a usage that cannot be true; undefined if it can. Units other than tokens are held for in full: only
- * recorded time may be a little longer than it was measured.
+ * recorded time may be a little longer than it was measured, and images larger than a request without a size suggests.
  */
 function plausiblePart<Out extends Chunk>(
   chargeable: Chargeable<Out>,
@@ -526,17 +526,21 @@ function plausiblePart<Out extends Chunk>(
   const { usage, units } = chargeable.call;
   // Nearly every call costs less than its hold.
   if (usage === undefined || costNanos <= plan.maxNanos) return undefined;
-  const { units: held } = request.text;
+  const { units: held, maxImages = held?.images } = request.text;
+  const facts = plausibleFacts(chargeable);
+  const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);
   if (units === undefined || held === undefined) {
-    const facts = plausibleFacts(chargeable);
-    return isPlausible(usage, facts) ? undefined : { usage: chargeablePart(usage, facts), units };
+    return tokens === usage ? undefined : { usage: tokens, units };
   }
-  const images = atMost(units.images, held.images);
+  const images = atMost(units.images, maxImages);
   const seconds = atMost(units.seconds, held.seconds && 2 * held.seconds);
   const characters = atMost(units.characters, held.characters);
   const isSame =
-    images === units.images && seconds === units.seconds && characters === units.characters;
-  return isSame ? undefined : { usage, units: { ...units, images, seconds, characters } };
+    tokens === usage &&
+    images === units.images &&
+    seconds === units.seconds &&
+    characters === units.characters;
+  return isSame ? undefined : { usage: tokens, units: { ...units, images, seconds, characters } };
 }
 
 function atMost(made: number | undefined, max: number | undefined): number | undefined {

@@ -128,7 +128,8 @@ function target({ groups }: NativeRequest): { readonly base: string; readonly pa
 function limits(request: NativeRequest, model: ModelConfig): NativeLimits {
   if (model.type === ModelType.TEXT) return { maxOutputTokens: outputTokens(request, model) };
   const most = atLeast(falRequestUnits(request, model), model.minSeconds ?? assumedSeconds);
-  return { maxOutputTokens: 0, ...most };
+  const isSizeOpen = most.images !== undefined && pixelsIn(request) === 0;
+  return { maxOutputTokens: 0, ...most, ...(isSizeOpen && { maxImages: 2 * most.images }) };
 }
 
 function meter({ request, model, headers }: NativeMeterContext): NativeMeter {
@@ -161,12 +162,16 @@ function outputTokens(
 
 /** Sizes that go by a name have at most one. */
 function megapixelsIn(request: NativeRequest): number {
+  return falMegapixels(pixelsIn(request));
+}
+
+/** 0 where the request leaves the size to the model, or names it by a word. */
+function pixelsIn(request: NativeRequest): number {
   const size = request.member("image_size");
   const { width, height } = isRecord(size)
     ? size
     : { width: request.member("width"), height: request.member("height") };
-  const pixels = (readNumber(width, "width") ?? 0) * (readNumber(height, "height") ?? 0);
-  return falMegapixels(pixels);
+  return (readNumber(width, "width") ?? 0) * (readNumber(height, "height") ?? 0);
 }
 
 /** How many pictures a second has at the least where a request counts them and does not say. */

@@ -60,7 +60,7 @@ const rows: ReadonlyArray<[model: string, usage: WireUsage, cost: bigint]> = [
     usage(1_000, 20, 400, 100),
     500n * 250n + 400n * 25n + 100n * 250n + 20n * 2_000n,
   ],
-  ["public-model", usage(123_456_789, 987_654), 123_456_789n * 250n + 987_654n * 2_000n],
+  ["public-model", usage(7_654, 3_210), 7_654n * 250n + 3_210n * 2_000n],
   // One rounding, down, for the whole call: halves of two prices add up.
   ["half-a-nano", usage(1, 1), 1n],
   ["half-a-nano", usage(1, 2), 1n],

@@ -245,13 +245,13 @@ describe("refused, free of charge", () => {
   });
 
   it("a vendor's 400 to an embeddings call passes in its own words (R-ERR-4)", async () => {
-    const told = '{"error":{"message":"too long","type":"invalid_request_error"}}';
-    vendor().answer = () => ({ status: 400, body: told });
+    const words = '{"error":{"message":"too long","type":"invalid_request_error"';
+    vendor().answer = () => ({ status: 400, body: `${words}}}` });
     const id = newRequestId();
     const got = await expectFree(fixture.gateway, fixture.customer, () =>
       embed(ask, { "x-request-id": id }),
     );
-    expect([got.status, got.body.toString()]).toEqual([400, told]);
+    expect([got.status, got.body.toString()]).toEqual([400, `${words},"code":"invalid_request"}}`]);
     expect((await fixture.gateway.call(id)).ending).toBe(CallEnding.UPSTREAM_REFUSED);
   });
 
