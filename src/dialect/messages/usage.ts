@@ -1,11 +1,19 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type ReportedUsage, reportedUsage, tokenCount, tokensMax } from "../usage.ts";
+import { type ReportedUsage, reportedUsage, sumOfTokens, tokenCount, tokensMax } from "../usage.ts";
 import { knownNames, unknownFigures } from "../usage-members.ts";
-import { isRecord, type JsonRecord, recordAt, setMember, textAt } from "../json/value.ts";
+import {
+  isRecord,
+  type JsonRecord,
+  recordAt,
+  recordsAt,
+  setMember,
+  textAt,
+} from "../json/value.ts";
 
 /** The vendor's figures; `undefined` if input or output is missing: both are then estimated. */
-export function readUsage(record: JsonRecord): Usage | undefined {
+export function readUsage(reported: JsonRecord): Usage | undefined {
+  const record = withCompactions(reported);
   const fresh = tokenCount(record["input_tokens"]);
   const cached = tokenCount(record["cache_read_input_tokens"]) ?? 0;
   const written = writtenTokens(record);
@@ -17,7 +25,7 @@ export function readUsage(record: JsonRecord): Usage | undefined {
     reasoning: recordAt(record, "output_tokens_details")?.["thinking_tokens"],
     hourWritten: hourWrites(record),
     serviceTier: servedTier(record),
-    unknown: unknownFigures(record, knownMembers),
+    unknown: unknownOf(reported),
     ...toolUsage(record),
   });
 }
@@ -29,9 +37,41 @@ const knownMembers = {
   cache_creation: knownNames("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
   output_tokens_details: knownNames("thinking_tokens"),
   server_tool_use: knownNames("web_search_requests", "web_fetch_requests"),
-  // Its entries repeat the totals; requests for others, such as a compaction, are refused.
   iterations: true as const,
 };
+
+/** Figures that are not known; also those of steps that the totals leave out, such as a compaction. */
+function unknownOf(record: JsonRecord): string | undefined {
+  const unknown = unknownFigures(record, knownMembers);
+  const steps = recordsAt(record, "iterations").filter(
+    (each) => textAt(each, "type") !== "message",
+  );
+  const step = steps.find((each) => unknownFigures(each, {}) !== undefined);
+  const named = step && `iterations.${textAt(step, "type").slice(0, 64)}`;
+  return unknown !== undefined && named !== undefined ? `${unknown},${named}` : (unknown ?? named);
+}
+
+/** Adds the tokens of compactions: the vendor bills them, and does not include them in the totals. */
+function withCompactions(record: JsonRecord): JsonRecord {
+  const compactions = recordsAt(record, "iterations").filter(
+    (each) => textAt(each, "type") === "compaction",
+  );
+  if (compactions.length === 0) return record;
+  const whole: Record<string, unknown> = { ...record };
+  for (const name of countNames) {
+    // Without input or output nothing is counted; the cache is often left out.
+    const total = name.startsWith("cache") ? (record[name] ?? 0) : record[name];
+    whole[name] = compactions.reduce((sum, each) => sumOfTokens(sum, each[name]), total);
+  }
+  return whole;
+}
+
+const countNames = [
+  "input_tokens",
+  "output_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+] as const;
 
 /** The fast mode is a tier of its own. */
 function servedTier({ speed, service_tier: tier }: JsonRecord): unknown {

@@ -32,6 +32,7 @@ import type { TaskUnits } from "../task.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { ObjectScan, openBrace, quote } from "../../dialect/json/scan.ts";
 import { reportedUsage } from "../../dialect/usage.ts";
+import { knownNames, unknownFigures } from "../../dialect/usage-members.ts";
 
 const inModel = { in: "body", members: ["model"] } as const;
 const services = "/api/v1/services";
@@ -394,5 +395,18 @@ function dashscopeUsage(counts: Readonly<Record<string, unknown>>): Usage | unde
     written: read["cache_creation_input_tokens"],
     output: countAt(counts, "output_tokens") ?? 0,
     reasoning: made["reasoning_tokens"],
+    unknown: unknownFigures(counts, knownMembers),
   });
 }
+
+/** The members of its usage. */
+const knownMembers = {
+  ...knownNames("input_tokens", "output_tokens", "total_tokens"),
+  ...knownNames("image_tokens", "video_tokens", "audio_tokens", "image_count", "width", "height"),
+  input_tokens_details: knownNames("text_tokens", "image_tokens", "video_tokens", "audio_tokens"),
+  output_tokens_details: knownNames("text_tokens", "reasoning_tokens", "audio_tokens"),
+  prompt_tokens_details: {
+    ...knownNames("cached_tokens", "cache_creation_input_tokens"),
+    cache_creation: knownNames("ephemeral_5m_input_tokens"),
+  },
+};

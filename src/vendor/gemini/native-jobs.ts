@@ -11,6 +11,7 @@ import { checkServiceTier } from "../../dialect/guard.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/scan.ts";
 import { parseRecord, protoCountAt, recordAt, type JsonRecord } from "../../dialect/json/value.ts";
 import { reportedUsage, tokensMax } from "../../dialect/usage.ts";
+import { knownNames, unknownFigures } from "../../dialect/usage-members.ts";
 import { numberMax, invalidNumber } from "../native-http.ts";
 import type {
   NativeModelAt,
@@ -329,10 +330,20 @@ class GeminiInteractionMeter implements NativeMeter {
     if (reported === undefined) return;
     const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = reported;
     const { reasoningTokens: reasoning } = reported;
-    this.usage = reportedUsage({ input, cached, written: 0, output, reasoning }) ?? this.usage;
+    const unknown = unknownFigures(usage, knownMembers);
+    const counted = { input, cached, written: 0, output, reasoning };
+    this.usage = reportedUsage({ ...counted, unknown }) ?? this.usage;
     this.#countedTextBytes = this.textBytes;
   }
 }
+
+/** The members of the usage of interactions. Those of the tools that Google runs are none: requests for them are refused. */
+const knownMembers = {
+  ...knownNames("total_input_tokens", "total_cached_tokens", "total_output_tokens"),
+  ...knownNames("total_tool_use_tokens", "total_thought_tokens", "total_tokens"),
+  ...knownNames("initial_input_tokens", "input_tokens_by_modality", "output_tokens_by_modality"),
+  ...knownNames("cached_tokens_by_modality", "tool_use_tokens_by_modality"),
+};
 
 /** Thinking counts as output, and tool results as input. */
 export function interactionTokens(usage: JsonRecord): TaskTokens | undefined {

@@ -174,3 +174,32 @@ describe("the usage of a whole messages reply", () => {
     },
   );
 });
+
+describe("usage of steps", () => {
+  const step = { input_tokens: 30, cache_read_input_tokens: 7, output_tokens: 4 };
+  const usage = {
+    ...{ input_tokens: 10, output_tokens: 5 },
+    iterations: [
+      { type: "message", input_tokens: 10, output_tokens: 5 },
+      { type: "compaction", ...step, cache_creation_input_tokens: 3 },
+      { type: "compaction", ...step },
+    ],
+  };
+  // The vendor bills compactions, and does not include them in the totals.
+  const whole = { inputTokens: 87, cachedInputTokens: 14, cacheWriteTokens: 3, outputTokens: 13 };
+
+  it("compactions are added to the totals, and raise the alarm", () => {
+    const { relayed, ended } = usagesOf(usage, usage);
+    for (const each of [relayed, ended, ...Object.values(usagesOfWhole(usage))]) {
+      expect(each).toMatchObject({ ...whole, unknownMembers: "iterations.compaction" });
+    }
+  });
+
+  it("steps of another kind raise the alarm, and those of the reply do not", () => {
+    const other = { ...usage, iterations: [{ type: "advisor_message", ...step }] };
+    expect(usagesOfWhole(other).relayed?.unknownMembers).toBe("iterations.advisor_message");
+    const own = { ...usage, iterations: [{ type: "message", ...step }] };
+    expect(usagesOfWhole(own).relayed?.unknownMembers).toBeUndefined();
+    expect(usagesOfWhole(own).relayed).toMatchObject({ inputTokens: 10, outputTokens: 5 });
+  });
+});
