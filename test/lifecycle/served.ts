@@ -1,4 +1,5 @@
 /** A real process before a simulated vendor: what the tests of stopping and dying stand on. */
+import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "pg";
@@ -24,18 +25,20 @@ export async function openServed() {
   const place = makePlace({ "uas.yaml": yamlOf(upstream) });
   const pool = new Pool({ connectionString: database.url, max: 2 });
   const processes: Process[] = [];
+  const masterKey = randomBytes(32).toString("base64");
   const env = {
     DATABASE_URL: database.url,
     VENDOR_KEY: upstream.secret,
     UAS_OPERATOR_TOKEN: operatorToken,
+    UAS_MASTER_KEY: masterKey,
   };
   return {
     upstream,
     pool,
     ...createServices(database.url),
     databaseUrl: database.url,
-    /** The key that sealed the database's secrets, for processes that have another folder. A process must have started. */
-    masterKey: () => readFileSync(join(place.folder, ".data/master.key"), "utf8").trim(),
+    /** The master key of its processes, for others on the same database. */
+    masterKey,
     /** `more`: what its environment says differently. */
     async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
       const process = new Process(place, { ...env, ...more });

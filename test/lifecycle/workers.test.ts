@@ -332,7 +332,7 @@ describe("a supervisor", () => {
       const place = makePlace();
       const env = {
         DATABASE_URL: served.databaseUrl,
-        UAS_MASTER_KEY: served.masterKey(),
+        UAS_MASTER_KEY: served.masterKey,
         UAS_WORKERS: "2",
         [variable]: address,
       };
