@@ -110,8 +110,10 @@ export async function openBackend({
   const { dataDir, databaseUrl } = settings;
   const given = databaseUrl ?? embeddedUrl;
   const embedded = given === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
+  let opened: Database | undefined;
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
+    opened = database;
     await lookAtClock(database.pool, clock, lines.warn);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
@@ -147,6 +149,7 @@ export async function openBackend({
       },
     };
   } catch (error) {
+    await opened?.close();
     await embedded?.stop();
     throw error;
   }
