@@ -84,9 +84,11 @@ function* countFrames(
       const isInside = next + headerBytes <= part.length;
       // The next window begins with this frame.
       if (!isInside && !isLast && at > 0) break;
-      const isChained = isInside
+      const isFollowed = isInside
         ? format.read(part, next)?.kind === frame.kind
         : isLast && next === part.length;
+      const isChained =
+        isFollowed && !hidesFrames(format, frame, part.subarray(at, next + headerBytes));
       const isAlike = frame.kind === kind || frame.kind === passedOver?.kind;
       if (isChained || (isAlike && from + at >= strictUntil)) {
         for (const each of passedOver?.kind === frame.kind ? [passedOver, frame] : [frame]) {
@@ -103,6 +105,17 @@ function* countFrames(
     from += at < 0 ? part.length - headerBytes + 1 : Math.max(at, 1);
   }
   return { seconds, bytes };
+}
+
+/** Whether frames follow each other inside a frame: then its header is junk, before the frames of the file. */
+function hidesFrames(format: FrameFormat, { kind }: Frame, bytes: Buffer): boolean {
+  const last = bytes.length - format.headerBytes;
+  for (let at = bytes.indexOf(0xff, 1); at >= 0 && at < last; at = bytes.indexOf(0xff, at + 1)) {
+    const frame = format.read(bytes, at);
+    if (frame?.kind !== kind || at + frame.bytes > last) continue;
+    if (format.read(bytes, at + frame.bytes)?.kind === kind) return true;
+  }
+  return false;
 }
 
 /**

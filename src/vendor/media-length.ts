@@ -5,8 +5,10 @@
 import { open, readFile, type FileHandle } from "node:fs/promises";
 import { aacFrames, flacSeconds, framesSeconds, leadingTagEnd, mp3Frames } from "./media-frames.ts";
 import { type MovieLength, movieLength } from "./media-movie.ts";
+import { matroskaSeconds } from "./media-matroska.ts";
 import { opusLength } from "./media-ogg.ts";
 import {
+  bytesPerSecondMin,
   measureBytes,
   measureFile,
   type Measurement,
@@ -77,6 +79,7 @@ function* recordingLength(bytes: number): Measurement {
   if (magic === "RIFF" || magic === "RF64") return yield* wav(bytes);
   if (magic === "OggS") return yield* opus(bytes);
   if (head.toString("latin1", 4, 8) === "ftyp") return yield* movieAudioSeconds(bytes);
+  if (head.readUInt32BE(0) === 0x1a45_dfa3) return yield* matroska(bytes);
   const start = yield* leadingTagEnd(bytes);
   const flacHead = yield* readPadded(start, 4);
   if (flacHead.toString("latin1") === "fLaC") return yield* flac(bytes, start);
@@ -146,6 +149,10 @@ function* opus(bytes: number): Measurement {
   return atLeast(length.seconds, (bytes - length.audioStart) / bytesPerSecondMax.opus);
 }
 
+function* matroska(bytes: number): Measurement {
+  return atLeast(yield* matroskaSeconds(bytes), bytes / bytesPerSecondMax.movie);
+}
+
 /** A movie of a vendor: the stated length, if the tracks are not longer. */
 function* movieSeconds(bytes: number): Measurement {
   const movie = yield* movieLength(bytes);
@@ -156,7 +163,9 @@ function* movieSeconds(bytes: number): Measurement {
 /** A recording in a movie: its audio, which is what vendors read. */
 function* movieAudioSeconds(bytes: number): Measurement {
   const movie = yield* movieLength(bytes);
-  return movie?.audio && statedOr(movie, movie.audio);
+  if (movie?.audio === undefined) return undefined;
+  const least = movie.isWhole ? 0 : bytes / bytesPerSecondMin;
+  return atLeast(statedOr(movie, movie.audio), least);
 }
 
 /** The stated length, unless the tracks are longer. Encoders add a few frames, which the stated length leaves out. */

@@ -18,13 +18,15 @@ export interface MovieLength {
   readonly tracks: number | undefined;
   /** The longest audio track, by its codec; `undefined` if there is none. */
   readonly audio: number | undefined;
+  /** Whether all boxes of the file were read; if not, there may be more fragments behind a malformed one. */
+  readonly isWhole: boolean;
 }
 
 /** Reads the lengths of a movie; `undefined` if there is none in the file. */
 export function* movieLength(bytes: number): Measurement<MovieLength | undefined> {
   const found = yield* findTables(bytes);
   if (found === undefined) return undefined;
-  const { movie, fragments } = found;
+  const { movie, fragments, isWhole } = found;
   const samples = fragmentSamples(fragments, trackDefaults(movie));
   const tracks = childrenOf(movie)
     .filter(({ type }) => type === "trak")
@@ -33,6 +35,7 @@ export function* movieLength(bytes: number): Measurement<MovieLength | undefined
     stated: statedSeconds(movie),
     tracks: longestOf(tracks.map(({ seconds }) => seconds)),
     audio: longestOf(tracks.map(({ audioSeconds }) => audioSeconds)),
+    isWhole,
   };
 }
 
@@ -50,14 +53,19 @@ interface Box {
 /** Reads the movie box and the fragments of a file. */
 function* findTables(
   bytes: number,
-): Measurement<{ movie: Buffer; fragments: Buffer[] } | undefined> {
+): Measurement<{ movie: Buffer; fragments: Buffer[]; isWhole: boolean } | undefined> {
   let movie: Buffer | undefined;
+  let isWhole = true;
   let tableBytes = 0;
   const fragments: Buffer[] = [];
   for (let [at, count] = [0, 0]; count < boxesMax && at + 8 <= bytes; count++) {
     const head = yield* readPadded(at, 16);
     const box = boxAt(head, bytes - at);
-    if (box === undefined) break;
+    if (box === undefined) {
+      // A recording that was cut off ends within its data.
+      isWhole = head.toString("latin1", 4, 8) === "mdat";
+      break;
+    }
     if ((box.type === "moov" && movie === undefined) || box.type === "moof") {
       tableBytes += box.end - box.start;
       if (tableBytes > tablesBytesMax) return undefined;
@@ -67,7 +75,7 @@ function* findTables(
     }
     at += box.end;
   }
-  return movie && { movie, fragments };
+  return movie && { movie, fragments, isWhole };
 }
 
 /** Reads the head of a box. @param left the bytes from its start to the end of what contains it */
@@ -304,7 +312,7 @@ function audioSampleSeconds(descriptions: Buffer | undefined): number | undefine
   return frame === undefined || frame.rate === 0 ? undefined : frame.samples / frame.rate;
 }
 
-/** The samples of one channel in a sample of the track, and samples a second. */
+/** The samples of one channel in a frame, and samples a second. */
 interface AudioFrame {
   readonly samples: number;
   readonly rate: number;
@@ -357,8 +365,12 @@ const aacRates = [
   7_350,
 ];
 
-/** Reads an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1). */
-function aacFrame(config: Buffer, entryRate: number): AudioFrame | undefined {
+/**
+ * Reads an AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1).
+ *
+ * @param entryRate the rate that the container states; 0: none
+ */
+export function aacFrame(config: Buffer, entryRate: number): AudioFrame | undefined {
   const bits = [...config.subarray(0, 8)].map((byte) => byte.toString(2).padStart(8, "0")).join("");
   const read = (at: number, count: number): number =>
     Number.parseInt(bits.slice(at, at + count), 2);

@@ -78,7 +78,7 @@ function addPage(streams: Map<number, OpusStream>, page: Page): boolean {
         streams.set(page.stream, { skippedSamples, samples: 0, granule: -1n });
       }
     } else if (stream !== undefined && name !== "OpusTags") {
-      stream.samples += packetSamples(packet);
+      stream.samples += opusSamples(packet);
       hasSamples = true;
     }
   }
@@ -93,8 +93,8 @@ function frameSamples(config: number): number {
   return config < 16 ? 480 * (1 + (config % 2)) : 120 * 2 ** (config % 4);
 }
 
-/** Samples of a packet: its first byte has the length and the number of its frames. */
-function packetSamples(packet: Buffer): number {
+/** Samples of a packet of Opus, 48,000 a second: its first byte has the length and the number of its frames. */
+export function opusSamples(packet: Buffer): number {
   const [first, second = 0] = packet;
   if (first === undefined) return 0;
   const frames = [1, 2, 2, second & 0x3f][first & 3] ?? 0;

@@ -30,6 +30,27 @@ export function* readPadded(position: number, length: number): Measurement<Buffe
   return found.length === length ? found : Buffer.concat([found], length);
 }
 
+/** Reads small parts of a file in order, out of one that was read at once. */
+export class FileWindow {
+  #start = 0;
+  #part: Buffer = Buffer.alloc(0);
+
+  /** The bytes from a position to the end of what was read; empty at the end of the file. */
+  *rest(position: number, length = 1): Measurement<Buffer> {
+    const end = this.#start + this.#part.length;
+    if (position < this.#start || position + length > end) {
+      this.#part = yield { position, length: windowBytes };
+      this.#start = position;
+    }
+    return this.#part.subarray(position - this.#start);
+  }
+
+  /** Up to `length` bytes from a position, at most {@link windowBytes}; fewer at the end of the file. */
+  *read(position: number, length: number): Measurement<Buffer> {
+    return (yield* this.rest(position, length)).subarray(0, length);
+  }
+}
+
 /** Measures a file that is read on demand. */
 export async function measureFile<Result>(
   measurement: Measurement<Result>,

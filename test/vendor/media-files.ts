@@ -243,3 +243,79 @@ export function fragmentedMovie(fragments: number, units = 1_024): Recording {
     seconds: (fragments * 10 * 1_024) / 16_000,
   };
 }
+
+/** An element of Matroska. @param size default: that of the content; `open`: it is not known */
+export function element(id: string, content: Buffer, size?: "open"): Buffer {
+  const length = Buffer.alloc(8);
+  length.writeUIntBE(content.length, 2, 6);
+  length[0] = 1;
+  const open = Buffer.from("01ffffffffffffff", "hex");
+  return Buffer.concat([Buffer.from(id, "hex"), size === "open" ? open : length, content]);
+}
+
+/** What a recording in Matroska states, in place of the truth. */
+export interface MatroskaFields {
+  readonly codec?: string;
+  /** Nanoseconds of a tick. Default: a millisecond. */
+  readonly scale?: number;
+  /** Milliseconds of a cluster of 10 frames. Default: 200. */
+  readonly clusterMs?: number;
+  /** Whether the last frames of a cluster share a block, and by which flags. Default: each has its own. */
+  readonly lacing?: "xiph" | "equal" | "relative";
+}
+
+function whole(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** Opus in WebM, as recorders in browsers write it: frames of 20 ms, 10 in each cluster. */
+export function webm(clusters: number, fields: MatroskaFields = {}): Recording {
+  const { codec = "A_OPUS", scale = 1_000_000, clusterMs = 200, lacing } = fields;
+  const track = element(
+    "ae",
+    Buffer.concat([
+      element("d7", Buffer.from([1])),
+      element("83", Buffer.from([2])),
+      element("86", Buffer.from(codec)),
+      element("e1", element("b5", Buffer.from("40e7700000000000", "hex"))),
+    ]),
+  );
+  const info = element("1549a966", element("2ad7b1", whole(scale)));
+  const segment = Buffer.concat([info, element("1654ae6b", track)]);
+  const head = Buffer.concat([
+    element("1a45dfa3", element("4282", Buffer.from("webm"))),
+    element("18538067", segment, "open"),
+  ]);
+  const parts = Array.from({ length: clusters }, (_, cluster) => {
+    const frames = Array.from({ length: 10 }, (_unused, index) => {
+      const frame = noise(300, cluster * 10 + index + 1);
+      frame[0] = 9 << 3;
+      return frame;
+    });
+    const blocks =
+      lacing === undefined ? frames.map((frame) => block([frame])) : [block(frames, lacing)];
+    const time = element("e7", whole(cluster * clusterMs));
+    return element("1f43b675", Buffer.concat([time, ...blocks]), "open");
+  });
+  return { head, parts, seconds: (clusters * 10 * 20) / 1_000 };
+}
+
+function block(frames: readonly Buffer[], lacing?: MatroskaFields["lacing"]): Buffer {
+  const flags = { xiph: 2, equal: 4, relative: 6, none: 0 }[lacing ?? "none"];
+  const others = frames.slice(0, -1);
+  const sizes = {
+    xiph: others.flatMap(({ length }) => [
+      ...Array.from({ length: Math.floor(length / 255) }, () => 255),
+      length % 255,
+    ]),
+    equal: [],
+    // 300 in two bytes, then differences of 0 in one.
+    relative: [0x41, 0x2c, ...others.slice(1).map(() => 0xbf)],
+    none: [],
+  }[lacing ?? "none"];
+  const laces = lacing === undefined ? [] : [frames.length - 1, ...sizes];
+  const head = Buffer.from([0x81, 0, 0, flags, ...laces]);
+  return element("a3", Buffer.concat([head, ...frames]));
+}

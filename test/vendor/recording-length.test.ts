@@ -15,6 +15,7 @@ import {
   opus,
   type Recording,
   wav,
+  webm,
 } from "./media-files.ts";
 
 function measure(file: Buffer): Promise<number | undefined> {
@@ -44,6 +45,10 @@ const honest: Readonly<Record<string, Recording>> = {
   opus: opus(100),
   movie: movie(300),
   "fragmented movie": fragmentedMovie(30),
+  webm: webm(100),
+  "webm with blocks of several frames": webm(100, { lacing: "xiph" }),
+  "webm with blocks of equal frames": webm(100, { lacing: "equal" }),
+  "webm with relative sizes": webm(100, { lacing: "relative" }),
 };
 
 /** Longer than what is read at once. */
@@ -53,6 +58,7 @@ const long: Readonly<Record<string, Recording>> = {
   flac: flac(1_500),
   opus: opus(1_000),
   "fragmented movie": fragmentedMovie(300),
+  webm: webm(500),
 };
 
 describe("an honest recording", () => {
@@ -118,6 +124,8 @@ describe("a header that lies", () => {
     "all times of a movie": movie(300, { movieUnits: 1, mediaUnits: 1, sampleUnits: 1 }),
     "scale of a track": movie(300, { movieUnits: 1, mediaScale: 0xffff_ffff }),
     "times of fragments": fragmentedMovie(30, 1),
+    "times of clusters": webm(100, { clusterMs: 0 }),
+    "scale of times in a webm": webm(100, { scale: 1 }),
   };
   test.for(Object.entries(lies))(
     "a header that lies about the %s changes nothing",
@@ -126,6 +134,15 @@ describe("a header that lies", () => {
       expect(Math.abs((seconds ?? 0) - recording.seconds)).toBeLessThan(0.05);
     },
   );
+
+  test("a codec that is not known is charged by its bytes, or longer", async () => {
+    const { head, parts, seconds } = webm(100, { codec: "A_VORBIS" });
+    const bytes = Buffer.concat([head, ...parts]);
+    expect(await measure(bytes)).toBeGreaterThanOrEqual((100 * 10 * 300) / bytesPerSecondMin);
+    expect(await measure(bytes)).toBeGreaterThan(seconds);
+    const slow = bytesOf(webm(100, { codec: "A_VORBIS", clusterMs: 5_000 }));
+    expect(await measure(slow)).toBeCloseTo(495, 0);
+  });
 
   test("a tag that claims to be the whole file hides no frames", async () => {
     const tag = Buffer.from("49443304000007797979", "hex");
@@ -149,7 +166,15 @@ describe("a header that lies", () => {
 });
 
 describe("junk", () => {
-  const framed = ["mp3", "mp3 of varying rates", "aac", "flac", "opus"] as const;
+  const framed = [
+    "mp3",
+    "mp3 of varying rates",
+    "aac",
+    "flac",
+    "opus",
+    "webm",
+    "fragmented movie",
+  ] as const;
 
   test.for(framed)(
     "four bytes of junk behind the first frame of %s change nothing",
@@ -157,7 +182,9 @@ describe("junk", () => {
       const { head, parts, seconds } = honest[name] as Recording;
       const [first = Buffer.alloc(0), ...others] = parts;
       const file = Buffer.concat([head, first, Buffer.from([0, 1, 2, 3]), ...others]);
-      expect(await measure(file)).toBeCloseTo(seconds, 1);
+      // Behind junk, the length of a movie is not known but bounded.
+      if (name === "fragmented movie") expect(await charged(file)).toBeGreaterThan(seconds);
+      else expect(await measure(file)).toBeCloseTo(seconds, 1);
     },
   );
 
@@ -196,7 +223,7 @@ describe("junk", () => {
           expect((await charged(file)) / seconds).toBeGreaterThan(0.99);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 500 },
     );
   });
 });
@@ -233,7 +260,7 @@ test("no value of a field that decoders ignore makes a recording shorter", async
         expect((await charged(file)) / recording.seconds).toBeGreaterThan(0.99);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 500 },
   );
 });
 
@@ -273,6 +300,6 @@ test("any bytes in a recording give a length or none, and never fail", async () 
         expect(seconds === undefined || (Number.isFinite(seconds) && seconds > 0)).toBe(true);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 500 },
   );
 });
