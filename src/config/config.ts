@@ -91,6 +91,8 @@ export interface VendorConfig {
   readonly runBaseUrl: string | undefined;
   /** Kind `gemini` only: the buckets of Google Cloud Storage that all customers may name. Absent: none. */
   readonly fileBuckets?: readonly string[] | undefined;
+  /** What becomes of requests with betas that the gateway does not know. Default: refused. */
+  readonly unknownBetas?: "refuse" | "pass" | undefined;
 }
 
 /** One of a vendor's credentials. */

@@ -72,8 +72,8 @@ export function imageWordOf(value: unknown): string | undefined {
 }
 
 /**
- * Tells whether a model's price at a moment has a unit, named as the configuration names it, or a tier, as `tiers.flex`. What needs a unit that it has
- * not is refused (R-TXT-10).
+ * Tells whether a model's price at a moment has a unit, named as the configuration names it, prices for long inputs
+ * (`tiers`), or a service tier, as `tiers.flex`. What needs a unit that it has not is refused (R-TXT-10).
  *
  * @param timeMs milliseconds since 1970
  */
@@ -82,6 +82,7 @@ export function pricedUnits(
   timeMs: number,
 ): (unit: string) => boolean {
   return (name) => {
+    if (name === "tiers") return (priceAt(prices, timeMs).tiers ?? []).length > 0;
     const [, tier] = /^tiers\.(.*)$/.exec(name) ?? [];
     if (tier !== undefined) {
       return priceAt(prices, timeMs).serviceTiers?.[tier as ServiceTier] !== undefined;

@@ -133,6 +133,7 @@ function vendorSchema(
     on_disconnect: word(["grace", "drain", "abort"]).optional(),
     disconnect_grace: duration().optional(),
     quirks: quirksSchema(kind),
+    unknown_betas: word(["refuse", "pass"]).optional(),
   });
 }
 

@@ -18,6 +18,7 @@ export type FeatureUnit =
   | "audio_input"
   | "audio_output"
   | "image_output"
+  | "tiers"
   | `tiers.${ServiceTier}`
   | ToolUnit;
 

@@ -2,6 +2,7 @@
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
+import type { Betas } from "./betas.ts";
 import type { ToolCalls } from "./billed-features.ts";
 import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
 import type { UsageEvents } from "./cost.ts";
@@ -48,6 +49,8 @@ export interface VendorDialect extends VendorCodec {
 export interface TextDialect extends Dialect, CallerCodec, VendorCodec {
   /** Request headers that are forwarded to vendors of this dialect, in lower case. */
   readonly forwardedHeaders: ReadonlySet<string>;
+  /** The betas that a header switches on. */
+  readonly betas: Betas;
   /** The events of a stream that carry its usage. */
   readonly usageEvents: UsageEvents;
   /** Requests for a token count. Absent: the style has none. */

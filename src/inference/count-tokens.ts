@@ -6,7 +6,7 @@ import {
   CountTokensResponseSchema,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { toAbortSignal } from "../core/cancel-signal.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig, VendorConfig } from "../config/config.ts";
 import { countBytesMax } from "../config/limits.ts";
 import { pricedUnits } from "../config/price.ts";
 import type { TextDialect, TokenCount } from "../dialect/dialect.ts";
@@ -16,7 +16,7 @@ import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { checkRequest, forwarded, replyHeaders } from "./headers.ts";
+import { checkRequest, replyHeaders, vendorHeaders } from "./headers.ts";
 import { toGatewayError } from "./pipeline/failures.ts";
 import { estimateTokens } from "./pipeline/metering.ts";
 import { admitTextModel } from "./pipeline/admit.ts";
@@ -63,8 +63,7 @@ export function createCountTokens(options: CountTokensOptions): CountTokens {
       const body = readModelBody(request.body, tokenCount.required);
       const model = admitTextModel(catalogue, context.caller, body.model);
       if (textLength(body) > countBytesMax) return estimated(estimate(body), tokenCount);
-      const headers = forwarded(request.headers, style.forwardedHeaders);
-      const countContext = { request, context, body, model, headers, nowMs: clock.now() };
+      const countContext = { request, context, body, model, style, nowMs: clock.now() };
       const counted = await countByVendor(upstream, countContext);
       if (counted !== undefined) return counted;
       const vendorModel = model.routes[0]?.model ?? "";
@@ -85,7 +84,7 @@ interface CountContext {
   readonly body: ReadModelBody;
   readonly nowMs: number;
   readonly model: ModelConfig;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly style: TextDialect;
 }
 
 /** Asks the vendors; `undefined` where none counts in this dialect, none may be asked now, or all failed. */
@@ -93,7 +92,7 @@ async function countByVendor(
   upstream: Upstream,
   countContext: CountContext,
 ): Promise<CountTokensResponse | undefined> {
-  const { request, context, model, headers } = countContext;
+  const { request, context, model } = countContext;
   const { dialect, query } = request;
   const routes = upstream.plan(model, dialect, "countTokens");
   if (routes.length === 0) return undefined;
@@ -102,11 +101,11 @@ async function countByVendor(
       operation: "countTokens",
       signal: toAbortSignal(context.signal),
       timeoutMs: countMs,
-      callFor: ({ route }, signal) => ({
+      callFor: ({ route, unknownBetas }, signal) => ({
         dialect,
         model: route.model,
         query,
-        headers,
+        headers: checkedHeaders(countContext, unknownBetas),
         body: guardedBody(countContext, route.model),
         stream: false,
         signal,
@@ -121,14 +120,25 @@ async function countByVendor(
   }
 }
 
+/** The checked headers for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
+function checkedHeaders(
+  { request, style, model, nowMs }: CountContext,
+  unknownBetas: VendorConfig["unknownBetas"],
+): Record<string, string> {
+  return vendorHeaders(request.headers, style, {
+    unknownBetas,
+    hasPrice: pricedUnits(model, nowMs),
+  });
+}
+
 /** The checked body for a vendor. @throws GatewayError INVALID_REQUEST, after which the count is estimated */
 function guardedBody(
-  { request, body, model, nowMs }: CountContext,
+  { body, model, style, nowMs }: CountContext,
   vendorModel: string,
 ): readonly Buffer[] {
   // Counting runs no tool, whatever the request offers.
   const options = { isVerified: false, hasPrice: pricedUnits(model, nowMs) };
-  textDialects.get(request.dialect)?.guard?.(body.bytes, options);
+  style.guard?.(body.bytes, options);
   return body.forVendor(vendorModel);
 }
 

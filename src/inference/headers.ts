@@ -4,7 +4,9 @@ import { bodyBytesMax } from "../config/limits.ts";
 import { asBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
+import { type BetaRules, checkBetas } from "../dialect/betas.ts";
 import { withoutMembers } from "../dialect/body-members.ts";
+import type { TextDialect } from "../dialect/dialect.ts";
 import type { Outline } from "../dialect/json/outline.ts";
 import { readPreferences, type RoutePreferences } from "./routing/preferences.ts";
 
@@ -27,13 +29,27 @@ const relayedHeaders: ReadonlySet<string> = new Set([
 ]);
 
 /** Selects the allowed headers. */
-export function forwarded(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
+function forwarded(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
   const forwardedHeaders: Record<string, string> = {};
   for (const name of allowed) {
     const value = headers[name];
     if (value !== undefined) forwardedHeaders[name] = value;
   }
   return forwardedHeaders;
+}
+
+/**
+ * The headers of a request for a vendor of its style.
+ *
+ * @throws GatewayError INVALID_REQUEST for a beta without a price, or one that is not known
+ */
+export function vendorHeaders(
+  headers: Headers,
+  { forwardedHeaders, betas }: Pick<TextDialect, "forwardedHeaders" | "betas">,
+  rules: BetaRules,
+): Record<string, string> {
+  checkBetas(headers, betas, rules);
+  return forwarded(headers, forwardedHeaders);
 }
 
 /**

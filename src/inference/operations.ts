@@ -36,7 +36,7 @@ import {
 } from "../dialect/rerank.ts";
 import { relayOpenaiError } from "../dialect/vendor-error.ts";
 import type { OperationName } from "../vendor/vendor.ts";
-import { checkRequest, forwarded, replyHeaders, type WireRequest } from "./headers.ts";
+import { checkRequest, replyHeaders, vendorHeaders, type WireRequest } from "./headers.ts";
 import { type Delivered, type Metered, meterInput, nothingMetered } from "./pipeline/metering.ts";
 import {
   CallAdapter,
@@ -103,8 +103,8 @@ export abstract class BodyRequest extends ReadRequest<Buffer> {
     requireType(model, this.modelTypes);
   }
 
-  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
-    const headers = forwarded(this.#headers, chatCompletions.forwardedHeaders);
+  prepare(_model: ModelConfig, { route, unknownBetas }: PlannedRoute): PreparedCall {
+    const headers = vendorHeaders(this.#headers, chatCompletions, { unknownBetas });
     return { headers, body: this.body.forVendor(route.model), dropped: [] };
   }
 

@@ -43,7 +43,7 @@ import {
 } from "../dialect/translate.ts";
 import {
   checkRequest,
-  forwarded,
+  vendorHeaders,
   hasRoutingMembers,
   memberList,
   replyHeaders,
@@ -256,10 +256,13 @@ class WireRequest extends ReadRequest<Buffer> {
     const { text } = this;
     const { body } = this.#read;
     const { headers: sentHeaders, strict, compact } = this.#options.request;
-    const headers = forwarded(sentHeaders, this.#style.forwardedHeaders);
     const isOwn = planned.dialect === this.dialect;
     const { maxToolCalls, fileStores } = model;
     const rules = { hasPrice: pricedUnits(model, this.#startMs), maxToolCalls, fileStores };
+    const { unknownBetas } = planned;
+    const headers = isOwn
+      ? vendorHeaders(sentHeaders, this.#style, { ...rules, unknownBetas })
+      : {};
     const { outline } = text;
     const asked = isOwn && this.#style.guard?.(body, { ...rules, isVerified: true, outline });
     if (isOwn && !this.#style.carriesSeals?.(body)) {

@@ -24,6 +24,8 @@ export function vendorRequest(
   const { mount, route, request, method } = exchange;
   const { callback, urlHeaders } = mount.api;
   const headers = passHeaders(request.headers, mount.requestHeaders);
+  // A part of a generated reply could lack its usage.
+  if (method !== "GET") delete headers["range"];
   const addresses = inwardAddresses(exchange, publicUrl);
   for (const name of urlHeaders ?? []) {
     const value = headers[name];

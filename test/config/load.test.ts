@@ -234,6 +234,16 @@ models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens:
   expect(set.models.get("m")?.isReasoning).toBe(true);
 });
 
+it("R-TXT-13: a vendor's unknown_betas is read, and absent by default", () => {
+  const yaml = (vendor: string): string => `version: 1
+vendors: { v: { kind: openai-compatible, base_url: "https://v.test"${vendor} } }
+models: { m: { type: TEXT, routes: [{ vendor: v, model: x }], max_output_tokens: 9, price: { input: 1, output: 2 } } }
+`;
+  expect(loadText(yaml("")).vendors.get("v")?.unknownBetas).toBeUndefined();
+  const set = loadText(yaml(", unknown_betas: pass"));
+  expect(set.vendors.get("v")?.unknownBetas).toBe("pass");
+});
+
 describe("where the configuration comes from", () => {
   const load = (cwd: string, env: Record<string, string> = {}, path?: string) =>
     loadConfig({ env, cwd, kinds: servedKinds, path });

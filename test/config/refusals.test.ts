@@ -73,6 +73,7 @@ describe("each refusal says what to do", () => {
     [", timeouts: { idle: 25h }", expect.stringMatching(/^must be a whole number with its unit/)],
     [", timeouts: 5s", "must be a map with the keys connect, first_byte, idle, total"],
     [", on_disconnect: stop", '"stop" is not known (there is: grace, drain, abort)'],
+    [", unknown_betas: allow", '"allow" is not known (there is: refuse, pass)'],
     [", run_base_url: https://b.example", "only kind fal has it; remove it"],
     [", kind: fal", "this key is given twice; keep one"],
     [", file_buckets: [a]", "only kind gemini has it; remove it"],

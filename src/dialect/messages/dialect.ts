@@ -17,6 +17,7 @@ import { messagesStops } from "./encode-settings.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody, relayMessagesError } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
+import { messagesBetas } from "./members.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { carriesSeals } from "../seal.ts";
@@ -42,6 +43,7 @@ export const messages: TextDialect = {
   word: "messages",
   requestIdHeaders: ["x-request-id", "request-id"],
   forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
+  betas: { header: "anthropic-beta", known: messagesBetas },
   isLimitRequired: true,
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),
   usageEvents: { types: ["message_delta"], within: "" },

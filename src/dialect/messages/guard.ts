@@ -42,6 +42,9 @@ const tools = {
   ],
 } as const;
 
+/** Members that mean the header `anthropic-beta` to some vendors, whose betas are checked in the header only. */
+const bodyBetas = ["anthropic_beta", "betas"] as const;
+
 const suspects = {
   members: [
     "fallbacks",
@@ -55,6 +58,8 @@ const suspects = {
     "billing_policy",
     "fallback_credit_token",
     "diagnostics",
+    "resumption",
+    ...bodyBetas,
     ...vendorMembers,
   ],
   nested: ["container", "file_id", "ttl", "tool"],
@@ -123,6 +128,7 @@ export const guardMessages = guardOf(suspects, (body, _options, found) => {
   checkVendorMembers(body, use);
   refuseCompaction(body);
   refuseOperatorsOwn(body);
+  refuseBodyBetas(body);
   checkContainer(body["container"], "container");
   const unlimited: string[] = [];
   const check: ToolCheck = {
@@ -155,7 +161,7 @@ function refuseCompaction(body: JsonRecord): void {
 
 /** Refuses what belongs to the operator's organization at the vendor: its customers, credits and messages. */
 function refuseOperatorsOwn(body: JsonRecord): void {
-  const { diagnostics, billing_policy: policy, fallback_credit_token: token } = body;
+  const { diagnostics, resumption, billing_policy: policy, fallback_credit_token: token } = body;
   if (policy != null) {
     throw invalid(
       "billing_policy",
@@ -165,6 +171,16 @@ function refuseOperatorsOwn(body: JsonRecord): void {
   if (token != null) throw refuseStored("fallback_credit_token", "leave it out");
   if (isRecord(diagnostics) && diagnostics["previous_message_id"] != null) {
     throw refuseStored("diagnostics.previous_message_id", "leave it out");
+  }
+  if (isRecord(resumption) && resumption["token"] != null) {
+    throw refuseStored("resumption.token", "send the whole conversation");
+  }
+}
+
+function refuseBodyBetas(body: JsonRecord): void {
+  const name = bodyBetas.find((each) => body[each] != null);
+  if (name !== undefined) {
+    throw invalid(name, `"${name}" is not served in the body: send the header "anthropic-beta"`);
   }
 }
 

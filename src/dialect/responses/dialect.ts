@@ -12,6 +12,7 @@ import {
   GetResponseResponseSchema,
   ListInputItemsResponseSchema,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
+import { openaiBetas } from "../chat-completions/members.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { chatCompletions } from "../chat-completions/dialect.ts";
 import { errorBody } from "../codec.ts";
@@ -32,6 +33,7 @@ export const responses: TextDialect = {
   word: "responses",
   requestIdHeaders: ["x-request-id"],
   forwardedHeaders: new Set(["accept", "openai-beta"]),
+  betas: { header: "openai-beta", known: openaiBetas },
   keepAlive: Buffer.from(": keep-alive\n\n"),
   usageEvents: { types: ["response.completed", "response.incomplete"], within: "response" },
   tokenCount: {

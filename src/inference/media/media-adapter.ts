@@ -10,7 +10,7 @@ import { chatCompletions } from "../../dialect/chat-completions/dialect.ts";
 import { type ModelBody, namedModel } from "../../dialect/body-members.ts";
 import type { MediaOperationName, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
-import { checkRequest, forwarded, replyHeaders } from "../headers.ts";
+import { checkRequest, vendorHeaders, replyHeaders } from "../headers.ts";
 import { asJob } from "../job-reply.ts";
 import { refusalInStyle, requireType } from "../operations.ts";
 import {
@@ -86,8 +86,8 @@ export abstract class MediaRequest extends ReadRequest<Buffer> {
     requireType(model, [this.modelType]);
   }
 
-  prepare(_model: ModelConfig, { route }: PlannedRoute): PreparedCall {
-    const headers = forwarded(this.#request.headers, chatCompletions.forwardedHeaders);
+  prepare(_model: ModelConfig, { route, unknownBetas }: PlannedRoute): PreparedCall {
+    const headers = vendorHeaders(this.#request.headers, chatCompletions, { unknownBetas });
     const body = this.body.forVendor?.(route.model) ?? [];
     const form = this.#upload?.forVendor(route.model);
     const { dialect, query, operation, isJob } = this;

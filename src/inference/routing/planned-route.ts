@@ -1,6 +1,6 @@
 /** A route of one call, as it is planned. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { ModelConfig, PriceConfig, RouteConfig } from "../../config/config.ts";
+import type { ModelConfig, PriceConfig, RouteConfig, VendorConfig } from "../../config/config.ts";
 
 /** A route, and the style of the request to its vendor. */
 export interface PlannedRoute {
@@ -14,6 +14,8 @@ export interface PlannedRoute {
   readonly vendorUrl?: string;
   /** The vendor's `file_buckets`. Absent: none. */
   readonly fileBuckets?: readonly string[] | undefined;
+  /** The vendor's `unknown_betas`. Default: refused. */
+  readonly unknownBetas?: VendorConfig["unknownBetas"];
   /** `vendor/model`, as a header may carry it. Absent: the route is not told. */
   readonly name?: string;
   /** Lower numbers are used first. Default 0. */

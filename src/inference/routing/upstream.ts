@@ -153,6 +153,7 @@ class RoutedUpstream implements Upstream {
       const details = vendor && {
         vendorUrl: vendor.config.baseUrl,
         fileBuckets: vendor.config.fileBuckets,
+        unknownBetas: vendor.config.unknownBetas,
         detachedReadMs: detachedReadMs(vendor.config, model),
       };
       const name = memberName(`${route.vendor}/${route.model}`);

@@ -247,7 +247,8 @@ function errorBody({ message, meaning }: GatewayError, requestId: string): JsonO
 export const dashscopeNative: NativeApi = {
   // Its clients send `Authorization: Bearer`.
   keyForms: [],
-  requestHeaders: ["accept", "content-type", "x-dashscope-sse", "x-dashscope-datainspection"],
+  // Not `x-dashscope-datainspection`: Alibaba bills that check.
+  requestHeaders: ["accept", "content-type", "x-dashscope-sse"],
   responseHeaders: ["content-type", "retry-after"],
   // Its bodies contain no URL of the API itself, and files have signed URLs elsewhere.
   urlMembers: [],

@@ -1,0 +1,26 @@
+/**
+ * What a name of a style can cost (R-TXT-13): the names of members, blocks, tools, betas, headers and figures of usage.
+ * Each style lists its own in `members.ts`. A test compares the lists with the official SDKs' types. Pure.
+ */
+import type { FeatureUnit } from "./billed-features.ts";
+
+/**
+ * The class of a name.
+ *
+ * - `free`: it costs nothing, or only tokens that the usage reports.
+ * - `refused`: some of its values are refused, because no unit can price them or they belong to the operator.
+ * - `stored object`: it can name an object that the vendor stores, and is refused unless the object is the caller's.
+ * - a price unit: some of its values are served only where the model has this price.
+ */
+export type MemberClass = "free" | "refused" | "stored object" | FeatureUnit | TokenUnit;
+
+/** The price units that every text model may have. */
+type TokenUnit = "input" | "output" | "cached_input" | "cache_write";
+
+/** Names of one class. */
+export function classed<Class extends MemberClass>(
+  of: Class,
+  ...names: readonly string[]
+): Readonly<Record<string, Class>> {
+  return Object.fromEntries(names.map((name) => [name, of]));
+}
