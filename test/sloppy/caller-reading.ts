@@ -177,6 +177,10 @@ const streamReaders: Readonly<Record<CallerStyle, (events: readonly Json[]) => R
     const done: Json[] = [];
     let end: Json | undefined;
     for (const [at, event] of events.entries()) {
+      const { type, response } = event;
+      if (type === "response.failed") return { ...nothing, error: response.error.message };
+      const failure = type === "error" ? (event["message"] ?? event["error"]) : event["error"];
+      if (failure != null) return { ...nothing, error: failure.message ?? failure };
       must(end === undefined, "nothing follows the last event");
       must(event["sequence_number"] === at, "sequence numbers count the events");
       const item = output[event["output_index"]];
@@ -193,10 +197,6 @@ const streamReaders: Readonly<Record<CallerStyle, (events: readonly Json[]) => R
         case "response.incomplete":
           end = event["response"];
           break;
-        case "response.failed":
-          return { ...nothing, error: event["response"].error.message };
-        case "error":
-          return { ...nothing, error: event["message"] };
         default:
           addResponsesDelta(event, item);
       }

@@ -4,58 +4,13 @@
  */
 import { inspect, isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { newRequestId, useGateway } from "../facade/harness.ts";
-import { bearer } from "../rpc/harness.ts";
-import { type PlainVendor, startPlainVendor } from "../support/plain-vendor.ts";
-import { type CallerStyle, type Reading, readStream, readWhole } from "./caller-reading.ts";
-import { requests } from "./gateway-reading.ts";
+import { type Reading, readStream, readWhole } from "./caller-reading.ts";
 import { bodyOf, meaningOf, nameOf, type Sample, samples } from "./property.ts";
+import { useSloppyGateway } from "./sloppy-gateway.ts";
 
-const kinds = {
-  chat: { kind: "openai-compatible", path: "/v1" },
-  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
-  messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
-} as const;
-
-/** What the vendors answer, by the number in the prompt. */
-const answers: { readonly body: string; readonly isStream: boolean }[] = [];
-const state: { vendor?: PlainVendor } = {};
-
-beforeAll(async () => {
-  state.vendor = await startPlainVendor(({ body }) => {
-    const { body: answer = "", isStream } = answers[Number(/sample-(\d+)/.exec(body)?.[1])] ?? {};
-    const headers = { "content-type": isStream ? "text/event-stream" : "application/json" };
-    return { headers, body: answer };
-  });
-});
-afterAll(() => state.vendor?.close());
-
-const fixture = useGateway(() => ({
-  vendors: Object.fromEntries(
-    Object.entries(kinds).map(([style, { path, ...kind }]) => [
-      style,
-      { baseUrl: `${state.vendor?.url}${path}`, apiKey: "sk-sloppy", ...kind },
-    ]),
-  ),
-  models: Object.fromEntries(
-    Object.keys(kinds).map((style) => [
-      `m-${style}`,
-      { routes: [{ vendor: style, model: "vendor-model" }], maxOutputTokens: 8_192 },
-    ]),
-  ),
-}));
-
-/** A prompt so long that it can be the input that the vendor reports. */
-const prompt = (number: number): string => `sample-${number} ${"and so on ".repeat(600)}`;
-
-const paths: Readonly<Record<CallerStyle, string>> = {
-  chat: "/v1/chat/completions",
-  responses: "/v1/responses",
-  messages: "/v1/messages",
-};
+const gateway = useSloppyGateway();
 
 /** The result of a call. */
 interface Result {
@@ -67,42 +22,12 @@ interface Result {
   readonly nanos: bigint;
 }
 
-async function call(path: string, body: object, vendorBody: string, isStream: boolean) {
-  const number = answers.push({ body: vendorBody, isStream }) - 1;
-  const id = newRequestId();
-  const reply = await fetch(`${fixture.gateway.url}${path}`, {
-    method: "POST",
-    headers: {
-      ...bearer(fixture.customer.key),
-      "content-type": "application/json",
-      "x-request-id": id,
-    },
-    body: JSON.stringify(body).replace('"prompt"', JSON.stringify(prompt(number))),
-  });
-  const text = await reply.text();
-  const { ending, usage, cost } = await fixture.gateway.call(id);
-  return { status: reply.status, text, ending, usage, nanos: cost?.amountNanos ?? 0n };
-}
-
 /** Calls a model of the sample's vendor, which answers in the sample's way. */
 async function resultOf(sample: Sample): Promise<Result> {
   const { way } = sample;
   const stream = way.form !== "whole";
-  const { messages: _messages, input: _input, ...request } = requests[way.caller];
-  const { stream_options: options, ...other } = request;
-  const said =
-    way.caller === "responses"
-      ? { input: "prompt" }
-      : { messages: [{ role: "user", content: "prompt" }] };
-  const body = {
-    ...other,
-    ...said,
-    ...(stream && options !== undefined && { stream_options: options }),
-    model: `m-${way.vendor}`,
-    stream,
-  };
-  const isStream = way.form === "stream";
-  const { text, ...result } = await call(paths[way.caller], body, bodyOf(sample), isStream);
+  const answer = { body: bodyOf(sample), isStream: way.form === "stream" };
+  const { text, ...result } = await gateway.ask({ ...way, stream }, answer);
   const isRelayed = way.vendor === way.caller;
   const read = isRelayed || result.status !== 200 ? undefined : stream ? readStream : readWhole;
   return { ...result, read: read && contentsOf(read(way.caller, text)) };
@@ -162,7 +87,7 @@ describe("through a running gateway", () => {
       const method = isStream ? "streamGenerateContent?alt=sse" : "generateContent";
       const path = `/gemini/v1beta/models/m-gemini:${method}`;
       const ask = (body: string) =>
-        call(path, { contents: [{ parts: [{ text: "prompt" }] }] }, body, isStream);
+        gateway.call(path, { contents: [{ parts: [{ text: "prompt" }] }] }, { body, isStream });
       const plain = await ask(bodyOf({ ...sample, shown: [] }));
       const got = await ask(bodyOf(sample));
       const [paid, due] = [got, plain].map(({ status, ending, usage, nanos }) => ({

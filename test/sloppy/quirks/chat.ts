@@ -471,7 +471,7 @@ export const chatQuirks: readonly Quirk[] = [
     name: "sends the whole arguments of a call again behind its pieces",
     vendors: "vLLM with xLAM",
     source: "vllm-project/vllm#51697",
-    about: "index",
+    about: ["index", "last chunk"],
     suits: hasFunctions,
     stream: (events, { calls: all }) =>
       editLast(events, isEnd, (event) => [
@@ -961,7 +961,8 @@ export const chatQuirks: readonly Quirk[] = [
 
 function argumentsAsObject(call: Json): Json {
   const { function: called } = call;
-  if (typeof called?.arguments !== "string" || called.arguments === "") return call;
+  // Another quirk may have left its pieces apart.
+  if (!/^\{.*\}$/s.test(String(called?.arguments ?? ""))) return call;
   return { ...call, function: { ...called, arguments: parseExactly(called.arguments) } };
 }
 
