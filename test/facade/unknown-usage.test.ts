@@ -130,7 +130,17 @@ it.each(["chat", "responses", "gemini"] as const)(
 );
 
 it.each([
-  ["chat", { novel: 0, novel_details: { a: 0, b: null }, words: "a", queue_time: 0.5, cost: 0.1 }],
+  [
+    "chat",
+    {
+      novel: 0,
+      novel_details: { a: 0, b: null },
+      words: "a",
+      queue_time: 0.5,
+      cost: 0.1,
+      tokens_per_sec: 9,
+    },
+  ],
   ["responses", { novel: 0, is_novel: true, cost_details: { upstream_inference_cost: 0.1 } }],
   ["messages", { service_tier: "standard", inference_geo: "us", novel: null }],
   ["gemini", { trafficType: "ON_DEMAND", novelTokenCount: 0 }],
