@@ -24,6 +24,16 @@ describe("console link", () => {
     expect(asked.splice(0)).toEqual([["", ""]]);
   });
 
+  it("prints the console's own host, if it has one", async () => {
+    const env = {
+      UAS_PUBLIC_URL: "https://ai.example",
+      UAS_CONSOLE_URL: "https://console.example",
+    };
+    const { out } = await run(["console", "link"], { routes, env });
+    expect(out).toBe(`https://console.example/console/welcome#${token}\n`);
+    expect(asked.splice(0)).toEqual([["", ""]]);
+  });
+
   it.each([
     ["127.0.0.1:9090", "http://127.0.0.1:9090"],
     ["0.0.0.0:8080", "http://127.0.0.1:8080"],
