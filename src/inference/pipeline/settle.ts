@@ -283,6 +283,8 @@ function priceOfTier<Out extends Chunk>(
   price: PriceConfig,
   usage: Usage & UnitUsage,
 ): PriceConfig {
+  // A fallback model may have none, unlike the one before it.
+  call.tierPrice = undefined;
   // As for nearly every model.
   if (price.serviceTiers === undefined) return price;
   const served = servedPrice(price, usage.serviceTier);
