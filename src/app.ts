@@ -164,7 +164,7 @@ async function assemble(built: Parts): Promise<App> {
     corsOrigins: config.cors?.origins,
     authenticate: authenticator.authenticate,
     onRefusedKey: inference.refusedKeys.record,
-    isReady: createReadiness(pool, calls, () => warm.isDone),
+    whyNotReady: createReadiness({ pool, calls, ledger, warm }),
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
@@ -341,32 +341,39 @@ function watchClock(metrics: Metrics, clock: CorrectedClock): void {
 /** How long a readiness result is cached, in milliseconds. */
 const readyMs = 1_000;
 
-/**
- * Ready means warmed up, not stopping, and the database answers. Never contacts a vendor.
- *
- * @param isWarm whether the warm-up has ended, or is disabled
- */
-function createReadiness(
-  pool: Pool,
-  calls: RunningCalls,
-  isWarm: () => boolean,
-): () => Promise<boolean> {
+/** What readiness depends on. */
+interface ReadinessOptions {
+  readonly pool: Pool;
+  readonly calls: Pick<RunningCalls, "isOpen">;
+  readonly ledger: Pick<LedgerWriter, "blockedBy">;
+  readonly warm: Pick<WarmUp, "isDone">;
+}
+
+/** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
+function createReadiness({
+  pool,
+  calls,
+  ledger,
+  warm,
+}: ReadinessOptions): () => Promise<string | undefined> {
+  const isSilent = "the database does not answer";
   let checkedMs = Number.NEGATIVE_INFINITY;
-  let answer = Promise.resolve(false);
+  let answer: Promise<string | undefined> = Promise.resolve(isSilent);
   return async () => {
-    if (!calls.isOpen || !isWarm()) return false;
+    if (!calls.isOpen) return "the gateway is stopping";
+    if (!warm.isDone) return "the gateway is warming up";
     if (performance.now() - checkedMs > readyMs) {
       checkedMs = performance.now();
       const query = pool.query("select 1").then(
-        () => true,
-        () => false,
+        () => undefined,
+        () => isSilent,
       );
-      const late = new Promise<boolean>((resolve) => {
-        setTimeout(resolve, readyMs, false).unref();
+      const late = new Promise<string>((resolve) => {
+        setTimeout(resolve, readyMs, isSilent).unref();
       });
       answer = Promise.race([query, late]);
     }
-    return answer;
+    return (await answer) ?? ledger.blockedBy;
   };
 }
 

@@ -79,8 +79,8 @@ export interface EdgeOptions {
   readonly authenticate: Authenticate;
   /** Called for recognised keys that are disabled, deleted or expired. */
   readonly onRefusedKey: OnRefusedKey;
-  /** Whether calls can be served. Never contacts a vendor. */
-  readonly isReady: () => Promise<boolean>;
+  /** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
+  readonly whyNotReady: () => Promise<string | undefined>;
   readonly services: readonly Service[];
   /** Handlers of model calls, which REST routes call directly. */
   readonly direct: DirectHandlers;
@@ -123,9 +123,10 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   const stopping = new AbortController();
   const draining = new AbortController();
   const end: AnnouncedEnd = { as: undefined };
-  const isReady = async (): Promise<boolean> => end.as !== "stop" && options.isReady();
+  const whyNotReady = async (): Promise<string | undefined> =>
+    end.as === "stop" ? "the gateway is stopping" : options.whyNotReady();
   const descriptions = services.map(({ service }) => service);
-  const standard = standardServices(descriptions, isReady);
+  const standard = standardServices(descriptions, whyNotReady);
   const checkAccess = createAccessCheck(
     descriptions,
     standard.map(({ service }) => service),
@@ -138,7 +139,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   ];
   const bodies = createBodies(metrics);
   const facade = await createFacade({
-    ...facadeOptions({ ...options, isReady }),
+    ...facadeOptions({ ...options, whyNotReady }),
     services: descriptions,
     transport: createDirectTransport(services, interceptors),
     ...{ bodies, draining: draining.signal, stopping: stopping.signal },
@@ -161,7 +162,7 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
       operatorToken: settings.operatorToken,
       isCompressionAllowed: true,
     }),
-    page: pages({ ...options, isReady }),
+    page: pages({ ...options, whyNotReady }),
   };
   const parts = { settings, calls, facade, internalOptions, draining, stopping, end, listening };
   return new Listeners(parts);
@@ -250,10 +251,10 @@ class Listeners implements Edges {
 
 /** What the facade takes from the rooms and the settings. */
 function facadeOptions({ calls, direct, settings, corsOrigins, ...options }: EdgeOptions) {
-  const { authenticate, onRefusedKey, metrics, log, isReady, native } = options;
+  const { authenticate, onRefusedKey, metrics, log, whyNotReady, native } = options;
   const { trustProxy, publicUrl, consoleUrl } = settings;
   return {
-    ...{ authenticate, onRefusedKey, metrics, log, isReady, direct, trustProxy },
+    ...{ authenticate, onRefusedKey, metrics, log, whyNotReady, direct, trustProxy },
     ...{ publicUrl, consoleUrl },
     isOpen: () => calls.isOpen,
     requireCapacity: () => calls.requireCapacity(),
@@ -376,11 +377,14 @@ async function closeServer(
 /** The services that gRPC clients expect besides the contract. */
 function standardServices(
   descriptions: readonly DescService[],
-  isReady: () => Promise<boolean>,
+  whyNotReady: () => Promise<string | undefined>,
 ): Service[] {
   const reflection = createReflectionService([...descriptions, Health]);
   return [
-    serve(Health, createHealthService(descriptions, isReady)),
+    serve(
+      Health,
+      createHealthService(descriptions, async () => (await whyNotReady()) === undefined),
+    ),
     serve(ServerReflection, reflection),
     { service: ServerReflectionAlpha, implementation: reflection },
   ];
@@ -389,7 +393,7 @@ function standardServices(
 /** Time for cancelled calls to report their end, in milliseconds. */
 const endMs = 2_000;
 
-function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
+function pages({ metrics: { registry }, whyNotReady, readMetrics }: EdgeOptions) {
   const text = (status: number, body: string): PlainAnswer => ({
     status,
     contentType: "text/plain",
@@ -397,8 +401,10 @@ function pages({ metrics: { registry }, isReady, readMetrics }: EdgeOptions) {
   });
   return async (path: string): Promise<PlainAnswer | undefined> => {
     if (path === "/healthz") return text(200, "ok\n");
-    if (path === "/readyz")
-      return (await isReady()) ? text(200, "ready\n") : text(503, "not ready\n");
+    if (path === "/readyz") {
+      const reason = await whyNotReady();
+      return reason === undefined ? text(200, "ready\n") : text(503, `not ready: ${reason}\n`);
+    }
     if (path !== "/metrics") return undefined;
     const body = await (readMetrics?.() ?? registry.metrics());
     return { status: 200, contentType: registry.contentType, body };

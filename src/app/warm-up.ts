@@ -176,7 +176,7 @@ async function openGateway(
     isOpen: () => true,
     requireCapacity: () => {},
     stopping: new AbortController().signal,
-    isReady: () => Promise.resolve(true),
+    whyNotReady: () => Promise.resolve(undefined),
     findFile: () => Promise.resolve(undefined),
     bodies: new UnfinishedBodies(),
     ...{ metrics, log, natives: [], trustProxy: [] },

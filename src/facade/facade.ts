@@ -94,15 +94,15 @@ function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHead
  * Registers probes, which need no key. `/healthz`: the process responds. `/readyz`: calls can be served.
  * `/api/hello`: Claude Code checks it before its first call.
  */
-function registerProbes(app: FastifyInstance, { isReady, isOpen }: FacadeOptions): void {
+function registerProbes(app: FastifyInstance, { whyNotReady, isOpen }: FacadeOptions): void {
   app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));
   app.get("/api/hello", (_request, reply) => reply.send({ message: "hello" }));
   app.get("/readyz", async (_request, reply) => {
-    const ready = isOpen() && (await isReady());
+    const reason = isOpen() ? await whyNotReady() : "the gateway is stopping";
     return reply
-      .code(ready ? 200 : 503)
+      .code(reason === undefined ? 200 : 503)
       .type("text/plain")
-      .send(ready ? "ready\n" : "not ready\n");
+      .send(reason === undefined ? "ready\n" : `not ready: ${reason}\n`);
   });
 }
 

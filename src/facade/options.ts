@@ -109,8 +109,8 @@ export interface FacadeOptions {
   readonly draining?: AbortSignal | undefined;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
-  /** Whether calls can be served. Never contacts a vendor. */
-  readonly isReady: () => Promise<boolean>;
+  /** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
+  readonly whyNotReady: () => Promise<string | undefined>;
   /** Finds a result file by token. */
   readonly findFile: FindFile;
   /** Receives vendors' callbacks. Default: every token is unknown. */

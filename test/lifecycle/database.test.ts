@@ -1,7 +1,8 @@
 /** The database goes away and comes back under a running gateway (R-MON-2, R-MON-7). */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Client } from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../support/gateway.ts";
@@ -15,12 +16,14 @@ let upstream: Upstream;
 let proxy: FaultProxy;
 let gateway: Gateway;
 let customer: Customer;
+let databaseUrl: string;
 beforeAll(async () => {
   upstream = await startUpstream();
   const { baseUrl, secret } = upstream;
   gateway = await startGateway({
     vendors: { sim: { baseUrl, apiKey: secret } },
     databaseAt: async (url) => {
+      databaseUrl = url;
       proxy = await startFaultProxy(url);
       return proxy.url;
     },
@@ -68,6 +71,16 @@ function journalText(): string {
   return names.map((name) => readFileSync(join(folder, name), "utf8")).join("");
 }
 
+async function query(text: string): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
 const ready = async (): Promise<number> =>
   (await send(`${gateway.url}/readyz`, { method: "GET" })).status;
 
@@ -97,6 +110,25 @@ describe.each([true, false])("a reply (streamed: %s) has come to its end only wh
     await expect.poll(ready).toBe(200);
     const call = await gateway.call(requestId);
     expect(call).toMatchObject({ ending: CallEnding.COMPLETED, usage: { inputTokens: 10 } });
+  });
+});
+
+describe("a database that refuses the ledger's statements", () => {
+  it("is a reason of /readyz, and the gateway is ready when the database is repaired", async () => {
+    await query(`
+      create function refuse() returns trigger language plpgsql as
+        $$ begin raise insufficient_privilege; end $$;
+      create trigger refused before insert on open_hold for each statement execute function refuse()`);
+    const refused = await chat("refused-ledger");
+    expect(refused.status).toBe(503);
+    const { status, body } = await send(`${gateway.url}/readyz`, { method: "GET" });
+    expect([status, body.toString()]).toEqual([
+      503,
+      "not ready: the database refuses statements of the ledger; the log has its reason\n",
+    ]);
+    await query("drop trigger refused on open_hold; drop function refuse()");
+    await vi.waitUntil(async () => (await ready()) === 200, { timeout: 60_000 });
+    expect((await chat("accepted-ledger")).status).toBe(200);
   });
 });
 

@@ -141,7 +141,7 @@ export async function openTasks() {
     isOpen: () => true,
     requireCapacity: () => {},
     stopping: stopping.signal,
-    isReady: async () => true,
+    whyNotReady: async () => undefined,
     findFile: async () => undefined,
     direct: { wire: new Map(), native: notServed, followLink: notServed },
     bodies: new UnfinishedBodies(),

@@ -20,6 +20,7 @@ import {
   holdVerdicts,
   isDuplicate,
   isLost,
+  isLasting,
   isRefused,
   LedgerConnection,
   lowBalance,
@@ -437,15 +438,30 @@ interface DispatcherOptions {
   readonly connections: number;
   /** Called with the reason before work is re-sent. */
   readonly onResend: (error: unknown) => void;
+  /** Called when the server begins to refuse work that only a change of the database can help, with the reason. */
+  readonly onBlocked: (error: unknown) => void;
+  /** Called when the last such work has passed. */
+  readonly onUnblocked: () => void;
 }
 
-/** The pause before work is re-sent that the server could not do just now, in milliseconds. */
+/** Work of unknown or failed outcome. */
+interface Resend {
+  readonly source: WorkSource;
+  readonly work: Work;
+  /** How often the server has answered it with an error in succession. */
+  readonly failures: number;
+}
+
+/** The first pause before work is re-sent that the server could not do, in milliseconds. It doubles with each failure. */
 const retryMs = 50;
+
+/** The longest pause, in milliseconds: a repaired database is used again after at most this. */
+const retryMaxMs = 5_000;
 
 /** Sends the work of its sources. */
 export class Dispatcher {
   readonly #connections: readonly LedgerConnection[];
-  readonly #onResend: (error: unknown) => void;
+  readonly #options: DispatcherOptions;
   /** Free connections. The last one is used first, so that few accounts keep few connections warm. */
   readonly #idle: LedgerConnection[] = [];
   /** Sources that wait for their turn. */
@@ -453,12 +469,14 @@ export class Dispatcher {
   /** How many sources are not idle. */
   #active = 0;
   /** Work of unknown or failed outcome: first in turn. */
-  #resend: { source: WorkSource; work: Work }[] = [];
+  #resend: Resend[] = [];
+  /** Work that only a change of the database can help. */
+  readonly #blocked = new Set<Work>();
   #scheduled = false;
   #onDrained: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
-    this.#onResend = options.onResend;
+    this.#options = options;
     const onIdle = (connection: LedgerConnection): void => {
       if (!this.#idle.includes(connection)) this.#idle.push(connection);
       this.#pump();
@@ -509,24 +527,25 @@ export class Dispatcher {
       // One that broke while idle reconnects by itself.
       if (!connection?.isIdle) continue;
       const next = this.#next();
-      if (next) void this.#send(connection, next.source, next.work);
+      if (next) void this.#send(connection, next);
       else this.#idle.push(connection);
     }
   }
 
-  #next(): { source: WorkSource; work: Work } | undefined {
+  #next(): Resend | undefined {
     const resent = this.#resend.shift();
     if (resent) return resent;
     for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
       source.turn = "active";
       const work = source.take();
-      if (work) return { source, work };
+      if (work) return { source, work, failures: 0 };
       this.#finishTurn(source);
     }
     return undefined;
   }
 
-  async #send(connection: LedgerConnection, source: WorkSource, work: Work): Promise<void> {
+  async #send(connection: LedgerConnection, sent: Resend): Promise<void> {
+    const { source, work } = sent;
     let row: Row;
     try {
       const answer = connection.run(work.statement, work.values);
@@ -534,10 +553,12 @@ export class Dispatcher {
       work.sent?.();
       row = await answer;
     } catch (error) {
-      if (!isRefused(error)) return this.#sendAgain(error, { source, work });
+      if (!isRefused(error)) return this.#sendAgain(error, sent);
+      this.#unblock(work);
       work.refused(error);
       return this.#finishTurn(source);
     }
+    this.#unblock(work);
     work.done(row);
     if (work.restMs === undefined) return this.#finishTurn(source);
     setTimeout(() => {
@@ -546,15 +567,25 @@ export class Dispatcher {
     }, work.restMs);
   }
 
-  #sendAgain(error: unknown, again: { source: WorkSource; work: Work }): void {
-    this.#onResend(error);
+  #sendAgain(error: unknown, sent: Resend): void {
+    const { onResend, onBlocked } = this.#options;
+    onResend(error);
+    if (isLasting(error)) {
+      if (this.#blocked.size === 0) onBlocked(error);
+      this.#blocked.add(sent.work);
+    }
+    const isAway = isLost(error);
     const queue = (): void => {
-      this.#resend.push(again);
+      this.#resend.push({ ...sent, failures: isAway ? 0 : sent.failures + 1 });
       this.#pump();
     };
     // A lost connection is pause enough.
-    if (isLost(error)) queue();
-    else setTimeout(queue, retryMs);
+    if (isAway) queue();
+    else setTimeout(queue, Math.min(retryMs * 2 ** sent.failures, retryMaxMs));
+  }
+
+  #unblock(work: Work): void {
+    if (this.#blocked.delete(work) && this.#blocked.size === 0) this.#options.onUnblocked();
   }
 
   /** The source has no work under way any more: it queues again where it was woken meanwhile. */

@@ -404,6 +404,18 @@ export function isRefused(error: unknown): boolean {
   return code !== undefined && (code.startsWith("22") || code.startsWith("23"));
 }
 
+/**
+ * Whether a repetition helps only after somebody has changed the database: a missing right, function or table, or an error
+ * that the function raises. Not so where the server is short of something or gave way to another transaction.
+ */
+export function isLasting(error: unknown): boolean {
+  const code = sqlState(error);
+  return code !== undefined && !isLost(error) && !passingClasses.has(code.slice(0, 2));
+}
+
+/** SQLSTATE classes that pass by themselves: rollbacks, resources, locks, interventions and system errors. */
+const passingClasses: ReadonlySet<string> = new Set(["40", "53", "55", "57", "58"]);
+
 /** Whether a row of this key exists already. */
 export function isDuplicate(error: unknown): boolean {
   return sqlState(error) === "23505";

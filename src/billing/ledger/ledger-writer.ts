@@ -26,7 +26,7 @@ import {
   type LedgerTransaction,
   type LedgerVerdicts,
 } from "./apply-in.ts";
-import type { Sender, SettleVerdict, Statement } from "./batch.ts";
+import { isLasting, type Sender, type SettleVerdict, type Statement } from "./batch.ts";
 import { type OpenJournal, openJournal } from "./journal-replay.ts";
 import type { JournalEntry } from "./journal-segment.ts";
 import type { Journal } from "./journal.ts";
@@ -53,6 +53,8 @@ export interface LedgerWriter extends Ledger {
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
   /** Counts for metrics. */
   stats(): LedgerStats;
+  /** Why the ledger cannot work until somebody repairs the database; `undefined` if it can. */
+  readonly blockedBy: string | undefined;
   /** Resolves when all operations that were requested before are durable. */
   flush(): Promise<void>;
   /**
@@ -91,6 +93,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   readonly #journal: OpenJournal | undefined;
   readonly #pendingSettles: PendingSettles;
   readonly #pendingExtends = new PendingExtends();
+  blockedBy: string | undefined;
   #resends = 0;
   #unknownSettles = 0;
   #refusedSettles = 0;
@@ -106,6 +109,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
       url: options.url,
       connections: options.connections ?? ledgerConnections,
       onResend: (error) => this.#onResend(error),
+      onBlocked: (error) => this.#onBlocked(error),
+      onUnblocked: () => this.#onUnblocked(),
     });
     this.#leases = new LeaseRenewal(() => this.#dispatcher.wake(this.#leases), timings);
     this.#callLog = new CallLog(() => this.#dispatcher.wake(this.#callLog));
@@ -297,7 +302,21 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   #onResend(error: unknown): void {
     this.#resends++;
     this.#pendingSettles.journalOverdue();
-    this.#warn("a ledger statement is sent again", { err: error });
+    // One line says so, however often it is sent.
+    if (!isLasting(error)) this.#warn("a ledger statement is sent again", { err: error });
+  }
+
+  #onBlocked(error: unknown): void {
+    this.blockedBy = "the database refuses statements of the ledger; the log has its reason";
+    const message =
+      "the database refuses a ledger statement: repair the database, for example its grants; " +
+      "the statement is sent again until it passes, and /readyz answers 503";
+    this.#warn(message, { err: error });
+  }
+
+  #onUnblocked(): void {
+    this.blockedBy = undefined;
+    this.#warn("the database accepts the ledger's statements again", {});
   }
 
   /** Reports the end of this process only where no hold is open: open ones must be recovered. */

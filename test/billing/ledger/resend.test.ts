@@ -1,5 +1,5 @@
 /** Operations of the ledger that are there already when they come: batches are sent without asking first. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { createLedger, type LedgerWriter } from "../../../src/billing/ledger/ledger-writer.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { callRow } from "../calls/call-row.ts";
@@ -13,6 +13,10 @@ beforeAll(async () => {
   billing = await openBilling();
   const warn = (message: string): void => void warnings.push(message);
   ledger = createLedger({ url: billing.url, holdWaitMs, warn });
+});
+
+beforeEach(() => {
+  warnings.length = 0;
 });
 
 afterAll(async () => {
@@ -47,6 +51,29 @@ test("R-MON-2: a repetition of an ended hold is refused as closed, and the other
     { admitted: true },
   ]);
   expect(await billing.balance(accountId)).toEqual({ available: 860n, held: 100n });
+});
+
+test("R-MON-2: a statement that the database refuses for good is sent until it passes, and two log lines say so", async () => {
+  const accountId = await billing.account(1_000n);
+  const id = newId();
+  await ledger.hold({ id, accountId, amountNanos: 100n, keyId: "" });
+  // As after a restore without grants.
+  await billing.pool.query(`
+    create function refuse() returns trigger language plpgsql as
+      $$ begin raise insufficient_privilege using message = 'no right to open_hold'; end $$;
+    create trigger refused before delete on open_hold for each statement execute function refuse()`);
+  const sentBefore = ledger.stats().resends;
+  const settled = ledger.settle({ id, accountId, costNanos: 40n, record: record(id, accountId) });
+  await vi.waitUntil(() => ledger.stats().resends > sentBefore + 3, { timeout: 60_000 });
+  expect(ledger.blockedBy).toMatch(/^the database refuses statements of the ledger/);
+  expect(warnings).toEqual([expect.stringMatching(/^the database refuses a ledger statement: /)]);
+
+  await billing.pool.query("drop trigger refused on open_hold; drop function refuse()");
+  await settled;
+  expect(ledger.blockedBy).toBeUndefined();
+  expect(warnings.slice(1)).toEqual(["the database accepts the ledger's statements again"]);
+  expect(await billing.balance(accountId)).toEqual({ available: 960n, held: 0n });
+  await billing.expectClean();
 });
 
 test("R-MON-2: a settlement whose record exists already is charged, and the record stays unchanged", async () => {
