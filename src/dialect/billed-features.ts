@@ -178,6 +178,8 @@ export interface ToolRules {
   readonly free: readonly string[];
   /** Types of tools that the vendor bills by the call, with the unit that prices them. */
   readonly billed: readonly (readonly [type: RegExp, unit: ToolUnit])[];
+  /** Types that are known, and refused like unknown ones. */
+  readonly refused: readonly string[];
 }
 
 /** Refuses a feature for which the model has no price. */

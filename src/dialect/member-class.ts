@@ -17,10 +17,25 @@ export type MemberClass = "free" | "refused" | "stored object" | FeatureUnit | T
 /** The price units that every text model may have. */
 type TokenUnit = "input" | "output" | "cached_input" | "cache_write";
 
-/** Names of one class. */
+/** Names of one class. @param names separated by white space */
 export function classed<Class extends MemberClass>(
   of: Class,
-  ...names: readonly string[]
+  names: string,
 ): Readonly<Record<string, Class>> {
-  return Object.fromEntries(names.map((name) => [name, of]));
+  return Object.fromEntries(
+    names
+      .trim()
+      .split(/\s+/)
+      .map((name) => [name, of]),
+  );
+}
+
+/** The names of a table that need a check: all but the free ones. */
+export function namesToCheck(table: Readonly<Record<string, MemberClass>>): readonly string[] {
+  return Object.keys(table).filter((name) => table[name] !== "free");
+}
+
+/** The headers of a table that are sent to vendors. */
+export function sentHeaders(table: Readonly<Record<string, MemberClass>>): readonly string[] {
+  return Object.keys(table).filter((name) => table[name] !== "refused");
 }

@@ -15,13 +15,14 @@ import { encodeChatReply, joinChatReplies } from "./encode-reply.ts";
 import { chatStops, encodeChatRequest } from "./encode-request.ts";
 import { ChatChoicesEncoder, ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
-import { openaiBetas } from "./members.ts";
+import { sentHeaders } from "../member-class.ts";
+import { openaiBetas, openaiHeaders } from "./members.ts";
 import { readChatRequest } from "./read-request.ts";
 import { addedChatText, ChatStreamRelay, relayChatReply } from "./relay.ts";
 
 export const chatCompletions: TextDialect = {
   word: "chat-completions",
-  forwardedHeaders: new Set(["accept", "openai-beta"]),
+  forwardedHeaders: new Set(sentHeaders(openaiHeaders)),
   betas: { header: "openai-beta", known: openaiBetas },
   keepAlive: Buffer.from(": keep-alive\n\n"),
   usageEvents: { types: [], within: "" },

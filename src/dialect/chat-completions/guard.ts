@@ -20,12 +20,9 @@ import {
   refuseStored,
 } from "../guard.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { namesToCheck } from "../member-class.ts";
+import { chatMembers, chatTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
-
-const tools = {
-  free: ["function", "custom"],
-  billed: [[/web_search/, "tools.web_search"]],
-} as const;
 
 /** The members of a function, also without the level that this style has between. Others are tools of vendors, as
  * `googleSearch`. */
@@ -34,25 +31,23 @@ const functionMembers: ReadonlySet<string> = new Set([
   ...["name", "description", "parameters", "strict"],
 ]);
 
-const isSuspectType = suspectTools(tools);
+const isSuspectType = suspectTools(chatTools);
 
 const suspects = {
   members: [
-    ...["moderation", "service_tier", "modalities", "audio", "speed", "inference_geo"],
-    ...["extra_body", ...vendorMembers],
+    ...namesToCheck(chatMembers),
+    // Of vendors that speak the style.
+    ...["speed", "inference_geo", "extra_body", ...vendorMembers],
   ],
   nested: ["file_id", "ttl"],
   areToolsSuspect: (json: string) => isSuspectType(json) || hasForeignTool(json),
   audible: new Set(["audio"] as const),
 };
 
-const checkType = toolTypeCheck(tools);
+const checkType = toolTypeCheck(chatTools);
 
 /** The top-level members that the guard reads: each may stand only once, and under this name only. */
-export const guardedChatMembers: readonly string[] = [
-  ...suspects.members,
-  ...["tools", "prompt_cache_options"],
-];
+export const guardedChatMembers: readonly string[] = [...suspects.members, "tools"];
 
 /** Whether a tool has members that only vendors' own tools have. */
 function hasForeignTool(json: string): boolean {

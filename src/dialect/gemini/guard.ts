@@ -5,14 +5,15 @@ import {
   refuseUnknown,
   toolTypeCheck,
   type ToolRules,
-  type ToolUnit,
 } from "../billed-features.ts";
 import { invalid } from "../../core/validation.ts";
 import { checkServiceTier, guardOf, refuseStored } from "../guard.ts";
+import { namesToCheck } from "../member-class.ts";
+import { geminiMembers, geminiTools } from "./members.ts";
 import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
 
 const suspects = {
-  members: ["serviceTier"],
+  members: namesToCheck(geminiMembers),
   nested: ["fileUri", "file_uri", "responseModalities", "response_modalities"],
   areToolsSuspect: hasOwnTool,
   // A video has a track of audio.
@@ -107,6 +108,21 @@ function hostOf(address: string): string | undefined {
   return URL.parse(address)?.hostname.replace(/\.$/, "");
 }
 
+/** The refused members, in both spellings that Google takes. */
+const refusedMembers = Object.entries(geminiMembers)
+  .filter(([, of]) => of === "refused")
+  .flatMap(([name]) => [name, name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]);
+
+/** Refuses members with which Google chooses another model, or uses templates and buckets of the operator. */
+export function refuseGeminiMembers(memberOf: (name: string) => unknown): void {
+  for (const name of refusedMembers) {
+    if (memberOf(name) != null) throw refuseUnknown(name, `"${name}"`);
+  }
+  for (const name of ["continuationToken", "continuation_token"]) {
+    if (memberOf(name) != null) throw refuseStored(name, "send the whole conversation");
+  }
+}
+
 /** Checks tools that Google runs. Functions are the caller's own. */
 export function checkGeminiTools(tools: unknown, use: FeatureUse): void {
   for (const tool of Array.isArray(tools) ? tools : [tools]) {
@@ -123,6 +139,7 @@ const interactionTools: ToolRules = {
     [/^url_context$/, "tools.web_fetch"],
     [/^file_search$/, "tools.file_search"],
   ],
+  refused: [],
 };
 
 const checkInteractionTool = toolTypeCheck(interactionTools);
@@ -162,12 +179,6 @@ function isImage(word: unknown): boolean {
   return typeof word === "string" && word.toLowerCase() === "image";
 }
 
-const billedTools: readonly (readonly [name: RegExp, unit: ToolUnit])[] = [
-  [/^(?:google|enterprise|web)_?search/i, "tools.web_search"],
-  [/^code_?execution$/i, "tools.code_execution"],
-  [/^url_?context$/i, "tools.web_fetch"],
-];
-
 function checkTool(tool: JsonRecord, use: FeatureUse): void {
   for (const name of ["fileSearch", "file_search", "retrieval"]) {
     if (tool[name] != null) throw refuseStored("tools", "leave it out, and send what is needed");
@@ -175,7 +186,7 @@ function checkTool(tool: JsonRecord, use: FeatureUse): void {
   for (const [name, value] of Object.entries(tool)) {
     if (value == null || isFunctions(name)) continue;
     const asked = `the tool "${name.slice(0, 64)}"`;
-    const [, unit] = billedTools.find(([pattern]) => pattern.test(name)) ?? [];
+    const [, unit] = geminiTools.billed.find(([pattern]) => pattern.test(name)) ?? [];
     if (unit === undefined) throw refuseUnknown("tools", asked);
     use.useTool(unit, { path: "tools", asked });
   }

@@ -17,7 +17,8 @@ import { messagesStops } from "./encode-settings.ts";
 import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody, relayMessagesError } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
-import { messagesBetas } from "./members.ts";
+import { messagesBetas, messagesHeaders } from "./members.ts";
+import { sentHeaders } from "../member-class.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
 import { carriesSeals } from "../seal.ts";
@@ -42,7 +43,7 @@ const memberNames: Readonly<Record<string, string>> = {
 export const messages: TextDialect = {
   word: "messages",
   requestIdHeaders: ["x-request-id", "request-id"],
-  forwardedHeaders: new Set(["accept", "anthropic-version", "anthropic-beta"]),
+  forwardedHeaders: new Set(sentHeaders(messagesHeaders)),
   betas: { header: "anthropic-beta", known: messagesBetas },
   isLimitRequired: true,
   keepAlive: Buffer.from('event: ping\ndata: {"type": "ping"}\n\n'),

@@ -24,50 +24,23 @@ import {
   type ToolCheck,
   unsupportedThread,
 } from "../guard.ts";
+import { namesToCheck } from "../member-class.ts";
+import { messagesMembers, messagesTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
 import { objectAt, ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, textAt } from "../json/value.ts";
-
-const tools = {
-  // The caller runs all of these but the search among its own tools, which costs tokens only.
-  free: [
-    "custom",
-    "(?:bash|text_editor|memory|computer)_\\d+",
-    "tool_search_tool_(?:regex|bm25)(?:_\\d+)?",
-  ],
-  billed: [
-    [/^web_search_/, "tools.web_search"],
-    [/^web_fetch_/, "tools.web_fetch"],
-    [/^code_execution_/, "tools.code_execution"],
-  ],
-} as const;
 
 /** Members that mean the header `anthropic-beta` to some vendors, whose betas are checked in the header only. */
 const bodyBetas = ["anthropic_beta", "betas"] as const;
 
 const suspects = {
-  members: [
-    "fallbacks",
-    "container",
-    "thread",
-    "speed",
-    "inference_geo",
-    "service_tier",
-    "context_management",
-    "compaction",
-    "billing_policy",
-    "fallback_credit_token",
-    "diagnostics",
-    "resumption",
-    ...bodyBetas,
-    ...vendorMembers,
-  ],
+  members: [...namesToCheck(messagesMembers), ...vendorMembers],
   nested: ["container", "file_id", "ttl", "tool"],
-  areToolsSuspect: suspectTools(tools),
+  areToolsSuspect: suspectTools(messagesTools),
   audible: new Set<never>(),
 };
 
-const checkType = toolTypeCheck(tools, (tool, path) =>
+const checkType = toolTypeCheck(messagesTools, (tool, path) =>
   readCallLimit(tool["max_uses"], `${path}.max_uses`),
 );
 

@@ -12,7 +12,8 @@ import {
   GetResponseResponseSchema,
   ListInputItemsResponseSchema,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { openaiBetas } from "../chat-completions/members.ts";
+import { sentHeaders } from "../member-class.ts";
+import { openaiBetas, openaiHeaders } from "../chat-completions/members.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { chatCompletions } from "../chat-completions/dialect.ts";
 import { errorBody } from "../codec.ts";
@@ -32,7 +33,7 @@ import { addedResponsesText, relayResponsesReply, ResponsesStreamRelay } from ".
 export const responses: TextDialect = {
   word: "responses",
   requestIdHeaders: ["x-request-id"],
-  forwardedHeaders: new Set(["accept", "openai-beta"]),
+  forwardedHeaders: new Set(sentHeaders(openaiHeaders)),
   betas: { header: "openai-beta", known: openaiBetas },
   keepAlive: Buffer.from(": keep-alive\n\n"),
   usageEvents: { types: ["response.completed", "response.incomplete"], within: "response" },

@@ -19,33 +19,17 @@ import {
   type GuardedBody,
   refuseStored,
 } from "../guard.ts";
+import { namesToCheck } from "../member-class.ts";
+import { responsesMembers, responsesTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
 import { ObjectScan } from "../json/scan.ts";
 import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
 
-const tools = {
-  // The caller runs all of these.
-  free: [
-    "function",
-    "custom",
-    "namespace",
-    "local_shell",
-    "apply_patch",
-    "tool_search",
-    "computer(?:_use)?(?:_preview)?(?:_\\d+)*",
-  ],
-  billed: [
-    [/^web_search/, "tools.web_search"],
-    [/^code_interpreter$|^shell$/, "tools.code_execution"],
-    [/^file_search$/, "tools.file_search"],
-  ],
-} as const;
-
 const suspects = {
   members: [
-    ...["conversation", "prompt", "moderation", "service_tier", "modalities", "audio"],
-    ...["multi_agent", "access_programs"],
-    ...vendorMembers,
+    ...namesToCheck(responsesMembers).filter((name) => name !== "previous_response_id"),
+    // Of vendors that speak the style.
+    ...["modalities", "audio", ...vendorMembers],
   ],
   nested: [
     "comparison_response_id",
@@ -56,13 +40,13 @@ const suspects = {
     "ttl",
     "vector_store_ids",
   ],
-  areToolsSuspect: suspectTools(tools),
+  areToolsSuspect: suspectTools(responsesTools),
   audible: new Set(["audio"] as const),
 };
 
 /** The check of tools of a request with one limit for all calls. */
 function typeCheck(limit: number | undefined) {
-  const checkBilled = toolTypeCheck(tools, () => limit, foundTokensOf);
+  const checkBilled = toolTypeCheck(responsesTools, () => limit, foundTokensOf);
   /** A shell costs money where the vendor runs it. */
   return (tool: JsonRecord, path: string, use: FeatureUse): void => {
     const isLocal = recordAt(tool, "environment")?.["type"] === "local";
@@ -99,7 +83,7 @@ const send = 'send the items in "input"';
 /** The top-level members that the guard reads: each may stand only once, and under this name only. */
 export const guardedResponsesMembers: readonly string[] = [
   ...suspects.members,
-  ...["tools", "prompt_cache_options", limitName],
+  ...["tools", limitName],
 ];
 
 /** Checks a body of responses. */

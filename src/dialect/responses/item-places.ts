@@ -1,5 +1,6 @@
-/**
- * Only this style has items with ids and indexes. Tells the items of a stream apart, whose vendors
+/** Only this style has items with ids and indexes.
+ *
+ * Tells the items of a stream apart, whose vendors
  * leave either out, give two items one index or one id, or change an item's id from event to event.
  * An event belongs to the item with its id, else with its call id, else with its index, else to the
  * one that is under way.

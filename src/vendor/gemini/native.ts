@@ -4,7 +4,11 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { pricedUnits } from "../../config/price.ts";
 import { FeatureUse } from "../../dialect/billed-features.ts";
-import { checkGeminiConfig, checkGeminiTools } from "../../dialect/gemini/guard.ts";
+import {
+  checkGeminiConfig,
+  checkGeminiTools,
+  refuseGeminiMembers,
+} from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { geminiCacheRoutes, geminiCaches, isMissingCache } from "./native-caches.ts";
@@ -111,6 +115,7 @@ function generateLimits(request: NativeRequest, model: ModelConfig, nowMs: numbe
     hasPrice: pricedUnits(model, nowMs),
     maxToolCalls: model.maxToolCalls,
   });
+  refuseGeminiMembers((name) => request.member(name) ?? config[name]);
   checkGeminiTools(request.member("tools"), use);
   checkGeminiConfig(config, use, model.type === ModelType.IMAGE);
   checkAudio(request, use);

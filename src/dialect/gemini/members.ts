@@ -1,0 +1,107 @@
+/** The names of Gemini's generateContent, and what each can cost (R-TXT-13). */
+import type { ToolRules } from "../billed-features.ts";
+import { classed } from "../member-class.ts";
+
+/** The members of a request, and of its `generationConfig`. */
+export const geminiMembers = {
+  ...classed(
+    "free",
+    `
+    audioTimestamp audioTranscriptionConfig automaticContinuation candidateCount contents
+    enableEnhancedCivicAnswers frequencyPenalty imageConfig labels logprobs maxOutputTokens
+    mediaResolution model presencePenalty responseJsonSchema responseLogprobs responseMimeType
+    responseSchema safetySettings seed speechConfig stopSequences store systemInstruction
+    temperature thinkingConfig toolConfig tools topK topP
+    `,
+  ),
+  // Another model, or templates and buckets of the operator.
+  ...classed(
+    "refused",
+    `
+    generationOutputConfig modelArmorConfig modelConfig modelSelectionConfig routingConfig
+    `,
+  ),
+  ...classed("stored object", "cachedContent continuationToken"),
+  ...classed("tiers.priority", "serviceTier"),
+  ...classed("audio_output", "responseModalities"),
+} as const;
+
+/** The members below them. */
+export const geminiNested = {
+  ...classed(
+    "free",
+    `
+    accessToken adaptationPhrases allowedFunctionNames alpha anyOf apiAuth apiKey apiKeyConfig
+    apiKeySecret apiKeySecretVersion apiKeyString apiSpec args aspectRatio audioTranscription
+    authConfig authType autoMode behavior blockingConfidence boolValue callTool category code
+    codeExecutionResult compressionQuality consentAudio credentialSecret customConfigs
+    customVocabulary data dataStore dataStoreSpecs datastore default description diarization
+    disableAttribution disabledSafetyPolicies displayName dynamicRetrievalConfig
+    dynamicThreshold elasticSearchParams enableDataRetention enablePromptInjectionDetection
+    enableWidget enableZeroDataRetention endOffset endTime endpoint engine enum environment
+    example excludeDomains excludedPredefinedFunctions executableCode externalApi
+    featureSelectionPreference fileData fileSearchStoreNames filter finished format fps
+    functionCall functionCallingConfig functionResponse googleServiceAccountConfig
+    groundingTypes headers httpBasicAuthConfig httpElementLocation hybridSearch id idToken
+    imageOutputOptions imageSearch imageSize includeServerSideToolInvocations includeThoughts
+    index inlineData items jsonPath language languageAuto languageCode languageCodes
+    languageHints latLng latitude level llmRanker longitude manualMode maxItems maxLength
+    maxProperties maxResults maximum mediaProcessing mediaResolution metadataFilter method
+    mimeType minItems minLength minProperties minimum mode modelName modelRoutingPreference
+    multiSpeakerVoiceConfig name nullValue nullable numHits numTokens numberValue oauthConfig
+    oidcConfig outcome output outputCompressionQuality outputMimeType outputUriPrefix parameters
+    parametersJsonSchema partMetadata partialArgs parts pattern personGeneration places
+    prebuiltVoiceConfig prominentPeople promptTemplateName properties propertyOrdering
+    ragCorpora ragCorpus ragFileIds ragResources ragRetrievalConfig rankService ranking
+    replicatedVoiceConfig required response responseJsonSchema responseTemplateName
+    retrievalConfig role routing scheduling searchTemplate searchTypes serviceAccount signature
+    similarityTopK simpleSearchParams sourceText speaker speakerLabel speakerVoiceConfigs
+    speechMetadata sseReadTimeout startOffset startTime storeContext streamFunctionCallArguments
+    streamableHttpTransport stringValue style terminateOnClose text thinkingBudget thinkingLevel
+    thought thoughtSignature threshold timeRangeFilter timeout title tool toolCall toolResponse
+    toolType topK type url vectorDistanceThreshold vectorSimilarityThreshold vertexAiSearch
+    vertexRagStore videoMetadata voice voiceConfig voiceConsentSignature voiceName
+    voiceSampleAudio webSearch willContinue word wordTimestamp words
+    `,
+  ),
+  ...classed("stored object", "fileUri"),
+} as const;
+
+/** The tools: members here, and no types. */
+export const geminiTools = {
+  free: ["function_?[dD]eclarations"],
+  billed: [
+    [/^(?:google|enterprise|web)_?search/i, "tools.web_search"],
+    [/^code_?execution$/i, "tools.code_execution"],
+    [/^url_?context$/i, "tools.web_fetch"],
+  ],
+  refused: [
+    "computerUse",
+    "enterpriseWebSearch",
+    "exaAiSearch",
+    "fileSearch",
+    "googleMaps",
+    "mcpServers",
+    "parallelAiSearch",
+    "retrieval",
+  ],
+} as const satisfies ToolRules;
+
+/** The figures of a usage. Those of audio and images have their modality beside them. */
+export const geminiUsage = {
+  ...classed(
+    "free",
+    `
+    modality totalTokenCount trafficType
+    `,
+  ),
+  ...classed(
+    "input",
+    `
+    initialPromptTokenCount promptTokenCount promptTokensDetails tokenCount
+    toolUsePromptTokenCount toolUsePromptTokensDetails
+    `,
+  ),
+  ...classed("cached_input", "cacheTokensDetails cachedContentTokenCount"),
+  ...classed("output", "candidatesTokenCount candidatesTokensDetails thoughtsTokenCount"),
+} as const;

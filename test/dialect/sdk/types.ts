@@ -1,0 +1,36 @@
+/** The types of the official SDKs whose names must be classified: requests, usage and betas of each style. */
+import type Anthropic from "@anthropic-ai/sdk";
+import type {
+  GenerateContentConfig,
+  GenerateContentParameters,
+  GenerateContentResponseUsageMetadata,
+  Tool,
+} from "@google/genai";
+import type OpenAI from "openai";
+
+export type ChatRequest = OpenAI.Chat.Completions.ChatCompletionCreateParams;
+export type ChatTool = OpenAI.Chat.Completions.ChatCompletionTool;
+export type ChatUsage = OpenAI.CompletionUsage;
+
+export type ResponsesRequest =
+  | OpenAI.Responses.ResponseCreateParams
+  | OpenAI.Beta.Responses.ResponseCreateParams;
+export type ResponsesTool = OpenAI.Responses.Tool | OpenAI.Beta.Responses.BetaTool;
+export type ResponsesUsage = OpenAI.Responses.ResponseUsage;
+export type ResponsesBeta = NonNullable<
+  OpenAI.Beta.Responses.ResponseCreateParams["betas"]
+>[number];
+
+export type MessagesRequest = Anthropic.MessageCreateParams | Anthropic.Beta.MessageCreateParams;
+export type MessagesTool = Anthropic.ToolUnion | Anthropic.Beta.BetaToolUnion;
+export type MessagesUsage =
+  | Anthropic.Usage
+  | Anthropic.MessageDeltaUsage
+  | Anthropic.Beta.BetaUsage
+  | Anthropic.Beta.BetaMessageDeltaUsage;
+export type MessagesBeta = Anthropic.Beta.AnthropicBeta;
+
+export type GeminiRequest = Omit<GenerateContentParameters, "config"> &
+  Omit<GenerateContentConfig, "abortSignal" | "httpOptions" | "automaticFunctionCalling">;
+export type GeminiTool = Tool;
+export type GeminiUsage = GenerateContentResponseUsageMetadata;
