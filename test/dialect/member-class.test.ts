@@ -43,7 +43,7 @@ describe.each([
   });
 });
 
-it.each(["routingConfig", "routing_config", "modelArmorConfig", "continuation_token"])(
+it.each(["routingConfig", "routing_config", "modelArmorConfig"])(
   "Gemini's own interface refuses %s",
   (name) => {
     expect(() => refuseGeminiMembers((each) => (each === name ? {} : undefined))).toThrow(name);

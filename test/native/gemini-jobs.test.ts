@@ -154,6 +154,17 @@ test("@ai-sdk/google and @google/genai 2.x generate videos", async () => {
   );
 });
 
+test("an interaction in a machine of the vendor is refused", async () => {
+  for (const environment of ["env-1", { type: "remote" }]) {
+    const response = await ask("/v1beta/interactions", {
+      method: "POST",
+      body: JSON.stringify({ model: "gemini-x", input: "Hi", environment }),
+    });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("environment");
+  }
+});
+
 test("@google/genai 3.x: interactions, whole and as a stream, are charged by their usage", async () => {
   const whole = await client.interactions.create({ model: "gemini-x", input: "Hi" });
   expect(whole.status).toBe("completed");

@@ -118,9 +118,6 @@ export function refuseGeminiMembers(memberOf: (name: string) => unknown): void {
   for (const name of refusedMembers) {
     if (memberOf(name) != null) throw refuseUnknown(name, `"${name}"`);
   }
-  for (const name of ["continuationToken", "continuation_token"]) {
-    if (memberOf(name) != null) throw refuseStored(name, "send the whole conversation");
-  }
 }
 
 /** Checks tools that Google runs. Functions are the caller's own. */

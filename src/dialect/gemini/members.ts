@@ -7,7 +7,7 @@ export const geminiMembers = {
   ...classed(
     "free",
     `
-    audioTimestamp audioTranscriptionConfig automaticContinuation candidateCount contents
+    audioTimestamp audioTranscriptionConfig automaticContinuation candidateCount contents continuationToken
     enableEnhancedCivicAnswers frequencyPenalty imageConfig labels logprobs maxOutputTokens
     mediaResolution model presencePenalty responseJsonSchema responseLogprobs responseMimeType
     responseSchema safetySettings seed speechConfig stopSequences store systemInstruction
@@ -21,9 +21,26 @@ export const geminiMembers = {
     generationOutputConfig modelArmorConfig modelConfig modelSelectionConfig routingConfig
     `,
   ),
-  ...classed("stored object", "cachedContent continuationToken"),
+  ...classed("stored object", "cachedContent"),
   ...classed("tiers.priority", "serviceTier"),
   ...classed("audio_output", "responseModalities"),
+} as const;
+
+/** The members of a request for an interaction. */
+export const interactionMembers = {
+  ...classed(
+    "free",
+    `
+    agent agent_config background continuation_token generation_config input labels model
+    response_format response_mime_type safety_settings store stream system_instruction tools
+    webhook_config
+    `,
+  ),
+  // A machine of the vendor, or one that it keeps for somebody.
+  ...classed("refused", "environment"),
+  ...classed("stored object", "cached_content previous_interaction_id"),
+  ...classed("tiers.priority", "service_tier"),
+  ...classed("audio_output", "response_modalities"),
 } as const;
 
 /** The members below them. */

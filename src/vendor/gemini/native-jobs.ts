@@ -5,7 +5,7 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
-import { FeatureUse } from "../../dialect/billed-features.ts";
+import { FeatureUse, refuseUnknown } from "../../dialect/billed-features.ts";
 import { checkGeminiConfig, checkInteractionTools } from "../../dialect/gemini/guard.ts";
 import { checkServiceTier } from "../../dialect/guard.ts";
 import { ObjectScan, openBrace } from "../../dialect/json/scan.ts";
@@ -186,6 +186,9 @@ function interactionUnits(
 function checkInteraction(request: NativeRequest, isImageModel: boolean): void {
   if (request.mentions("cachedContent", "cached_content").length > 0) {
     throw invalid("cached_content", '"cached_content" is for generateContent: leave it out');
+  }
+  if (request.member("environment") != null) {
+    throw refuseUnknown("environment", "a machine of the vendor");
   }
   checkInteractionTools(request.member("tools"));
   const use = new FeatureUse({});

@@ -14,6 +14,7 @@ import {
   geminiNested,
   geminiTools,
   geminiUsage,
+  interactionMembers,
 } from "../../../src/dialect/gemini/members.ts";
 import {
   messagesBetas,
@@ -117,6 +118,12 @@ it.each(styles)("each $style tool of the SDK is free, priced or refused", ({ sty
 it.each(styles)("each figure of a $style usage of the SDK has a class", ({ style, usage }) => {
   const { members, nested } = namesOf(`${style}Usage`);
   expect(unclassified(usage, [...members, ...nested])).toEqual([]);
+});
+
+it("each member of a request for an interaction has a class", () => {
+  const { members } = namesOf("InteractionRequest");
+  expect(members).toContain("environment");
+  expect(unclassified(interactionMembers, members)).toEqual([]);
 });
 
 it("each beta of the SDKs has a class", () => {

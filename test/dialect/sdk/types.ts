@@ -4,6 +4,7 @@ import type {
   GenerateContentConfig,
   GenerateContentParameters,
   GenerateContentResponseUsageMetadata,
+  Interactions,
   Tool,
 } from "@google/genai";
 import type OpenAI from "openai";
@@ -33,4 +34,7 @@ export type MessagesBeta = Anthropic.Beta.AnthropicBeta;
 export type GeminiRequest = Omit<GenerateContentParameters, "config"> &
   Omit<GenerateContentConfig, "abortSignal" | "httpOptions" | "automaticFunctionCalling">;
 export type GeminiTool = Tool;
+export type InteractionRequest =
+  | Interactions.CreateModelInteractionParamsNonStreaming
+  | Interactions.CreateAgentInteractionParamsNonStreaming;
 export type GeminiUsage = GenerateContentResponseUsageMetadata;
