@@ -8,7 +8,7 @@ export const responsesMembers = {
     "free",
     `
     background betas context_management image include input instructions max_output_tokens
-    max_tool_calls metadata model parallel_tool_calls prompt_cache_key prompt_cache_retention
+    max_tool_calls metadata model parallel_tool_calls personality prompt_cache_key prompt_cache_retention
     reasoning safety_identifier store stream stream_options temperature text tool_choice tools
     top_logprobs top_p truncation user
     `,

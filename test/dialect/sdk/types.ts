@@ -15,6 +15,8 @@ export type ChatUsage = OpenAI.CompletionUsage;
 
 export type ResponsesRequest =
   | OpenAI.Responses.ResponseCreateParams
+  | OpenAI.Responses.ResponseCompactParams
+  | OpenAI.Responses.InputTokenCountParams
   | OpenAI.Beta.Responses.ResponseCreateParams;
 export type ResponsesTool = OpenAI.Responses.Tool | OpenAI.Beta.Responses.BetaTool;
 export type ResponsesUsage = OpenAI.Responses.ResponseUsage;
@@ -22,7 +24,11 @@ export type ResponsesBeta = NonNullable<
   OpenAI.Beta.Responses.ResponseCreateParams["betas"]
 >[number];
 
-export type MessagesRequest = Anthropic.MessageCreateParams | Anthropic.Beta.MessageCreateParams;
+export type MessagesRequest =
+  | Anthropic.MessageCreateParams
+  | Anthropic.MessageCountTokensParams
+  | Anthropic.Beta.MessageCreateParams
+  | Anthropic.Beta.Messages.MessageCountTokensParams;
 export type MessagesTool = Anthropic.ToolUnion | Anthropic.Beta.BetaToolUnion;
 export type MessagesUsage =
   | Anthropic.Usage
