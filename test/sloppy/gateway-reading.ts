@@ -7,6 +7,7 @@ import type { Generation } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { TextDialect } from "../../src/dialect/dialect.ts";
 import { textDialects, vendorDialects } from "../../src/dialect/index.ts";
+import { withStops } from "../../src/dialect/stop-sequences.ts";
 import { ToolRestorer } from "../../src/dialect/tool-restorer.ts";
 import {
   TranslatedStream,
@@ -19,7 +20,12 @@ import { toolNames } from "./conversation.ts";
 import { type VendorStyle, vendorStyles } from "./vendor-reply.ts";
 
 /** What the vendor sends, and what the caller asked for. */
-export const forms = ["stream", "whole", "whole in place of a stream"] as const;
+export const forms = [
+  "stream",
+  "whole",
+  "whole in place of a stream",
+  "stream in place of a whole",
+] as const;
 
 /** How a reply passes. */
 export interface Way {
@@ -30,12 +36,26 @@ export interface Way {
 
 /** All ways between styles. */
 export const ways: readonly Way[] = vendorStyles.flatMap((vendor) =>
-  callerStyles.flatMap((caller) =>
-    forms
-      .filter((form) => vendor !== caller || form !== "whole in place of a stream")
-      .map((form) => ({ vendor, caller, form })),
-  ),
+  callerStyles.flatMap((caller) => forms.map((form) => ({ vendor, caller, form }))),
 );
+
+/** Whether the vendor sends events. */
+export function isEvents({ form }: Way): boolean {
+  return form === "stream" || form === "stream in place of a whole";
+}
+
+/** Whether the caller asked for a stream. */
+export function isStreamed({ form }: Way): boolean {
+  return form === "stream" || form === "whole in place of a stream";
+}
+
+/**
+ * Whether the caller gets the vendor's bytes, as it speaks its style. What comes in another form
+ * is translated.
+ */
+export function isRelayed({ vendor, caller, form }: Way): boolean {
+  return vendor === caller && (form === "stream" || form === "whole");
+}
 
 /** A reply as the caller gets it, and what is charged. */
 export interface Passed {
@@ -105,7 +125,10 @@ function translation({ vendor, caller }: Way): Translation {
   const generation = generations.get(caller);
   if (generation === undefined) throw new Error("unreachable");
   return {
-    vendor: vendorDialects[dialectIds[vendor] as keyof typeof vendorDialects],
+    vendor: withStops(vendorDialects[dialectIds[vendor] as keyof typeof vendorDialects], {
+      stop: [],
+      isReadToEnd: false,
+    }),
     caller: callerDialect(caller),
     options: {
       model: "vendor-model",
@@ -130,14 +153,13 @@ function translation({ vendor, caller }: Way): Translation {
 export function pass(way: Way, sent: string, pieceBytes: number): Passed {
   const bytes = Buffer.from(sent);
   if (way.form !== "stream") return passWhole(way, bytes);
-  const stream =
-    way.vendor === way.caller
-      ? callerDialect(way.caller).relayStream({
-          publicModel: "vendor-model",
-          hideUsage: false,
-          choices: 1,
-        })
-      : new TranslatedStream(translation(way));
+  const stream = isRelayed(way)
+    ? callerDialect(way.caller).relayStream({
+        publicModel: "vendor-model",
+        hideUsage: false,
+        choices: 1,
+      })
+    : new TranslatedStream(translation(way));
   const out: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     // A fresh copy for each piece, as sockets deliver them. What was returned may be overwritten.
@@ -151,16 +173,15 @@ export function pass(way: Way, sent: string, pieceBytes: number): Passed {
 }
 
 function passWhole(way: Way, bytes: Buffer): Passed {
-  const read =
-    way.vendor === way.caller
-      ? callerDialect(way.caller).relayReply(bytes, {
-          publicModel: "vendor-model",
-          hideUsage: false,
-          choices: 1,
-        })
-      : way.form === "whole"
-        ? translateReply(bytes, translation(way))
-        : translateToStream(bytes, translation(way));
+  const read = isRelayed(way)
+    ? callerDialect(way.caller).relayReply(bytes, {
+        publicModel: "vendor-model",
+        hideUsage: false,
+        choices: 1,
+      })
+    : isStreamed(way)
+      ? translateToStream(bytes, translation(way))
+      : translateReply(bytes, translation(way));
   const { body, usage, textBytes } = read;
   return { body: body.toString(), usage, isFinished: true, textBytes, uncountedTextBytes: 0 };
 }

@@ -12,7 +12,15 @@ import {
   type Reading,
 } from "./caller-reading.ts";
 import { type Conversation, conversations } from "./conversation.ts";
-import { pass, type Passed, type Way, ways } from "./gateway-reading.ts";
+import {
+  isEvents,
+  isRelayed,
+  isStreamed,
+  pass,
+  type Passed,
+  type Way,
+  ways,
+} from "./gateway-reading.ts";
 import { type Quirk, quirks } from "./quirks/index.ts";
 import {
   parseExactly,
@@ -59,9 +67,8 @@ export function samples(only = ""): fc.Arbitrary<Sample> {
 }
 
 /** Whether a vendor can show a quirk in a conversation. */
-function canShow({ suits, ...quirk }: Quirk, { form }: Way, of: Conversation): boolean {
-  const isStream = form === "stream";
-  const edits = isStream ? [quirk.stream, quirk.streamText] : [quirk.whole, quirk.wholeText];
+function canShow({ suits, ...quirk }: Quirk, way: Way, of: Conversation): boolean {
+  const edits = isEvents(way) ? [quirk.stream, quirk.streamText] : [quirk.whole, quirk.wholeText];
   return edits.some((edit) => edit !== undefined) && (suits?.(of) ?? true);
 }
 
@@ -79,7 +86,7 @@ function subjectsOf(quirk: Quirk | undefined): readonly string[] {
 /** The body that the vendor sends. */
 export function bodyOf({ way, conversation, shown }: Omit<Sample, "pieceBytes">): string {
   const reply = vendorReply(way.vendor, conversation);
-  return way.form === "stream"
+  return isEvents(way)
     ? streamOf(way.vendor, reply, shown, conversation)
     : wholeOf(reply, shown, conversation);
 }
@@ -128,7 +135,7 @@ export function fault(sample: Sample): string | undefined {
     if (passed.uncountedTextBytes > 0) {
       return report(`charges ${passed.uncountedTextBytes} bytes besides`, body, passed.body);
     }
-    if (way.vendor === way.caller) return relayFault({ passed, body, expected, way });
+    if (isRelayed(way)) return relayFault({ passed, body, expected, way });
     if (!passed.isFinished) return report("is not finished", body, passed.body);
     got = outcomeIn(way, passed);
   } catch (error) {
@@ -176,8 +183,8 @@ function relayReading(way: Way, body: string): string | undefined {
   }
 }
 
-function readerOf({ form }: Way): (caller: CallerStyle, body: string) => Reading {
-  return form === "whole" ? readWhole : readStream;
+function readerOf(way: Way): (caller: CallerStyle, body: string) => Reading {
+  return isStreamed(way) ? readStream : readWhole;
 }
 
 /** Ids may differ, as vendors leave them out: each call must have its own. */
