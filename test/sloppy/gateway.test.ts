@@ -100,4 +100,26 @@ describe("through a running gateway", () => {
     });
     expect(faults).toEqual([]);
   });
+
+  it("background responses of vendors with quirks are stored as without them", async () => {
+    const faults: string[] = [];
+    const background = fc
+      .sample(samples(), { numRuns: 1_200, seed: 20_261_131 })
+      .filter(({ way }) => way.caller === "responses" && way.form === "stream");
+    expect(background.length).toBeGreaterThan(60);
+    await each(background.slice(0, 80), async (sample) => {
+      const stored = async (shown: Sample["shown"]) => {
+        const answer = { body: bodyOf({ ...sample, shown }), isStream: true };
+        const text = await gateway.background(sample.way.vendor, answer);
+        const read = readWhole("responses", text);
+        // In the caller's style, usage and reasoning are in the vendor's form.
+        const relayed = { ...read, usage: undefined, reasoning: "" };
+        return contentsOf(isRelayed(sample.way) ? relayed : read);
+      };
+      const [got, plain] = [await stored(sample.shown), await stored([])];
+      if (isDeepStrictEqual(got, plain)) return;
+      faults.push(`${nameOf(sample)}: ${inspect([got, plain], { depth: 9 })}`);
+    });
+    expect(faults).toEqual([]);
+  });
 });

@@ -1,5 +1,5 @@
 /** A gateway whose vendors, one of each style, answer what a test says. */
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import type { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { newRequestId, useGateway } from "../facade/harness.ts";
 import { bearer } from "../rpc/harness.ts";
@@ -46,6 +46,8 @@ export interface SloppyGateway {
     },
     answer: VendorAnswer,
   ): Promise<Answered>;
+  /** Lets a model answer in the background. Returns the stored response, once it has ended. */
+  background(vendor: VendorStyle, answer: VendorAnswer): Promise<string>;
 }
 
 /** A prompt so long that it can be the input that the vendor reports. */
@@ -85,20 +87,23 @@ export function useSloppyGateway(): SloppyGateway {
     ),
   }));
 
+  const post = (path: string, body: object, answer: VendorAnswer, id: string) => {
+    const number = answers.push(answer) - 1;
+    return fetch(`${fixture.gateway.url}${path}`, {
+      method: "POST",
+      headers: {
+        ...bearer(fixture.customer.key),
+        "content-type": "application/json",
+        "x-request-id": id,
+      },
+      body: JSON.stringify(body).replace('"prompt"', JSON.stringify(prompt(number))),
+    });
+  };
+
   return {
     async call(path, body, answer) {
-      const number = answers.push(answer) - 1;
       const id = newRequestId();
-      const json = JSON.stringify(body).replace('"prompt"', JSON.stringify(prompt(number)));
-      const reply = await fetch(`${fixture.gateway.url}${path}`, {
-        method: "POST",
-        headers: {
-          ...bearer(fixture.customer.key),
-          "content-type": "application/json",
-          "x-request-id": id,
-        },
-        body: json,
-      });
+      const reply = await post(path, body, answer, id);
       const text = await reply.text();
       const { ending, usage, cost } = await fixture.gateway.call(id);
       return { status: reply.status, text, ending, usage, nanos: cost?.amountNanos ?? 0n };
@@ -114,6 +119,24 @@ export function useSloppyGateway(): SloppyGateway {
       const asked = stream && options !== undefined ? { stream_options: options } : {};
       const body = { ...other, ...said, ...asked, model: `m-${vendor}`, stream };
       return this.call(paths[caller], body, answer);
+    },
+
+    async background(vendor, answer) {
+      const { stream: _stream, ...request } = requests.responses;
+      const body = { ...request, input: "prompt", model: `m-${vendor}`, background: true };
+      const reply = await post(paths.responses, body, answer, newRequestId());
+      const { id } = (await reply.json()) as { readonly id: string };
+      const url = `${fixture.gateway.url}${paths.responses}/${id}`;
+      const stored = async (): Promise<string> =>
+        (await fetch(url, { headers: bearer(fixture.customer.key) })).text();
+      let text = "";
+      await expect
+        .poll(async () => {
+          text = await stored();
+          return (JSON.parse(text) as { readonly status: string }).status;
+        })
+        .toMatch(/^(?:completed|incomplete|failed)$/);
+      return text;
     },
   };
 }
