@@ -34,9 +34,8 @@ export class ItemPlaces {
   begun(event: JsonRecord): number | undefined {
     const item = recordAt(event, "item") ?? {};
     const known = this.#byIdentity(event, item);
-    if (known !== undefined && !isAnother(known, event, item)) return undefined;
-    if (known !== undefined) this.#shared.add(textAt(item, "id"));
-    return this.#begin(event, item).key;
+    if (known === undefined) return this.#begin(event, item).key;
+    return isAnother(known, event, item) ? this.#beginAnother(event, item).key : undefined;
   }
 
   /** The item of an event about a part of it. */
@@ -48,10 +47,9 @@ export class ItemPlaces {
   /** The item that an event says is complete; undefined if that was said before. */
   ended(event: JsonRecord): number | undefined {
     const item = recordAt(event, "item") ?? {};
-    const type = textAt(item, "type");
     const found = this.#find(event, item);
-    const isOther = found !== undefined && found.type !== "" && type !== "" && found.type !== type;
-    return end(found === undefined || isOther ? this.#begin(event, item) : found);
+    if (found === undefined) return end(this.#begin(event, item));
+    return end(isAnother(found, event, item) ? this.#beginAnother(event, item) : found);
   }
 
   /**
@@ -81,6 +79,13 @@ export class ItemPlaces {
     return byId ?? this.#byCallId.get(callId);
   }
 
+  /** Begins an item that has the id of another one. */
+  #beginAnother(event: JsonRecord, item: JsonRecord): Place {
+    const id = textAt(item, "id");
+    if (this.#byId.has(id)) this.#shared.add(id);
+    return this.#begin(event, item);
+  }
+
   #begin(event: JsonRecord, item: JsonRecord): Place {
     const type = textAt(item, "type") || typeOfPart(textAt(event, "type"));
     const callId = textAt(item, "call_id");
@@ -95,12 +100,13 @@ export class ItemPlaces {
   }
 }
 
-/** Whether an item that begins is another one than the item with its id. */
+/** Whether an item is another one than the item that its id or its place suggests. */
 function isAnother(known: Place, event: JsonRecord, item: JsonRecord): boolean {
   const index = countAt(event, "output_index");
   const callId = textAt(item, "call_id");
+  const type = textAt(item, "type");
   return (
-    known.type !== textAt(item, "type") ||
+    (known.type !== "" && type !== "" && known.type !== type) ||
     (known.callId !== "" && callId !== "" && known.callId !== callId) ||
     (known.index !== undefined && index !== undefined && known.index !== index)
   );

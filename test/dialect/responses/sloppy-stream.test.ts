@@ -196,6 +196,20 @@ describe("items that their events identify badly", () => {
     expect(partsOf(events(strip))).toEqual(['a({"a":1})', 'b({"b":1})']);
   });
 
+  it("items that share an id, and are told when they are done only, keep their order", () => {
+    const items = [
+      call("resp_1", "call_a", "a", "{}"),
+      call("resp_1", "call_b", "b", "{}"),
+      message("Done"),
+    ].map((item) => ({ ...item, id: "resp_1" }));
+    const done = items.map((item, at) => ({
+      type: "response.output_item.done",
+      output_index: at,
+      item,
+    }));
+    expect(partsOf(stream(...done, completed(items)))).toEqual(["a({})", "b({})", "Done"]);
+  });
+
   it("a text that nothing announced is the message of the output, under whatever id", () => {
     const text = stream(
       { type: "response.output_text.done", output_index: 0, item_id: "msg_9", text: "One two" },
