@@ -471,7 +471,7 @@ export const chatQuirks: readonly Quirk[] = [
     name: "sends the whole arguments of a call again behind its pieces",
     vendors: "vLLM with xLAM",
     source: "vllm-project/vllm#51697",
-    about: ["index", "last chunk"],
+    about: ["index", "last chunk", "input"],
     suits: hasFunctions,
     stream: (events, { calls: all }) =>
       editLast(events, isEnd, (event) => [
@@ -961,9 +961,12 @@ export const chatQuirks: readonly Quirk[] = [
 
 function argumentsAsObject(call: Json): Json {
   const { function: called } = call;
-  // Another quirk may have left its pieces apart.
-  if (!/^\{.*\}$/s.test(String(called?.arguments ?? ""))) return call;
-  return { ...call, function: { ...called, arguments: parseExactly(called.arguments) } };
+  try {
+    return { ...call, function: { ...called, arguments: parseExactly(called.arguments) } };
+  } catch {
+    // Another quirk has left the pieces apart.
+    return call;
+  }
 }
 
 function reasons(words: Readonly<Record<string, string>>): Pick<Quirk, "stream" | "whole"> {
