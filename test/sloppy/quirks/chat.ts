@@ -360,7 +360,7 @@ export const chatQuirks: readonly Quirk[] = [
     name: "sends whole calls without ids, all with index 0",
     vendors: "Ollama, llama.cpp",
     source: "huggingface/smolagents#1569",
-    about: "index",
+    about: ["index", "input", "heads"],
     // Empty arguments may also be followed by the real ones.
     suits: (of) => hasFunctions(of) && of.calls.every(({ input }) => input !== "{}"),
     stream: (events) =>
@@ -662,7 +662,7 @@ export const chatQuirks: readonly Quirk[] = [
     name: "sends the last arguments in the last chunk, with id and name",
     vendors: "vLLM with GLM",
     source: "vllm-project/vllm#44098",
-    about: "index",
+    about: ["index", "last chunk"],
     suits: hasFunctions,
     stream(events, { calls: all }) {
       const at = events.findIndex(isEnd);
