@@ -28,16 +28,22 @@ describe("the tables of quirks", () => {
   );
 });
 
-it("20,000 conversations of vendors with one or two quirks read, and cost, as without them", () => {
-  const report = checkQuirks({ conversations: 20_000, seed: 20_261_128 });
-  expect(report.findings).toEqual([]);
-  // Each quirk was shown in every style that has it.
-  for (const style of vendorStyles) {
-    for (const { name } of quirks[style]) {
-      const { alone, paired } = report.shown.get(`${style}: ${name}`) ?? { alone: 0, paired: 0 };
-      expect([style, name, alone + paired > 0]).toEqual([style, name, true]);
-    }
-  }
+describe("20,000 conversations of vendors with one or two quirks", () => {
+  const each = 4_000;
+  const shown = new Set<string>();
+
+  it.each([0, 1, 2, 3, 4])("read, and cost, as without them (part %i of 0 to 4)", (part) => {
+    const report = checkQuirks({ conversations: each, seed: 20_261_128 + part * each });
+    for (const name of report.shown.keys()) shown.add(name);
+    expect(report.findings).toEqual([]);
+  });
+
+  it("show every quirk in every style that has it", () => {
+    const names = vendorStyles.flatMap((style) =>
+      quirks[style].map(({ name }) => `${style}: ${name}`),
+    );
+    expect(names.filter((name) => !shown.has(name))).toEqual([]);
+  });
 });
 
 it("the official SDKs read streams of sloppy vendors as these tests do", async () => {
