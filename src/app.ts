@@ -40,7 +40,6 @@ import {
   type TaskProcessingOptions,
   type TaskRoom,
 } from "./task/module.ts";
-import { WarmUp } from "./app/warm-up.ts";
 import { createWebhookSending } from "./webhook/module.ts";
 import type { Pool } from "pg";
 import type { BillingJobs } from "./billing/jobs.ts";
@@ -157,14 +156,13 @@ async function assemble(built: Parts): Promise<App> {
   const own = [...inference.services, tasks.service, natives.service, createOperatorRoom(work)];
   const sending = createWebhookSending({ backend, config, metrics, log });
   const alerts = createAlertSending({ database, config, metrics, log });
-  const warm = new WarmUp({ ...parts, models: config.models.values() }, settings.isWarmedUp);
   const edges = await createEdges({
     ...{ settings, clock, log, metrics, calls, results, tasks, native, signIn, pages, readMetrics },
     services: [...backend.services, ...own].flat(),
     corsOrigins: config.cors?.origins,
     authenticate: authenticator.authenticate,
     onRefusedKey: inference.refusedKeys.record,
-    whyNotReady: createReadiness({ pool, calls, ledger, warm }),
+    whyNotReady: createReadiness({ pool, calls, ledger }),
     direct: directHandlers(inference.handlers, natives.handlers),
   });
   await authenticator.start();
@@ -172,7 +170,7 @@ async function assemble(built: Parts): Promise<App> {
   const roomJobs = [jobs, ...sharing, ...inference.jobs, state.jobs, signIn.jobs, native.jobs];
   const starting = [...roomJobs, results.jobs, sending, alerts, tasks, working];
   for (const each of starting) await each.start();
-  const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys, warm];
+  const stopping = [...roomJobs, sending, alerts, results, tasks, inference.refusedKeys];
   const open = [...Object.values(counters), authenticator, limiter, ...clients];
   const closing = { log, calls, detached, edges, working, stopping, ledger, open, backend };
   let closed: Promise<void> | undefined;
@@ -182,7 +180,6 @@ async function assemble(built: Parts): Promise<App> {
     signIn,
     listen: async () => {
       const urls = await edges.listen();
-      warm.start();
       return native.servedAt(results.servedAt(urls));
     },
     close: (options = {}) => (closed ??= closeAll(closing, options)),
@@ -346,7 +343,6 @@ interface ReadinessOptions {
   readonly pool: Pool;
   readonly calls: Pick<RunningCalls, "isOpen">;
   readonly ledger: Pick<LedgerWriter, "blockedBy">;
-  readonly warm: Pick<WarmUp, "isDone">;
 }
 
 /** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
@@ -354,14 +350,12 @@ function createReadiness({
   pool,
   calls,
   ledger,
-  warm,
 }: ReadinessOptions): () => Promise<string | undefined> {
   const isSilent = "the database does not answer";
   let checkedMs = Number.NEGATIVE_INFINITY;
   let answer: Promise<string | undefined> = Promise.resolve(isSilent);
   return async () => {
     if (!calls.isOpen) return "the gateway is stopping";
-    if (!warm.isDone) return "the gateway is warming up";
     if (performance.now() - checkedMs > readyMs) {
       checkedMs = performance.now();
       const query = pool.query("select 1").then(

@@ -29,7 +29,6 @@ import {
   type OnRefusedKey,
 } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
-import { closeListener } from "../core/close-listener.ts";
 import { markOwnPage } from "../core/inert-reply.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
@@ -105,8 +104,7 @@ export interface Edges {
   /** Starts listening. @throws where a port is in use; the error names it */
   listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
   /**
-   * Announces the end: everything is still served, but clients are asked to connect anew. Where ports are shared
-   * (`UAS_REUSE_PORT`), new connections go to the other process from now on.
+   * Announces the end: everything is still served, but clients are asked to connect anew.
    *
    * @param isReplaced whether another process serves at the same address. If not, `/readyz` answers 503 from now on
    */
@@ -197,7 +195,6 @@ class Listeners implements Edges {
   #internal: InternalListener | undefined;
   #closing: Promise<unknown> | undefined;
   /** The public listener, where its port was left to another process; resolves when its connections have ended. */
-  #released: Promise<void> | undefined;
 
   constructor(parts: ListenerParts) {
     this.#parts = parts;
@@ -209,12 +206,11 @@ class Listeners implements Edges {
 
   async listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }> {
     const { settings, facade, internalOptions } = this.#parts;
-    const { reusePort } = settings;
-    const own = { ...settings.listen, reusePort };
-    const publicUrl = await listenOn(own, "UAS_LISTEN", (address) => facade.listen(address));
+    const publicUrl = await listenOn(settings.listen, "UAS_LISTEN", (address) =>
+      facade.listen(address),
+    );
     this.#parts.listening.url = publicUrl.replace(/\/$/, "");
-    const internal = { ...settings.internalListen, reusePort };
-    this.#internal = await listenOn(internal, "UAS_INTERNAL_LISTEN", (address) =>
+    this.#internal = await listenOn(settings.internalListen, "UAS_INTERNAL_LISTEN", (address) =>
       openInternalListener({ address, ...internalOptions }),
     );
     return { publicUrl, internalUrl: this.#internal.url };
@@ -225,17 +221,10 @@ class Listeners implements Edges {
     this.#parts.end.as = as;
     this.#parts.draining.abort(as);
     this.#internal?.announceStop();
-    const { facade, settings } = this.#parts;
-    if (settings.reusePort && facade.server.listening) {
-      this.#released ??= closeListener(facade.server);
-    }
   }
 
   stopListening(): void {
-    this.#closing ??= Promise.all([
-      closeServer(this.#parts.facade, this.#released),
-      this.#internal?.close(),
-    ]);
+    this.#closing ??= Promise.all([closeServer(this.#parts.facade), this.#internal?.close()]);
   }
 
   async close(): Promise<void> {
@@ -363,14 +352,11 @@ async function closeWithin(
 /** How often a stopping listener closes connections that have become idle, in milliseconds. */
 const idleScanMs = 20;
 
-/** Takes no new connections; resolves when the last one has ended. @param released it takes none already */
-async function closeServer(
-  { server }: FastifyInstance,
-  released: Promise<void> | undefined,
-): Promise<void> {
+/** Takes no new connections; resolves when the last one has ended. */
+async function closeServer({ server }: FastifyInstance): Promise<void> {
   // A connection whose reply began before the stop was announced would be used again.
   const scan = setInterval(() => server.closeIdleConnections(), idleScanMs);
-  await (released ?? new Promise<void>((resolve) => server.close(() => resolve())));
+  await new Promise<void>((resolve) => server.close(() => resolve()));
   clearInterval(scan);
 }
 

@@ -59,6 +59,4 @@ function isRange(entry: string): boolean {
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** Whether other processes may listen at the same port. Default: no. */
-  readonly reusePort?: boolean;
 }

@@ -322,8 +322,4 @@ export interface Settings {
   /** `UAS_DRAIN_DELAY`: how long a process serves after SIGTERM while `/readyz` answers 503, in milliseconds. Default
    * `drainDelayMsDefault`. */
   readonly drainDelayMs: number;
-  /** `UAS_REUSE_PORT`: whether another process may listen at the same ports. Default false. */
-  readonly reusePort: boolean;
-  /** `UAS_WARM_UP`: whether a server becomes ready only when the path of a call is compiled. Default true. */
-  readonly isWarmedUp: boolean;
 }

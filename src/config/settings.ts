@@ -37,8 +37,6 @@ export const knownVariables: readonly string[] = [
   "UAS_WORKERS",
   "UAS_MAX_CONCURRENT_CALLS",
   "UAS_DRAIN_DELAY",
-  "UAS_REUSE_PORT",
-  "UAS_WARM_UP",
   "UAS_API_KEY",
 ];
 
@@ -72,9 +70,7 @@ export function readSettings(env: Environment, cwd: string): ReadSettings {
     workers: read("UAS_WORKERS", parseWorkers) ?? 1,
     maxConcurrentCalls: read("UAS_MAX_CONCURRENT_CALLS", parseCalls) ?? concurrentCallsMax,
     drainDelayMs: read("UAS_DRAIN_DELAY", parseDrainDelay) ?? drainDelayMsDefault,
-    reusePort: read("UAS_REUSE_PORT", parseSwitch) ?? false,
-    isWarmedUp: read("UAS_WARM_UP", parseSwitch) ?? true,
-    warnings: unknownVariables(env),
+    warnings: [...retiredVariables(env), ...unknownVariables(env)],
   };
   if (sameAddress(settings.listen, settings.internalListen)) {
     problems.push("UAS_INTERNAL_LISTEN: is the same address as UAS_LISTEN; choose another port");
@@ -139,11 +135,6 @@ function parseDrainDelay(text: string): Parsed<number> {
   return { problem: "must be a duration from 0s to 10m, such as 5s" };
 }
 
-function parseSwitch(text: string): Parsed<boolean> {
-  if (text === "on" || text === "off") return { value: text === "on" };
-  return { problem: "must be on or off" };
-}
-
 function sameHostName(one: string | undefined, other: string | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   return new URL(one).hostname === new URL(other).hostname;
@@ -153,9 +144,23 @@ function sameAddress(one: ListenAddress, other: ListenAddress): boolean {
   return one.port !== 0 && one.port === other.port && one.host === other.host;
 }
 
+/** Variables that version 0.1 read, and what to do in their place. They are named until version 0.4. */
+const retired: Readonly<Record<string, string>> = {
+  UAS_WARM_UP: "a gateway is ready when it can serve calls",
+  UAS_REUSE_PORT: "use UAS_WORKERS and SIGHUP, or two gateways behind a load balancer",
+};
+
+function retiredVariables(env: Environment): string[] {
+  return Object.keys(retired)
+    .filter((name) => env[name] !== undefined)
+    .map((name) => `${name}: has no effect any more, remove it: ${retired[name]}`);
+}
+
 function unknownVariables(env: Environment): string[] {
   return Object.keys(env)
-    .filter((name) => name.startsWith("UAS_") && !knownVariables.includes(name))
+    .filter(
+      (name) => name.startsWith("UAS_") && !knownVariables.includes(name) && !(name in retired),
+    )
     .toSorted()
     .map((name) => {
       const near = nearest(name, knownVariables);

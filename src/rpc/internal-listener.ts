@@ -18,7 +18,6 @@ import {
 } from "node:http2";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { ListenAddress } from "../config/address.ts";
-import { closeListener } from "../core/close-listener.ts";
 import { headerBytesMax, headMs as usualHeadMs, requestMs } from "../config/limits.ts";
 import { clientErrorListener, hostProblem, jsonType } from "../core/malformed-request.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
@@ -81,7 +80,6 @@ export async function openInternalListener(
   const sockets = new Map<Socket, number>();
   let isClosing = false;
   let isAnnounced = false;
-  let released: Promise<void> | undefined;
   const busy = (socket: Socket, change: number): void => {
     const running = (sockets.get(socket) ?? 0) + change;
     if (sockets.has(socket)) sockets.set(socket, running);
@@ -112,12 +110,11 @@ export async function openInternalListener(
     url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     announceStop(): void {
       isAnnounced = true;
-      if (options.address.reusePort === true) released = closeListener(server);
     },
     close: () =>
       new Promise((resolve) => {
         isClosing = true;
-        void (released ?? closed(server)).then(resolve);
+        void closed(server).then(resolve);
         // It listens to nothing; this ends its timer.
         http1.close();
         for (const session of sessions) session.close();
@@ -313,8 +310,9 @@ export async function listenOn<Result>(
     const reason = reasons[String(code)];
     if (reason === undefined) throw cause;
     const { host, port } = address;
-    const remedy = code === "ENOTSUP" ? "unset UAS_REUSE_PORT" : `set ${variable}=HOST:PORT`;
-    throw new Error(`cannot listen on ${host}:${port}: ${reason}; ${remedy}`, { cause });
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; set ${variable}=HOST:PORT`, {
+      cause,
+    });
   }
 }
 
@@ -322,7 +320,6 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is taken by another program",
   EACCES: "this user may not open that port",
   EADDRNOTAVAIL: "this machine has no such address",
-  ENOTSUP: "this system cannot share a port between processes",
 };
 
 // The two standard gRPC services, health and reflection. connect-es provides neither.

@@ -13,7 +13,7 @@ async function bench(...args: string[]): Promise<{ code: unknown; out: string; e
   const child = spawn(process.execPath, [join(root, "bench/main.ts"), ...args], {
     cwd: root,
     // A warm-up is for figures, and so are cores of one's own.
-    env: { ...env, UAS_WARM_UP: "off", UAS_BENCH_CORES: "any" },
+    env: { ...env, UAS_BENCH_CORES: "any" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let out = "";

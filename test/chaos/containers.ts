@@ -161,7 +161,6 @@ class Gateway {
         UAS_LISTEN: "127.0.0.1:0",
         UAS_INTERNAL_LISTEN: "127.0.0.1:0",
         UAS_OPERATOR_TOKEN: token,
-        UAS_WARM_UP: "off",
         UAS_DRAIN_DELAY: "0s",
         VENDOR_KEY: vendorKey,
       },

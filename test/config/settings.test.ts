@@ -29,8 +29,6 @@ describe("settings", () => {
       workers: 1,
       maxConcurrentCalls: 1_000,
       drainDelayMs: 5_000,
-      reusePort: false,
-      isWarmedUp: true,
       warnings: [],
     };
     expect(readSettings({}, "/srv")).toEqual(defaults);
@@ -52,8 +50,6 @@ describe("settings", () => {
       UAS_WORKERS: "4",
       UAS_MAX_CONCURRENT_CALLS: "250",
       UAS_DRAIN_DELAY: "1500ms",
-      UAS_REUSE_PORT: "on",
-      UAS_WARM_UP: "off",
     };
     expect(readSettings(env, "/srv")).toEqual({
       configPath: "x.yaml",
@@ -69,8 +65,6 @@ describe("settings", () => {
       workers: 4,
       maxConcurrentCalls: 250,
       drainDelayMs: 1_500,
-      reusePort: true,
-      isWarmedUp: false,
       warnings: [],
     });
   });
@@ -112,7 +106,6 @@ describe("settings", () => {
     ["UAS_MAX_CONCURRENT_CALLS", "1e3", "must be a number of calls from 1 to 1000000"],
     ["UAS_DRAIN_DELAY", "5", "must be a duration from 0s to 10m, such as 5s"],
     ["UAS_DRAIN_DELAY", "11m", "must be a duration from 0s to 10m"],
-    ["UAS_WARM_UP", "true", "must be on or off"],
     ["DATABASE_URL", "mysql://u:hunter@h/d", "must be the address of a PostgreSQL server"],
   ])("refuse %s=%s and say what to write", (name, value, message) => {
     const problems = problemsOf({ [name]: value });
@@ -128,6 +121,14 @@ describe("settings", () => {
 
   it("report all problems at once", () => {
     expect(problemsOf({ UAS_LISTEN: "x", UAS_PUBLIC_URL: "y", DATABASE_URL: "z" })).toHaveLength(3);
+  });
+
+  it("warn of variables that have no effect any more, and say what to do in their place", () => {
+    const { warnings } = readSettings({ UAS_WARM_UP: "off", UAS_REUSE_PORT: "on" }, "/srv");
+    expect(warnings).toEqual([
+      "UAS_WARM_UP: has no effect any more, remove it: a gateway is ready when it can serve calls",
+      "UAS_REUSE_PORT: has no effect any more, remove it: use UAS_WORKERS and SIGHUP, or two gateways behind a load balancer",
+    ]);
   });
 
   it("warn of unknown variables that begin with UAS_", () => {

@@ -29,7 +29,7 @@ const env = {
   ...secrets,
 };
 const app = await buildApp({
-  settings: { ...readSettings(env, dataDir), isWarmedUp: false },
+  settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   log: pino({ level: "warn" }),
   taskTimings: { scanMs: 100, pollMs: 50, pollMsMax: 50, refreshMs: 25 },

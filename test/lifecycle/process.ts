@@ -49,7 +49,6 @@ export class Process {
         PATH: process.env["PATH"],
         UAS_LISTEN: "127.0.0.1:0",
         UAS_INTERNAL_LISTEN: "127.0.0.1:0",
-        UAS_WARM_UP: "off",
         UAS_DRAIN_DELAY: "0s",
         ...env,
       },

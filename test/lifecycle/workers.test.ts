@@ -186,18 +186,6 @@ describe("two workers", () => {
 });
 
 describe("a supervisor", () => {
-  it("a supervisor has each worker warm up by itself: both are ready in the end, and neither's warm-up fails", async () => {
-    const gateway = await served.start({ UAS_WORKERS: "2", UAS_WARM_UP: "on" });
-    await until(`both have warmed up; it says ${gateway.out}`, () => {
-      const warm = logLines(gateway).filter(({ msg }) => msg === "warmed up");
-      return warm.length === 2 ? true : undefined;
-    });
-    for (let look = 0; look < 4; look++)
-      expect((await send(`${gateway.url}/readyz`, { method: "GET" })).status).toBe(200);
-    expect(gateway.out).not.toContain("the warm-up failed");
-    expect((await gateway.stop()).code).toBe(0);
-  });
-
   it("R-OPS-2: replaces all workers on SIGHUP, with the configuration as it is now, and no call fails", async () => {
     const { key } = await served.customer();
     const gateway = await served.start({ UAS_WORKERS: "2", UAS_DRAIN_DELAY: "500ms" });

@@ -155,8 +155,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       workers: 1,
       maxConcurrentCalls: 1_000,
       drainDelayMs: 0,
-      reusePort: false,
-      isWarmedUp: false,
       ...options.settings,
     },
     config: configOf(options),

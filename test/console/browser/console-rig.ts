@@ -152,7 +152,6 @@ async function startGateway(
     UAS_DATA_DIR: folder,
     UAS_LISTEN: "127.0.0.1:0",
     UAS_INTERNAL_LISTEN: "127.0.0.1:0",
-    UAS_WARM_UP: "off",
     ...settings,
   };
   const pool = new Pool({ connectionString: database.url, max: 1 });
