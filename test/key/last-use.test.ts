@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Pool } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type KeyUse, LastUse } from "../../src/key/authenticate.ts";
+import { type KeyUse, LastUse } from "../../src/key/last-use.ts";
 import { newSecret } from "../../src/key/secret.ts";
 import { type Cluster, openCluster, remember } from "./cluster.ts";
 

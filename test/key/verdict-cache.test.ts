@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { VerdictCache } from "../../src/key/authenticate.ts";
+import { VerdictCache } from "../../src/key/verdict-cache.ts";
 
 interface EntryOptions {
   readonly untilMs?: number;

@@ -8,7 +8,7 @@ import type { LimitRefusal, LimitSubject, Ticket } from "../limits/limiter.ts";
 import type { Chunk } from "./adapter.ts";
 import type { Call } from "./call.ts";
 import type { PipelineDeps } from "./context.ts";
-import type { HoldPlan } from "./hold-monitor.ts";
+import type { HoldPlan } from "./hold-plan.ts";
 import type { Quoted } from "./quote.ts";
 
 /** The verdict of a call's limits. */

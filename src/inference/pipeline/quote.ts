@@ -10,7 +10,7 @@ import { RequestTokens } from "../tokens/request-tokens.ts";
 import { withTimeout } from "../../core/async.ts";
 import type { Chunk, FallbackModel, PlannedRoute, PreparedCall } from "./adapter.ts";
 import { tooLong, unsupportedByModel } from "./failures.ts";
-import { type HoldPlan, planHold } from "./hold-monitor.ts";
+import { type HoldPlan, planHold } from "./hold-plan.ts";
 import type { ReadCall } from "./admit.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatUsd } from "../../core/money.ts";

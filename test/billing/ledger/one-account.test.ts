@@ -11,7 +11,7 @@ import { createEventLog } from "../../../src/inference/background/event-log.ts";
 import { Limiter, type LimitSubject } from "../../../src/inference/limits/limiter.ts";
 import { createResponseStore } from "../../../src/inference/state/response-store.ts";
 import { digestBytes, digestSecret } from "../../../src/key/secret.ts";
-import { lookUpKey } from "../../../src/key/authenticate.ts";
+import { lookUpKey } from "../../../src/key/look-up.ts";
 import { createTaskStore } from "../../../src/task/store.ts";
 import { openSubmit } from "../../task/submit-setup.ts";
 import { callRow } from "../calls/call-row.ts";

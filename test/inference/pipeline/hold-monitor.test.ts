@@ -7,7 +7,8 @@ import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger
 import { extendWaitMs, streamOutageMs } from "../../../src/config/limits.ts";
 import { ErrorCode, type GatewayError } from "../../../src/core/errors.ts";
 import { Call } from "../../../src/inference/pipeline/call.ts";
-import { HoldMonitor, planHold } from "../../../src/inference/pipeline/hold-monitor.ts";
+import { HoldMonitor } from "../../../src/inference/pipeline/hold-monitor.ts";
+import { planHold } from "../../../src/inference/pipeline/hold-plan.ts";
 
 /** A nano-USD a token, of input and of output. */
 const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);
