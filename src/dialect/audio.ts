@@ -15,9 +15,11 @@ import {
   textOf,
   withModel,
 } from "./body-members.ts";
+import { refuseStored } from "./guard.ts";
 import { ObjectScan } from "./json/scan.ts";
 import { isRecord } from "./json/value.ts";
 import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
+import { classed, namesToCheck } from "./member-class.ts";
 import { nothingUnfinished } from "./sse/event-stream.ts";
 
 /** A request for speech. */
@@ -30,7 +32,34 @@ export interface SpeechBody extends ModelBody {
   readonly speed: number;
 }
 
-const known = knownMembers(["model", "input", "speed", "response_format"]);
+/** The members of a request for speech (R-TXT-13). */
+export const speechMembers = {
+  ...classed("free", "input instructions model response_format speed stream_format"),
+  ...classed("stored object", "voice"),
+} as const;
+
+/** The members below them: the id of a voice of the operator. */
+export const speechNested = classed("stored object", "id");
+
+/** The fields of forms with recordings. */
+export const recordingMembers = classed(
+  "free",
+  `
+  chunking_strategy file include keywords known_speaker_names known_speaker_references language
+  languages model prompt response_format stream temperature timestamp_granularities
+  `,
+);
+
+/** The members below them. */
+export const recordingNested = classed(
+  "free",
+  "prefix_padding_ms silence_duration_ms threshold type",
+);
+
+const known = knownMembers([
+  ...["model", "input", "speed", "response_format"],
+  ...namesToCheck(speechMembers),
+]);
 
 /**
  * Reads a request for speech.
@@ -44,6 +73,9 @@ export function readSpeechBody(body: Uint8Array): SpeechBody {
   const speed: unknown = JSON.parse(textOf(bytes, members, "speed") ?? "1");
   if (typeof speed !== "number" || speed < 0.25 || speed > 4) {
     throw invalid("speed", '"speed" must be a number from 0.25 to 4');
+  }
+  if (textOf(bytes, members, "voice")?.startsWith("{")) {
+    throw refuseStored("voice", "send the name of a voice");
   }
   const format: unknown = JSON.parse(textOf(bytes, members, "response_format") ?? '"mp3"');
   if (typeof format !== "string")

@@ -267,7 +267,8 @@ export function checkSwitches(
   }
 }
 
-function isSwitchedOn(value: unknown): boolean {
+/** Whether the value of a switch says more than no. */
+export function isSwitchedOn(value: unknown): boolean {
   return value != null && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 

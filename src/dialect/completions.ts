@@ -33,6 +33,7 @@ import {
   recordsAt,
   textAt,
 } from "./json/value.ts";
+import { classed, namesToCheck } from "./member-class.ts";
 import { EventRelay, restoreReplyModel } from "./sse/event-relay.ts";
 
 /** A request for a completion. */
@@ -55,8 +56,22 @@ const choicesMax = 128;
 /** The most prompts of one request, as with OpenAI. */
 const promptsMax = 2_048;
 
-/** Members by which some vendors run tools, or choose another model or host. In this style the gateway does neither. */
-const refused = [...vendorMembers, "models", "provider"];
+/** The members of a request (R-TXT-13), and of compatible vendors those that run tools or choose a model or host. */
+export const completionsMembers = {
+  ...classed(
+    "free",
+    `
+    best_of echo frequency_penalty logit_bias logprobs max_tokens model n presence_penalty prompt
+    seed stop stream stream_options suffix temperature top_p user
+    `,
+  ),
+  ...classed("refused", [...vendorMembers, "models", "provider"].join(" ")),
+} as const;
+
+/** The members below them. */
+export const completionsNested = classed("free", "include_obfuscation include_usage");
+
+const refused = namesToCheck(completionsMembers);
 
 const known = knownMembers([
   ...refused,

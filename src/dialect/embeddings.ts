@@ -8,6 +8,10 @@ import { relayJsonReply } from "./json-reply.ts";
 import { sliceText } from "./json/outline.ts";
 import { openBracket, skipSpace } from "./json/scan.ts";
 import { countAt, isRecord, type JsonRecord } from "./json/value.ts";
+import { classed } from "./member-class.ts";
+
+/** The members of a request (R-TXT-13). */
+export const embeddingsMembers = classed("free", "dimensions encoding_format input model user");
 
 /** A reply after relaying. */
 export interface RelayedEmbeddings {

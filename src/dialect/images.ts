@@ -15,10 +15,13 @@ import {
   textOf,
   withModel,
 } from "./body-members.ts";
+import { refuseUnknown } from "./billed-features.ts";
 import type { RelayOptions } from "./dialect.ts";
+import { refuseStored } from "./guard.ts";
 import { ObjectScan, type Span } from "./json/scan.ts";
-import { UnreadableReplyError } from "./json/value.ts";
+import { isRecord, UnreadableReplyError } from "./json/value.ts";
 import { MediaEventsRelay, readMediaUsage } from "./media-events.ts";
+import { classed, namesToCheck } from "./member-class.ts";
 import { restoreReplyModel } from "./sse/event-relay.ts";
 
 /** What a request or a reply says of the form of its images, of any type. */
@@ -41,16 +44,34 @@ export interface ImagesBody extends ModelBody {
 /** The most images of one request, as with OpenAI. */
 export const imagesMax = 10;
 
-/** Members by which other servers of this style make several images. The hold is computed from `n` only. */
-const multipliers = new Set([
-  "batch_size",
-  "num_images",
-  "num_outputs",
-  "number_of_images",
-  "samples",
-]);
+/** The members of requests to generate, edit and vary images (R-TXT-13). */
+export const imagesMembers = {
+  ...classed(
+    "free",
+    `
+    background complexity frame_duration_ms input_fidelity markup model moderation n
+    output_compression partial_images prompt quality response_format safety_identifier size
+    stream style user
+    `,
+  ),
+  // Several frames are several images, and another model writes SVG. Usage does not count it.
+  ...classed("refused", "frame_count output_format svg"),
+  ...classed("stored object", "image images mask"),
+} as const;
 
-const known = knownMembers(["model", "prompt", "n", "stream", "size", "quality"]);
+/** The members below them, all of `svg`. */
+export const imagesNested = classed("refused", "effort model reasoning");
+
+/** Members by which other servers of this style make several images. The hold is computed from `n` only. */
+export const imagesMultipliers = classed(
+  "refused",
+  "batch_size num_images num_outputs number_of_images samples",
+);
+
+const known = knownMembers([
+  ...["model", "prompt", "n", "stream", "size", "quality"],
+  ...namesToCheck(imagesMembers),
+]);
 
 /**
  * Reads a request for images.
@@ -63,12 +84,17 @@ export function readImagesBody(body: Uint8Array): ImagesBody {
   const members = pickMembers(outline, known);
   const model = readModel(bytes, members, "model");
   readText(bytes, members, "prompt");
+  const valueOf = (name: string): unknown => jsonValueOf(textOf(bytes, members, name));
   refuseMultipliers(outline.members.map(({ key }) => key));
+  refuseUnpricedImages(valueOf);
+  for (const name of ["image", "images", "mask"]) {
+    refuseStoredImage(name, textOf(bytes, members, name));
+  }
   return {
     ...withModel(bytes, members, model),
     images: readCount(bytes, members, "n", { max: imagesMax }) ?? 1,
     stream: readBoolean(bytes, members, "stream"),
-    form: readForm((name) => jsonValueOf(textOf(bytes, members, name))),
+    form: readForm(valueOf),
     members: () => JSON.parse(bytes.toString("utf8")) as JsonObject,
   };
 }
@@ -83,9 +109,36 @@ function jsonValueOf(text: string | undefined): unknown {
 
 /** Refuses names of further counts. @throws GatewayError INVALID_REQUEST */
 export function refuseMultipliers(names: readonly string[]): void {
-  const other = names.find((name) => multipliers.has(name));
+  const other = names.find((name) => Object.hasOwn(imagesMultipliers, name));
   if (other === undefined) return;
   throw invalid(other, `"${other}" is not accepted: send the number of images as "n"`);
+}
+
+/**
+ * Refuses animations and SVG, which cost more than an image.
+ *
+ * @param valueOf reads a member or field
+ * @throws GatewayError INVALID_REQUEST
+ */
+export function refuseUnpricedImages(valueOf: (name: string) => unknown): void {
+  const format = valueOf("output_format");
+  if (typeof format === "string" && /^\s*(?:gif|svg)/i.test(format)) {
+    throw refuseUnknown("output_format", `"${format.slice(0, 64)}"`);
+  }
+  for (const name of ["frame_count", "svg"]) {
+    if (valueOf(name) != null) throw refuseUnknown(name, `"${name}"`);
+  }
+}
+
+/** Refuses ids of files. Parses only JSON that may contain one: images are large. */
+function refuseStoredImage(name: string, json: string | undefined): void {
+  if (json === undefined || !/file_id|\\u00/i.test(json)) return;
+  const value: unknown = JSON.parse(json);
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const at = all.findIndex((each) => isRecord(each) && each["file_id"] != null);
+  if (at < 0) return;
+  const path = Array.isArray(value) ? `${name}[${at}]` : name;
+  throw refuseStored(path, 'send the image itself as "image_url"');
 }
 
 /** A complete reply with images. */

@@ -112,7 +112,11 @@ function checkMembers(body: JsonRecord, use: FeatureUse): void {
   checkVendorMembers(body, use);
   checkPromptCache(body, "messages", use);
   checkModalities(body["modalities"], "modalities", use);
-  if (body["audio"] != null) use.use("audio_output", "audio", "audio");
+  const { audio } = body;
+  if (audio != null) use.use("audio_output", "audio", "audio");
+  if (isRecord(audio) && isRecord(audio["voice"])) {
+    throw refuseStored("audio.voice", "send the name of a voice");
+  }
   checkTools(body["tools"], "tools", { checkType, use });
   refuseForeignTools(body);
   checkSpeed(body, use);

@@ -30,11 +30,11 @@ export const chatNested = {
     description detail file file_data filename format function function_call grammar id
     image_url include_obfuscation include_usage input json_schema mode name output parameters
     policy refusal region role schema search_context_size strict syntax text timezone
-    tool_call_id tool_calls tools type url user_location voice
+    tool_call_id tool_calls tools type url user_location
     `,
   ),
   ...classed("refused", "model"),
-  ...classed("stored object", "file_id"),
+  ...classed("stored object", "file_id voice"),
   ...classed("audio_input", "input_audio"),
   ...classed("cache_write_12h", "prompt_cache_breakpoint ttl"),
 } as const;

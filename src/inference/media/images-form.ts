@@ -4,7 +4,7 @@ import { bodyBytesMax } from "../../config/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import type { ImagesBody } from "../../dialect/images.ts";
-import { imagesMax, refuseMultipliers } from "../../dialect/images.ts";
+import { imagesMax, refuseMultipliers, refuseUnpricedImages } from "../../dialect/images.ts";
 import type { Upload, UploadedFile } from "./upload.ts";
 
 /** A request for images as a form. */
@@ -25,6 +25,7 @@ export function readImagesForm(upload: Upload, needsPrompt: boolean): ImagesForm
   const empty = files.find(({ bytes }) => bytes === 0);
   if (empty !== undefined) throw invalid(empty.name, `"${empty.name}" is an empty file`);
   refuseMultipliers(fieldNames);
+  refuseUnpricedImages((name) => upload.field(name));
   return {
     model: requiredField(upload, "model"),
     images: countField(upload, "n"),

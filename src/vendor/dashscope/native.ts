@@ -4,9 +4,12 @@ import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import {
   checkModalities,
-  checkSwitches,
+  type FeatureUnit,
   FeatureUse,
+  isSwitchedOn,
+  refuseUnknown,
   refuseUnpriced,
+  toolTypeCheck,
 } from "../../dialect/billed-features.ts";
 import { refuseStored } from "../../dialect/guard.ts";
 import { isRecord, recordsAt, countAt, parseRecord, recordAt } from "../../dialect/json/value.ts";
@@ -18,6 +21,7 @@ import {
   dashscopeStatus,
   dashscopeTaskId,
 } from "./tasks.ts";
+import { mediaInput, mediaParameters, textInput, textParameters } from "./members.ts";
 import { assumedSeconds } from "./params.ts";
 import { readNumber } from "../native-http.ts";
 import type {
@@ -155,6 +159,7 @@ const imagesDefault = 4;
 
 /** The parameters of a job. @throws GatewayError where a synchronous reply is requested */
 function asynchronous(request: NativeRequest): JsonObject {
+  checkMediaRequest(request);
   if (isAsynchronous(request)) return parametersOf(request);
   const text = "This is answered as a task only: send the header X-DashScope-Async: enable";
   throw new GatewayError(ErrorCode.INVALID_REQUEST, text);
@@ -178,22 +183,43 @@ function textLimits(request: NativeRequest, model: ModelConfig): NativeLimits {
   checkMedia(request);
   // Its replies report none of these apart, so no price unit can count them.
   const use = new FeatureUse({});
-  checkModalities(parameters["modalities"], "parameters.modalities", use);
-  if (parameters["audio"] != null) use.use("audio_output", "parameters.audio", "audio");
-  checkSwitches(
-    parameters,
-    [
-      ["enable_search", "tools.web_search"],
-      ["enable_code_interpreter", "tools.code_execution"],
-    ],
-    use,
-  );
+  checkMembers(inputOf(request), "input", textInput, use);
+  const { tools, modalities, ...others } = parameters;
+  checkModalities(modalities, "parameters.modalities", use);
+  for (const [at, tool] of recordsAt({ tools }, "tools").entries()) {
+    checkToolType(tool, `parameters.tools[${at}]`, use);
+  }
+  checkMembers(others, "parameters", textParameters, use);
   const most = countOf(parameters, "max_tokens");
   const choices = countOf(parameters, "n") ?? 1;
   if (most === undefined) return { maxOutputTokens: undefined, choices };
   const isThinking = parameters["enable_thinking"] === true;
   const budget = countOf(parameters, "thinking_budget") ?? model.maxOutputTokens;
   return { maxOutputTokens: isThinking ? most + budget : most, choices };
+}
+
+const checkToolType = toolTypeCheck({ free: ["function"], billed: [], refused: [] });
+
+/** Checks each member of a table that is not free, unless it says no. @throws GatewayError INVALID_REQUEST */
+function checkMembers(
+  record: JsonObject,
+  path: string,
+  table: Readonly<Record<string, "free" | "refused" | FeatureUnit>>,
+  use: FeatureUse,
+): void {
+  for (const [name, of] of Object.entries(table)) {
+    if (of === "free" || !isSwitchedOn(record[name])) continue;
+    const [where, asked] = [`${path}.${name}`, `"${name}"`];
+    if (of === "refused") throw refuseUnknown(where, asked);
+    use.use(of, where, asked);
+  }
+}
+
+/** Checks a request for images or videos. @throws GatewayError INVALID_REQUEST */
+function checkMediaRequest(request: NativeRequest): void {
+  const use = new FeatureUse({});
+  checkMembers(inputOf(request), "input", mediaInput, use);
+  checkMembers(parametersOf(request), "parameters", mediaParameters, use);
 }
 
 /**
@@ -207,8 +233,7 @@ function refuseFiles(request: NativeRequest): void {
 
 /** Refuses audio, whose tokens replies do not report apart, and videos as lists of frames, whose tokens have no bound. */
 function checkMedia(request: NativeRequest): void {
-  const input = request.member("input");
-  for (const message of recordsAt(isRecord(input) ? input : {}, "messages")) {
+  for (const message of recordsAt(inputOf(request), "messages")) {
     for (const part of recordsAt(message, "content")) {
       if (part["audio"] != null) throw refuseUnpriced("input.messages", "audio", "audio_input");
       if (part["video"] == null || typeof part["video"] === "string") continue;
@@ -224,7 +249,14 @@ function embedLimits(request: NativeRequest): NativeLimits {
 }
 
 function imageLimits(request: NativeRequest): NativeLimits {
+  checkMediaRequest(request);
   return { maxOutputTokens: 0, images: countOf(synchronous(request), "n") ?? 1 };
+}
+
+/** The input of a request; empty where it has none. */
+function inputOf(request: NativeRequest): JsonObject {
+  const input = request.member("input");
+  return isRecord(input) ? input : {};
 }
 
 /** The parameters of a request; empty where it has none. */

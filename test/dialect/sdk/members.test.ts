@@ -1,5 +1,11 @@
 /** R-TXT-13: nothing unknown is free. A new version of an SDK fails here until its new names have a class. */
 import { expect, it } from "vitest";
+import {
+  recordingMembers,
+  recordingNested,
+  speechMembers,
+  speechNested,
+} from "../../../src/dialect/audio.ts";
 import type { ToolRules } from "../../../src/dialect/billed-features.ts";
 import {
   chatMembers,
@@ -9,6 +15,8 @@ import {
   chatUsage,
   openaiBetas,
 } from "../../../src/dialect/chat-completions/members.ts";
+import { completionsMembers, completionsNested } from "../../../src/dialect/completions.ts";
+import { embeddingsMembers } from "../../../src/dialect/embeddings.ts";
 import {
   geminiMembers,
   geminiNested,
@@ -16,6 +24,7 @@ import {
   geminiUsage,
   interactionMembers,
 } from "../../../src/dialect/gemini/members.ts";
+import { imagesMembers, imagesNested } from "../../../src/dialect/images.ts";
 import {
   messagesBetas,
   messagesMembers,
@@ -24,6 +33,7 @@ import {
   messagesTypes,
   messagesUsage,
 } from "../../../src/dialect/messages/members.ts";
+import { moderationsMembers, moderationsNested } from "../../../src/dialect/moderations.ts";
 import {
   responsesMembers,
   responsesNested,
@@ -124,6 +134,20 @@ it("each member of a request for an interaction has a class", () => {
   const { members } = namesOf("InteractionRequest");
   expect(members).toContain("environment");
   expect(unclassified(interactionMembers, members)).toEqual([]);
+});
+
+it.each([
+  { operation: "Embeddings", members: embeddingsMembers, nested: {} },
+  { operation: "Images", members: imagesMembers, nested: imagesNested },
+  { operation: "Speech", members: speechMembers, nested: speechNested },
+  { operation: "Recordings", members: recordingMembers, nested: recordingNested },
+  { operation: "Moderations", members: moderationsMembers, nested: moderationsNested },
+  { operation: "Completions", members: completionsMembers, nested: completionsNested },
+])("each member of a request of the SDK has a class: $operation", ({ operation, ...table }) => {
+  const { members, nested } = namesOf(`${operation}Request`);
+  expect(members).toContain("model");
+  expect(unclassified(table.members, members)).toEqual([]);
+  expect(unclassified(table.nested, nested)).toEqual([]);
 });
 
 it("each beta of the SDKs has a class", () => {

@@ -44,3 +44,15 @@ export type InteractionRequest =
   | Interactions.CreateModelInteractionParamsNonStreaming
   | Interactions.CreateAgentInteractionParamsNonStreaming;
 export type GeminiUsage = GenerateContentResponseUsageMetadata;
+
+export type EmbeddingsRequest = OpenAI.EmbeddingCreateParams;
+export type ImagesRequest =
+  | OpenAI.ImageGenerateParams
+  | Omit<OpenAI.ImageEditParams, "image" | "mask" | "markup">
+  | Omit<OpenAI.ImageCreateVariationParams, "image">;
+export type SpeechRequest = OpenAI.Audio.SpeechCreateParams;
+export type RecordingsRequest =
+  | Omit<OpenAI.Audio.TranscriptionCreateParams, "file">
+  | Omit<OpenAI.Audio.TranslationCreateParams, "file">;
+export type ModerationsRequest = OpenAI.ModerationCreateParams;
+export type CompletionsRequest = OpenAI.CompletionCreateParams;
