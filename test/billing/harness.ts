@@ -13,9 +13,9 @@ import {
   holdVerdicts,
   lowBalance,
   platformLoss,
-  type Row,
   settleVerdicts,
 } from "../../src/billing/ledger/batch.ts";
+import type { Row } from "../../src/billing/ledger/ledger-connection.ts";
 import type { CallRow } from "../../src/billing/calls/call-row.ts";
 import { extendItem, holdItem, settleItem } from "../../src/billing/ledger/account-queue.ts";
 import type {

@@ -6,16 +6,14 @@ import type { Queryable } from "../../db/queryable.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,
-  type ApplyValue,
   applyValues,
   holdVerdicts,
   lowBalance,
   platformLoss,
-  type Row,
   type SettleVerdict,
   settleVerdicts,
-  type Statement,
 } from "./batch.ts";
+import type { Row, Statement, StatementValue } from "./ledger-connection.ts";
 import type { HoldVerdict } from "./ledger.ts";
 
 /** A transaction that is open: an entity manager inside `transactional`, or a driver's connection. */
@@ -85,7 +83,7 @@ export function batchValues({
   holds = [],
   settles = [],
   ttlMs = holdTtlMs,
-}: LedgerBatch): ApplyValue[] {
+}: LedgerBatch): StatementValue[] {
   return applyValues(
     accountId,
     {

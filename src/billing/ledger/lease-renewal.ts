@@ -1,8 +1,8 @@
 /** Keeps this process and its holds alive: renews the leases of open holds, and sends the process's heartbeat. */
-import type { Row, Statement } from "./batch.ts";
-import type { Turn, Work, WorkSource } from "./account-queue.ts";
+import type { Turn, Work, WorkSource } from "./dispatcher.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { LedgerTimings } from "./ledger.ts";
+import type { Row, Statement } from "./ledger-connection.ts";
 
 /** How many checks for due holds a period has: a hold is at most one and a third periods old when it is renewed, and one
  * that a batch had locked gets more chances before it expires. */

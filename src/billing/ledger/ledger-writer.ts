@@ -1,24 +1,17 @@
 /** The ledger of a process: group commit per account. */
 import { hostname } from "node:os";
-import { awayCloseMs, journalAfterMs, ledgerConnections } from "../../config/limits.ts";
-import { ShortLivedMap, ShortLivedSet } from "../../core/short-lived.ts";
+import { awayCloseMs, ledgerConnections } from "../../config/limits.ts";
+import { ShortLivedMap } from "../../core/short-lived.ts";
 import { newId } from "../../core/uuid.ts";
-import { callsJson } from "../calls/call-record.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   AccountQueue,
   type AccountQueueEvents,
-  Dispatcher,
   type ExtendItem,
-  extendItem,
   holdItem,
   type HoldItem,
-  type PendingSettle,
   settleItem,
   type SettleItem,
-  type Work,
-  type Turn,
-  type WorkSource,
 } from "./account-queue.ts";
 import {
   applyIn,
@@ -26,10 +19,12 @@ import {
   type LedgerTransaction,
   type LedgerVerdicts,
 } from "./apply-in.ts";
-import { isLasting, type Sender, type SettleVerdict, type Statement } from "./batch.ts";
+import type { Sender, SettleVerdict } from "./batch.ts";
+import { CallLog } from "./call-log.ts";
+import { Dispatcher } from "./dispatcher.ts";
 import { type OpenJournal, openJournal } from "./journal-replay.ts";
 import type { JournalEntry } from "./journal-segment.ts";
-import type { Journal } from "./journal.ts";
+import { isLasting } from "./ledger-connection.ts";
 import { Heartbeat, LeaseRenewal } from "./lease-renewal.ts";
 import {
   type ExtendOperation,
@@ -44,6 +39,9 @@ import {
   type SettleOperation,
   unavailable,
 } from "./ledger.ts";
+import { PendingExtends } from "./pending-extends.ts";
+import { PendingHolds } from "./pending-holds.ts";
+import { PendingSettles } from "./pending-settles.ts";
 
 /** The ledger of a process. */
 export interface LedgerWriter extends Ledger {
@@ -325,270 +323,6 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     if (this.#leases.size > 0) return;
     this.#heartbeat.end();
     await this.flush();
-  }
-}
-
-// Pending operations of a process: settlements (with their way into the journal), extensions, and holds.
-
-interface PendingSettlesOptions {
-  /** `undefined`: settlements wait for the database, however long. */
-  readonly journal: Journal | undefined;
-  /** Whether the database is known to be away: settlements then go to the journal at once. */
-  readonly isAway: () => boolean;
-}
-
-/** Interval of checks for settlements that wait too long, in milliseconds. */
-const checkMs = 50;
-
-/** The settlements of a process that the database does not have yet. */
-export class PendingSettles {
-  readonly #journal: Journal | undefined;
-  readonly #isAway: () => boolean;
-  /** Settlements that are not durable anywhere, by id; nearly in the order of their requests. */
-  readonly #waiting = new ShortLivedMap<PendingSettle>();
-  /** Settlements that are in the journal or being written to it, by id. */
-  readonly #kept = new Map<string, PendingSettle>();
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor({ journal, isAway }: PendingSettlesOptions) {
-    this.#journal = journal;
-    this.#isAway = isAway;
-  }
-
-  /** How many settlements the database does not have yet. */
-  get size(): number {
-    return this.#waiting.size + this.#kept.size;
-  }
-
-  /** Settlements that would be lost if the process ended now. */
-  get unsafe(): Iterable<PendingSettle> {
-    return this.#waiting.values();
-  }
-
-  /** Adds a settlement. Its caller is answered as soon as it is durable, in the database or in the journal. */
-  add(item: PendingSettle): void {
-    if (this.#isAway() && this.#journal?.isReady) this.#keep(this.#journal, item);
-    else this.#wait(item);
-  }
-
-  /** Removes a settlement that the database has, or will never take. */
-  delete(id: string): void {
-    if (this.#waiting.delete(id) || !this.#kept.delete(id)) return;
-    this.#journal?.forget(id);
-  }
-
-  /** Writes settlements to the journal that have waited too long; all of them where the database is away. */
-  journalOverdue(): void {
-    const limitMs = this.#isAway() ? Number.POSITIVE_INFINITY : performance.now() - journalAfterMs;
-    this.#keepUntil(limitMs);
-    if (this.#waiting.size > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-
-  /** Writes all settlements to the journal, and closes it. Those in {@link unsafe} could not be written. */
-  async close(): Promise<void> {
-    this.#keepUntil(Number.POSITIVE_INFINITY);
-    await this.#journal?.close();
-    clearInterval(this.#timer);
-  }
-
-  #wait(item: PendingSettle): void {
-    this.#waiting.set(item.id, item);
-    if (this.#journal !== undefined)
-      this.#timer ??= setInterval(() => this.journalOverdue(), checkMs);
-  }
-
-  #keepUntil(limitMs: number): void {
-    for (const item of this.#waiting.values()) {
-      if (item.sinceMs > limitMs || !this.#journal?.isReady) return;
-      this.#waiting.delete(item.id);
-      this.#keep(this.#journal, item);
-    }
-  }
-
-  #keep(journal: Journal, item: PendingSettle): void {
-    const { id, accountId, cost, record } = item;
-    this.#kept.set(id, item);
-    const entry = { id, accountId, cost, record };
-    void journal.keep(entry).then((isKept) => {
-      if (isKept) item.resolve();
-      else if (this.#kept.delete(id)) this.#wait(item);
-    });
-  }
-}
-
-/** The extensions of a process without an answer yet: pending while the database is away, however long. */
-class PendingExtends {
-  readonly #items = new ShortLivedSet<ExtendItem>();
-
-  /** How many there are; merged ones of one hold count once. */
-  get size(): number {
-    return this.#items.size;
-  }
-
-  /** Adds an extension to its account's queue. */
-  add(operation: ExtendOperation, queue: AccountQueue): Promise<ExtendVerdict> {
-    if (operation.amountNanos < 0n || (operation.checkpointNanos ?? 0n) < 0n) {
-      return Promise.reject(new RangeError("an extension cannot be negative"));
-    }
-    return new Promise((resolve, reject) => {
-      const item = extendItem(operation);
-      item.waiters.push({ resolve, reject });
-      this.#items.add(queue.addExtend(item));
-    });
-  }
-
-  /** Removes an extension that was answered. */
-  delete(item: ExtendItem): void {
-    this.#items.delete(item);
-  }
-
-  /** Rejects all of them: the ledger closes. */
-  close(): void {
-    for (const { waiters } of this.#items.list()) {
-      for (const { reject } of waiters) reject(unavailable("the gateway is stopping"));
-    }
-  }
-}
-
-/** Interval of checks for holds past their deadline, in milliseconds: together with `holdWaitMs` under 1 s. */
-const deadlineCheckMs = 50;
-
-/** The holds that callers wait for. Rejects with a 503 those that the database does not answer in time. */
-class PendingHolds {
-  readonly #onAbandoned: (accountIds: ReadonlySet<string>) => void;
-  /** In the order of their deadlines; answered ones are removed with the next check. */
-  #items: HoldItem[] = [];
-  #timer: NodeJS.Timeout | undefined;
-  readonly #check = (): void => this.#abandonOverdue();
-  #abandoned = 0;
-
-  /** @param onAbandoned called with the accounts of abandoned holds */
-  constructor(onAbandoned: (accountIds: ReadonlySet<string>) => void) {
-    this.#onAbandoned = onAbandoned;
-  }
-
-  /** How many holds are pending. */
-  get size(): number {
-    return this.#items.filter(isPending).length;
-  }
-
-  /** How many were rejected with a 503, in all. */
-  get abandoned(): number {
-    return this.#abandoned;
-  }
-
-  /** Adds a hold, whose deadline is later than those of all before. */
-  add(item: HoldItem): void {
-    this.#items.push(item);
-    // Answers that came while this process was busy are read before the immediate.
-    this.#timer ??= setInterval(() => setImmediate(this.#check), deadlineCheckMs);
-  }
-
-  /** Abandons all of them: the ledger closes. */
-  close(): void {
-    for (const item of this.#items) this.#abandon(item);
-    this.#abandonOverdue();
-  }
-
-  /** One check for all holds: a timer for each would cost more than the rest of a hold. */
-  #abandonOverdue(): void {
-    const now = performance.now();
-    const first = this.#items.findIndex((item) => isPending(item) && item.deadlineMs > now);
-    const passed = this.#items.splice(0, first < 0 ? this.#items.length : first);
-    const abandoned = passed.filter((item) => this.#abandon(item));
-    if (abandoned.length > 0) this.#onAbandoned(new Set(abandoned.map((item) => item.accountId)));
-    if (this.#items.length > 0) return;
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-
-  /** Rejects a hold with a 503. Returns whether it was pending. */
-  #abandon(item: HoldItem): boolean {
-    if (!isPending(item)) return false;
-    item.state = "abandoned";
-    this.#abandoned++;
-    item.reject(unavailable("the balance cannot be checked right now"));
-    return true;
-  }
-}
-
-function isPending(item: HoldItem): boolean {
-  return item.state === "waiting" || item.state === "sent";
-}
-
-// Writes records of calls that were refused before a hold: in batches, bounded, best effort.
-
-/** The most pending records: an outage must not fill the memory with refusals. */
-const callLogMax = 10_000;
-
-/** The most records of one statement. */
-const batchMax = 500;
-
-const recordStatement: Statement = {
-  name: "call_record",
-  text: "select call_write($1::json)",
-};
-
-/** The queue of pending records. */
-class CallLog implements WorkSource {
-  turn: Turn = "idle";
-  readonly #onWork: () => void;
-  #rows: CallRow[] = [];
-  /** Halves of a batch that the database refused as a whole. */
-  #refusedHalves: CallRow[][] = [];
-  #underWay = 0;
-  #dropped = 0;
-
-  constructor(onWork: () => void) {
-    this.#onWork = onWork;
-  }
-
-  /** How many records are pending. */
-  get size(): number {
-    return this.#rows.length + this.#underWay;
-  }
-
-  /** How many records were lost because the queue was full or the database refused them. */
-  get dropped(): number {
-    return this.#dropped;
-  }
-
-  /** Adds a record; drops it where too many are pending. Its costs are set to 0: no money is booked here. */
-  add(row: CallRow): void {
-    if (this.size >= callLogMax) {
-      this.#dropped++;
-      return;
-    }
-    const isFree = row.cost === "0" && row.held === "0" && !row.vendor_cost;
-    this.#rows.push(isFree ? row : { ...row, cost: "0", held: "0", vendor_cost: null });
-    this.#onWork();
-  }
-
-  take(): Work | undefined {
-    const part = this.#refusedHalves.shift();
-    const rows = part ?? this.#rows.splice(0, batchMax);
-    if (rows.length === 0) return undefined;
-    if (!part) this.#underWay += rows.length;
-    if (this.#rows.length + this.#refusedHalves.length > 0) this.#onWork();
-    return {
-      statement: recordStatement,
-      values: [callsJson(rows)],
-      done: () => void (this.#underWay -= rows.length),
-      refused: () => this.#refused(rows),
-    };
-  }
-
-  #refused(rows: CallRow[]): void {
-    if (rows.length > 1) {
-      const middle = rows.length >> 1;
-      this.#refusedHalves.push(rows.slice(0, middle), rows.slice(middle));
-      this.#onWork();
-    } else {
-      this.#underWay--;
-      this.#dropped++;
-    }
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Journal } from "../../../src/billing/ledger/journal.ts";
 import type { PendingSettle } from "../../../src/billing/ledger/account-queue.ts";
-import { PendingSettles } from "../../../src/billing/ledger/ledger-writer.ts";
+import { PendingSettles } from "../../../src/billing/ledger/pending-settles.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
