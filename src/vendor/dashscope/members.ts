@@ -1,7 +1,6 @@
-/** Only DashScope's native form is classed by hand (R-TXT-13): no official SDK has types of it. Sources:
- * https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope,
- * https://www.alibabacloud.com/help/en/model-studio/legacy-wan-text-to-video-api-reference and
- * https://github.com/dashscope/dashscope-sdk-python.
+/** Only DashScope's native form is classed by hand (R-TXT-13): no SDK for TypeScript has types of it. Sources:
+ * https://help.aliyun.com/zh/model-studio/qwen-api-reference for texts, and for images and videos
+ * `dashscope/aigc` in https://github.com/dashscope/dashscope-sdk-python.
  */
 import { classed } from "../../dialect/member-class.ts";
 
@@ -20,13 +19,13 @@ export const textParameters = {
     "free",
     `
     enable_thinking frequency_penalty incremental_output logprobs max_length max_tokens n
-    parallel_tool_calls presence_penalty repetition_penalty response_format result_format
-    search_options seed stop stream temperature thinking_budget tool_choice top_k top_logprobs
+    parallel_tool_calls presence_penalty preserve_thinking reasoning_effort repetition_penalty
+    response_format result_format search_options seed stop stream temperature thinking_budget tool_choice top_k top_logprobs
     top_p translation_options vl_enable_image_hw_output vl_high_resolution_images
     `,
   ),
-  // Only functions pass.
-  ...classed("refused", "tools"),
+  // Only functions pass as tools. A skill makes a file of slides.
+  ...classed("refused", "skill tools"),
   ...classed("audio_output", "audio modalities"),
   ...classed("tools.web_search", "enable_search"),
   ...classed("tools.code_execution", "enable_code_interpreter"),
@@ -55,6 +54,6 @@ export const mediaParameters = {
     realisticness resolution seed shot_type similarity size sketch_weight stream watermark
     `,
   ),
-  // They make more images than `n`.
+  // With them the models of Wan may make more images than `n`. The SDK does not name them.
   ...classed("refused", "enable_interleave enable_sequential"),
 } as const;
