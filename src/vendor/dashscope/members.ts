@@ -20,8 +20,9 @@ export const textParameters = {
     `
     enable_thinking frequency_penalty incremental_output logprobs max_length max_tokens n
     parallel_tool_calls presence_penalty preserve_thinking reasoning_effort repetition_penalty
-    response_format result_format search_options seed stop stream temperature thinking_budget tool_choice top_k top_logprobs
-    top_p translation_options vl_enable_image_hw_output vl_high_resolution_images
+    response_format result_format search_options seed stop stream temperature thinking_budget
+    tool_choice top_k top_logprobs top_p translation_options vl_enable_image_hw_output
+    vl_high_resolution_images
     `,
   ),
   // Only functions pass as tools. A skill makes a file of slides.
