@@ -2,13 +2,13 @@
  * The REST surface. Each dialect has a Fastify scope, so that malformed JSON, 401, 404, 405, 413 and 415 are
  * reported in that dialect without further branches. Each `route` option of the contract becomes one route.
  */
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax } from "../config/limits.ts";
-import { gatewayStopping } from "../core/caller.ts";
-import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { type DialectId, dialects } from "../dialect/index.ts";
+import type { DialectId } from "../dialect/index.ts";
+import { registerCallbacks } from "./callbacks.ts";
+import { registerCors } from "./cors.ts";
 import { createDirectDeps, DirectPaths, registerDirect } from "./direct-route.ts";
 import { ConsoleHost } from "./console-host.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
@@ -18,7 +18,7 @@ import { registerNative } from "./native-scope.ts";
 import { documented, registerDocuments } from "./openapi.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
-import { echoRequestId, notAllowed, prepareScope, readWith, registerScope } from "./scope.ts";
+import { registerScope } from "./scope.ts";
 import { WebSockets } from "./web-socket/upgrade.ts";
 import { sentOf, whenHeaderStrategy } from "./when-header.ts";
 
@@ -103,103 +103,5 @@ function registerProbes(app: FastifyInstance, { whyNotReady, isOpen }: FacadeOpt
       .code(reason === undefined ? 200 : 503)
       .type("text/plain")
       .send(reason === undefined ? "ready\n" : `not ready: ${reason}\n`);
-  });
-}
-
-// Lets pages of configured origins call the public listener (Fetch standard, CORS). Never with cookies, so that such a
-// page has only what its API key allows.
-
-/** How long browsers remember a preflight, in seconds: the most that Chrome takes. */
-const maxAgeSeconds = 7_200;
-
-/** The console's own pages have cookies: no other page calls below this path. */
-const consolePath = /^\/console(?:\/|$|\?)/;
-
-/**
- * Registers the headers for all routes that are registered afterwards.
- *
- * @param origins exact origins, or `*`. Empty: nothing is registered, and no request pays for it
- */
-function registerCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
-  const isOpen = origins.includes("*");
-  const known = new Set(origins);
-  app.addHook("onRequest", (request, reply, done) => {
-    const { method, headers } = request;
-    const { origin } = headers;
-    if (origin === undefined || consolePath.test(request.url)) return done();
-    const { raw } = reply;
-    if (!isOpen) raw.setHeader("vary", "origin");
-    if (isOpen || known.has(origin)) {
-      raw.setHeader("access-control-allow-origin", isOpen ? "*" : origin);
-      raw.setHeader("access-control-expose-headers", "*");
-      if (method === "OPTIONS" && isPreflight(headers)) {
-        reply.hijack();
-        return answerPreflight(headers, raw);
-      }
-    }
-    return done();
-  });
-}
-
-function isPreflight(headers: IncomingHttpHeaders): boolean {
-  return headers["access-control-request-method"] !== undefined;
-}
-
-/** Every method and header is allowed: the request itself is checked as any other. */
-function answerPreflight(headers: IncomingHttpHeaders, response: ServerResponse): void {
-  const { "access-control-request-method": method = "", "access-control-request-headers": names } =
-    headers;
-  response.writeHead(204, {
-    "access-control-allow-methods": method,
-    ...(names !== undefined && { "access-control-allow-headers": names }),
-    "access-control-max-age": String(maxAgeSeconds),
-  });
-  response.end();
-}
-
-// `/callbacks/{token}`: receives vendors' callbacks about tasks. The token is the credential, so no API key is
-// needed and the token is never logged. The content is not trusted: a callback only triggers a poll of the vendor.
-
-const url = "/callbacks/:token";
-const method = "POST";
-
-/** Registers the callback route in its own scope. */
-async function registerCallbacks(
-  scope: FastifyInstance,
-  { callbacks, ...options }: FacadeOptions,
-): Promise<void> {
-  prepareScope(scope, { ...options, dialect: Dialect.PLATFORM });
-  scope.addContentTypeParser("*", readWith(options.bodies));
-  const idHeaders = dialects[Dialect.PLATFORM].requestIdHeaders;
-  scope.route<{ Params: { token: string } }>({
-    method,
-    url,
-    // Checked before the body is read, so that unknown senders cannot make the gateway read one.
-    onRequest: async (request, reply) => {
-      echoRequestId(request, reply, idHeaders);
-      if (!options.isOpen()) {
-        reply.header("connection", "close");
-        throw gatewayStopping();
-      }
-      if (await callbacks?.isKnown(request.params.token)) return;
-      reply.header("connection", "close");
-      throw new GatewayError(ErrorCode.NOT_FOUND, "There is no such address for callbacks");
-    },
-    handler: async (request, reply) => {
-      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-      await callbacks?.take(request.params.token, body);
-      return reply.send({ received: true });
-    },
-  });
-  scope.route({
-    method: scope.supportedMethods.filter((each) => each !== method),
-    url,
-    onRequest: async (request, reply) => {
-      echoRequestId(request, reply, idHeaders);
-      reply.header("allow", method);
-      throw notAllowed(request.method, method);
-    },
-    handler: () => undefined,
   });
 }
