@@ -445,3 +445,22 @@ it.each(ways)(
     }
   },
 );
+
+it.each(ways)(
+  "a figure above the limit of a request that nothing shows is charged as the limit, also for the account's next calls: %s from %s",
+  async (caller, style) => {
+    const said = [{ input: 10, output: 2_000_000 }];
+    const model = `${style} nothing, whole, ${caller}`;
+    Object.assign(state, { style, text: "Hello", said, pieces: Number.POSITIVE_INFINITY });
+    const { key } = await fixture.gateway.customer();
+    const charged: (number | undefined)[] = [];
+    for (const stream of [true, true, false]) {
+      const id = newRequestId();
+      await (await ask(caller, { key, model, stream }, id)).text();
+      charged.push((await fixture.gateway.call(id)).usage?.outputTokens);
+    }
+    expect(charged).toEqual([charged[0], charged[0], charged[0]]);
+    // The limit is 1 or 16, and the text has 2.
+    expect(charged[0]).toBeLessThanOrEqual(16);
+  },
+);

@@ -526,10 +526,11 @@ function plausiblePart<Out extends Chunk>(
 ): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
   const { plan, request } = chargeable;
   const { usage, units } = chargeable.call;
-  // Nearly every call costs less than its hold.
-  if (usage === undefined || costNanos <= plan.maxNanos) return undefined;
   const { units: held, maxImages = held?.images } = request.text;
   const facts = plausibleFacts(chargeable);
+  // Nearly every call costs less than its hold. A route that ignores limits is held for more than the request allows.
+  const isHoldOfRequest = plan.maxTokens <= facts.maxTokens;
+  if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);
   if (units === undefined || held === undefined) {
     return tokens === usage ? undefined : { usage: tokens, units };
@@ -557,13 +558,14 @@ function plausibleFacts<Out extends Chunk>({
   reply,
   model,
 }: Chargeable<Out>): PlausibleFacts {
-  const { maxOutputTokens } = request.text;
+  const { maxOutputTokens, choices } = request.text;
+  const limitTokens = maxOutputTokens === undefined ? undefined : maxOutputTokens * choices;
   const features = first?.features;
   const contextTokens = planned?.route.maxContext ?? longestInputTokens;
   return {
     inputTokens: plan.inputTokens,
-    maxTokens: plan.maxTokens,
-    isLimited: maxOutputTokens !== undefined,
+    maxTokens: limitTokens ?? plan.maxTokens,
+    isLimited: limitTokens !== undefined,
     reasoningTokens: model.isReasoning === true ? model.maxOutputTokens : 0,
     addedInputTokens: vendorInputTokens(features, request.refersToStored, contextTokens),
     textBytes: deliveredOf(reply).textBytes,
