@@ -273,7 +273,7 @@ export function checkContainer(container: unknown, path: string): void {
   checkSkills(container["skills"], `${path}.skills`);
 }
 
-/** The types of skills that somebody has uploaded. Others are the vendor's own, or sent in the request. */
+/** The types of uploaded skills. Others are the vendor's own, or sent in the request. */
 const storedSkills: ReadonlySet<unknown> = new Set(["custom", "skill_reference"]);
 
 function checkSkills(skills: unknown, path: string): void {

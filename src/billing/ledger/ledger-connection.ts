@@ -151,7 +151,7 @@ export function isRefused(error: unknown): boolean {
 }
 
 /**
- * Whether a repetition helps only after somebody has changed the database: a missing right, function or table, or an error
+ * Whether a repetition helps only after a change of the database: a missing right, function or table, or an error
  * that the function raises. Not so where the server is short of something or gave way to another transaction.
  */
 export function isLasting(error: unknown): boolean {

@@ -51,7 +51,7 @@ export interface LedgerWriter extends Ledger {
   applyIn(transaction: LedgerTransaction, batch: LedgerBatch): Promise<LedgerVerdicts>;
   /** Counts for metrics. */
   stats(): LedgerStats;
-  /** Why the ledger cannot work until somebody repairs the database; `undefined` if it can. */
+  /** Why the ledger cannot work until the database is repaired; `undefined` if it can. */
   readonly blockedBy: string | undefined;
   /** Resolves when all operations that were requested before are durable. */
   flush(): Promise<void>;

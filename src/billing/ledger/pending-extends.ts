@@ -3,7 +3,7 @@ import { ShortLivedSet } from "../../core/short-lived.ts";
 import { type AccountQueue, type ExtendItem, extendItem } from "./account-queue.ts";
 import { type ExtendOperation, type ExtendVerdict, unavailable } from "./ledger.ts";
 
-/** The extensions of a process without an answer yet: pending while the database is away, however long. */
+/** The extensions of a process without an answer yet: pending while the database does not answer, however long. */
 export class PendingExtends {
   readonly #items = new ShortLivedSet<ExtendItem>();
 

@@ -36,7 +36,7 @@ export const interactionMembers = {
     webhook_config
     `,
   ),
-  // A machine of the vendor, or one that it keeps for somebody.
+  // A machine of the vendor, or one that it keeps for a customer.
   ...classed("refused", "environment"),
   ...classed("stored object", "cached_content previous_interaction_id"),
   ...classed("tiers.priority", "service_tier"),

@@ -138,7 +138,7 @@ function refuseOperatorsOwn(body: JsonRecord): void {
   if (policy != null) {
     throw invalid(
       "billing_policy",
-      '"billing_policy" bills somebody at the vendor, where callers have no accounts: leave it out',
+      '"billing_policy" names accounts at the vendor, and callers have none there: leave it out',
     );
   }
   if (token != null) throw refuseStored("fallback_credit_token", "leave it out");

@@ -135,9 +135,9 @@ export function meterInput(delivered: Delivered): Metered {
 }
 
 /**
- * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or tools and audio that
- * nobody asked for, is not the customer's concern: audio then counts as text. Images count as images in any case: some
- * models make them without being asked. Returns the same object where there is nothing of it, as for nearly every call.
+ * Keeps a usage within what its request asked for. A vendor that runs more tools than it may, or tools and audio without
+ * being asked, is not the customer's concern: audio then counts as text. Images count as images in any case: some models
+ * make them without being asked. Returns the same object where there is nothing of it, as for nearly every call.
  *
  * @param units tools that were counted in the reply, for vendors whose usage does not have them
  */
