@@ -54,8 +54,8 @@ interface DispatcherOptions {
   readonly onUnblocked: () => void;
 }
 
-/** Work of unknown or failed outcome. */
-interface Resend {
+/** Work on its way to the database. */
+interface Sending {
   readonly source: WorkSource;
   readonly work: Work;
   /** How often the server has answered it with an error in succession. */
@@ -79,7 +79,7 @@ export class Dispatcher {
   /** How many sources are not idle. */
   #active = 0;
   /** Work of unknown or failed outcome: first in turn. */
-  #resend: Resend[] = [];
+  #resend: Sending[] = [];
   /** Work that only a change of the database can help. */
   readonly #blocked = new Set<Work>();
   #scheduled = false;
@@ -142,7 +142,7 @@ export class Dispatcher {
     }
   }
 
-  #next(): Resend | undefined {
+  #next(): Sending | undefined {
     const resent = this.#resend.shift();
     if (resent) return resent;
     for (let source = this.#ready.shift(); source; source = this.#ready.shift()) {
@@ -154,7 +154,7 @@ export class Dispatcher {
     return undefined;
   }
 
-  async #send(connection: LedgerConnection, sent: Resend): Promise<void> {
+  async #send(connection: LedgerConnection, sent: Sending): Promise<void> {
     const { source, work } = sent;
     let row: Row;
     try {
@@ -177,7 +177,7 @@ export class Dispatcher {
     }, work.restMs);
   }
 
-  #sendAgain(error: unknown, sent: Resend): void {
+  #sendAgain(error: unknown, sent: Sending): void {
     const { onResend, onBlocked } = this.#options;
     onResend(error);
     if (isLasting(error)) {

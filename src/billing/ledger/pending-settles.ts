@@ -51,7 +51,7 @@ export class PendingSettles {
     this.#journal?.forget(id);
   }
 
-  /** Writes settlements to the journal that have waited too long; all of them where the database is away. */
+  /** Writes settlements to the journal that have waited too long; all of them where the database does not answer. */
   journalOverdue(): void {
     const limitMs = this.#isAway() ? Number.POSITIVE_INFINITY : performance.now() - journalAfterMs;
     this.#keepUntil(limitMs);

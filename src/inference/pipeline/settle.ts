@@ -18,7 +18,7 @@ import { formatUsd, nanosPerUsd } from "../../core/money.ts";
 import { estimateTokens, inputOnly, type StoppedText, withinRequest } from "./metering.ts";
 import { average } from "../routing/targets.ts";
 import type { Estimate } from "../tokens/request-tokens.ts";
-import type { Chunk, PlannedRoute } from "./adapter.ts";
+import type { Chunk, PlannedRoute, RequestSummary } from "./adapter.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
 import { outOfBalance } from "./failures.ts";
@@ -483,6 +483,11 @@ async function growInTime<Out extends Chunk>(
   return withTimeout(stateWaitMs, growHold(held, amountNanos)).catch(() => beforeNanos);
 }
 
+/** The output limit of a request, of all choices together. */
+function limitTokensOf({ text }: { readonly text: RequestSummary }): number | undefined {
+  return text.maxOutputTokens === undefined ? undefined : text.maxOutputTokens * text.choices;
+}
+
 /** No tokenizer has longer tokens, in bytes of text: o200k_base has one of 128 spaces. */
 const tokenBytesMax = 128;
 
@@ -498,8 +503,8 @@ function markOverrun<Out extends Chunk>({
   reply,
   deps,
 }: Held<Out> & Partial<Pick<Opened<Out>, "planned" | "reply">>): void {
-  const { maxOutputTokens, choices } = request.text;
-  if (!maxOutputTokens || planned === undefined || reply === undefined) return;
+  const limitTokens = limitTokensOf(request);
+  if (!limitTokens || planned === undefined || reply === undefined) return;
   if (reply.kind === "refusal") return;
   const { usage: reported, textBytes } = reply.kind === "whole" ? reply.whole : reply.stream;
   const leastTokens = Math.ceil((textBytes + unreadBytesOf(reply)) / tokenBytesMax);
@@ -507,7 +512,6 @@ function markOverrun<Out extends Chunk>({
   const { outputTokens: counted = 0, reasoningTokens = 0 } = reported ?? {};
   const rejected = reported?.rejectedPredictionTokens ?? 0;
   const outputTokens = Math.max(counted - reasoningTokens - rejected, leastTokens);
-  const limitTokens = maxOutputTokens * choices;
   const { accountId } = call;
   if (outputTokens <= limitTokens + toleranceTokens) {
     return deps.unlimitedRoutes.kept(planned.route, accountId);
@@ -526,11 +530,11 @@ function plausiblePart<Out extends Chunk>(
 ): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
   const { plan, request } = chargeable;
   const { usage, units } = chargeable.call;
+  // Nearly every call costs less than its hold. A route that ignores limits is held for more than the request allows.
+  const isHoldOfRequest = plan.maxTokens <= (limitTokensOf(request) ?? plan.maxTokens);
+  if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const { units: held, maxImages = held?.images } = request.text;
   const facts = plausibleFacts(chargeable);
-  // Nearly every call costs less than its hold. A route that ignores limits is held for more than the request allows.
-  const isHoldOfRequest = plan.maxTokens <= facts.maxTokens;
-  if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);
   if (units === undefined || held === undefined) {
     return tokens === usage ? undefined : { usage: tokens, units };
@@ -558,8 +562,7 @@ function plausibleFacts<Out extends Chunk>({
   reply,
   model,
 }: Chargeable<Out>): PlausibleFacts {
-  const { maxOutputTokens, choices } = request.text;
-  const limitTokens = maxOutputTokens === undefined ? undefined : maxOutputTokens * choices;
+  const limitTokens = limitTokensOf(request);
   const features = first?.features;
   const contextTokens = planned?.route.maxContext ?? longestInputTokens;
   return {
