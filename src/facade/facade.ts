@@ -94,11 +94,11 @@ function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHead
  * Registers probes, which need no key. `/healthz`: the process responds. `/readyz`: calls can be served.
  * `/api/hello`: Claude Code checks it before its first call.
  */
-function registerProbes(app: FastifyInstance, { whyNotReady, isOpen }: FacadeOptions): void {
+function registerProbes(app: FastifyInstance, { whyNotReady }: FacadeOptions): void {
   app.get("/healthz", (_request, reply) => reply.type("text/plain").send("ok\n"));
   app.get("/api/hello", (_request, reply) => reply.send({ message: "hello" }));
   app.get("/readyz", async (_request, reply) => {
-    const reason = isOpen() ? await whyNotReady() : "the gateway is stopping";
+    const reason = await whyNotReady();
     return reply
       .code(reason === undefined ? 200 : 503)
       .type("text/plain")
