@@ -17,7 +17,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   limits: [],
   // Of the configuration only its types: which amounts are money, for example.
   core: ["gen", "limits"],
-  // What uas.yaml may say depends on the kinds of vendors; app.ts passes them in.
+  // What uas.yaml may say depends on the kinds of vendors; app/gateway.ts passes them in.
   config: ["gen", "limits", "core"],
   // The life of a process. The wiring passes in what it starts.
   server: core,
@@ -57,7 +57,7 @@ const arrows: Readonly<Record<string, readonly string[] | "everything">> = {
   facade: [...core, "dialect"],
   // Pages for browsers: they know the contract, and nothing of the program that serves them.
   console: ["gen"],
-  // It reads the settings and shows errors and money; everything else it gets from app.ts.
+  // It reads the settings and shows errors and money; everything else it gets from app/.
   cli: [...core, "app"],
 };
 

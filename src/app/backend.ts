@@ -56,7 +56,7 @@ export interface OpenOptions {
    */
   readonly embeddedUrl?: string | undefined;
   /** The clock of the process, which the database's corrects. For tests; default: a new one. */
-  readonly clock?: CorrectedClock;
+  readonly clock?: CorrectedClock | undefined;
 }
 
 /** The services over an open database, and a transport whose caller is the operator. */
@@ -155,7 +155,8 @@ export async function openBackend({
   }
 }
 
-interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl">> {
+interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl" | "clock">> {
+  readonly clock: CorrectedClock;
   readonly database: Database;
   readonly masterKey: () => Buffer;
   /** Whether this is certainly the master key of the gateway. */

@@ -74,15 +74,21 @@ async function serveUntil(
   const stopping = new AbortController();
   const pages = openPages(log, stopping.signal);
   // Not at the top: a supervisor serves no calls, so it does without this part of the program.
-  const { buildApp } = await import("../app.ts");
-  const app = await buildApp({ ...options, pages });
+  const { openGateway } = await import("./gateway.ts");
+  const gateway = await openGateway({
+    settings: options.settings,
+    config: options.config,
+    embeddedUrl: options.embeddedUrl,
+    log,
+    pages,
+  });
   try {
-    await announce(app, { ...options, urls: await app.listen() });
+    await announce(gateway, { ...options, urls: await gateway.listen() });
     log.info({ signal: await signal, delayMs }, "stopping");
-    await app.close({ delayMs });
+    await gateway.close({ delayMs });
   } finally {
     stopping.abort();
-    await app.close();
+    await gateway.close();
   }
 }
 

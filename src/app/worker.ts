@@ -1,8 +1,8 @@
 /** The life of one of several workers: it serves until its supervisor stops it or is gone. */
 import cluster, { type Worker } from "node:cluster";
-import { type App, buildApp } from "../app.ts";
 import { failureMessage } from "../core/errors.ts";
 import type { MetricSnapshot } from "../core/metrics.ts";
+import { type Gateway, openGateway } from "./gateway.ts";
 import { readFound } from "./pages.ts";
 import { createServerLog } from "../server/server-log.ts";
 import { setV8Flags } from "../server/v8-flags.ts";
@@ -31,7 +31,7 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
   const logging = createServerLog(order, { worker: order.worker });
   const { log } = logging;
   try {
-    const app = await buildApp({
+    const gateway = await openGateway({
       ...order,
       log,
       pages: supervisor.pagesFolder.then((folder) => readFound(folder, log)),
@@ -39,15 +39,15 @@ async function serveUntilStopped(order: WorkerOrder, supervisor: SupervisorLink)
     });
     try {
       // A supervisor that is gone opens no port for its workers.
-      const urls = await Promise.race([app.listen(), supervisor.stopped.then(() => undefined)]);
-      if (urls !== undefined) supervisor.serve(app, urls);
+      const urls = await Promise.race([gateway.listen(), supervisor.stopped.then(() => undefined)]);
+      if (urls !== undefined) supervisor.serve(gateway, urls);
       const { isReplaced, isOrphaned } = await supervisor.stopped;
       // Without a supervisor nobody can connect any more.
       const delayMs = isOrphaned ? 0 : order.settings.drainDelayMs;
-      await app.close({ delayMs, isReplaced });
+      await gateway.close({ delayMs, isReplaced });
       await supervisor.sendMetrics();
     } finally {
-      await app.close();
+      await gateway.close();
     }
   } finally {
     await logging.flush();
@@ -81,7 +81,7 @@ class SupervisorLink {
   readonly #stopped = Promise.withResolvers<StopOrder>();
   readonly #asked = new Map<number, (text: string) => void>();
   #askedCount = 0;
-  #app: App | undefined;
+  #gateway: Gateway | undefined;
 
   constructor(worker: Worker) {
     this.#worker = worker;
@@ -106,15 +106,15 @@ class SupervisorLink {
   }
 
   /** Reports that this worker serves. */
-  serve(app: App, urls: ListenUrls): void {
-    this.#app = app;
+  serve(gateway: Gateway, urls: ListenUrls): void {
+    this.#gateway = gateway;
     this.send({ kind: "listening", urls });
   }
 
   /** The metrics of all workers as text; without a supervisor, those of this one. */
   readAllMetrics(): Promise<string> {
     if (!this.#worker.isConnected())
-      return this.#app?.metrics.registry.metrics() ?? Promise.resolve("");
+      return this.#gateway?.metrics.registry.metrics() ?? Promise.resolve("");
     const id = ++this.#askedCount;
     const answer = Promise.withResolvers<string>();
     this.#asked.set(id, answer.resolve);
@@ -156,7 +156,7 @@ class SupervisorLink {
 
   /** Sends the metrics of this worker. @param id that of the request. Default: nobody asked */
   async sendMetrics(id = 0): Promise<void> {
-    const metrics = await this.#app?.metrics.registry.getMetricsAsJSON();
+    const metrics = await this.#gateway?.metrics.registry.getMetricsAsJSON();
     this.send({ kind: "own", id, metrics: (metrics ?? []) as unknown as MetricSnapshot[] });
   }
 }

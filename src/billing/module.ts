@@ -94,9 +94,9 @@ export interface OpenLedgerOptions {
   /** Called when calls have cost more than their account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
   /** For tests. Default: those of {@link LedgerTimings}. */
-  readonly timings?: Partial<LedgerTimings>;
+  readonly timings?: Partial<LedgerTimings> | undefined;
   /** For tests that kill the process. Default: nothing. */
-  readonly failpoint?: Failpoint;
+  readonly failpoint?: Failpoint | undefined;
 }
 
 /** The ledger of a server, with the jobs that keep it. */

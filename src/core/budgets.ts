@@ -2,7 +2,6 @@
 import type { EntityManager } from "@mikro-orm/postgresql";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { formatUsd } from "./money.ts";
-import type { Facts } from "./operator-log.ts";
 
 /** What the owner of budgets asks of billing. */
 export interface Budgets {
@@ -32,7 +31,9 @@ interface WantedBudgets {
 export const periodWords: Readonly<Record<number, string>> = { 1: "day", 2: "week", 3: "month" };
 
 /** Budgets for the operator log, in a few words such as `10/month Asia/Shanghai`. @param budgets `undefined`: unchanged */
-export function budgetFacts(budgets: readonly Budget[] | undefined): Facts {
+export function budgetFacts(
+  budgets: readonly Budget[] | undefined,
+): Readonly<Record<string, string | null>> {
   if (budgets === undefined) return {};
   const words = budgets.map(({ period, amount, timeZone }) => {
     const zone = timeZone === "UTC" ? "" : ` ${timeZone}`;

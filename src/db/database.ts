@@ -10,7 +10,10 @@ import { alertEntities } from "../alert/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
-import { inferenceEntities } from "../inference/entity.ts";
+import { callEntities } from "../inference/entity.ts";
+import { limitEntities } from "../inference/limits/entity.ts";
+import { routingEntities } from "../inference/routing/entity.ts";
+import { responseEntities } from "../inference/state/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { nativeEntities } from "../native/entity.ts";
 import { operatorEntities } from "../operator/entity.ts";
@@ -217,7 +220,10 @@ export const entities = [
   ...keyEntities,
   ...billingEntities,
   ...callLogEntities,
-  ...inferenceEntities,
+  ...callEntities,
+  ...responseEntities,
+  ...routingEntities,
+  ...limitEntities,
   ...taskEntities,
   ...webhookEntities,
   ...alertEntities,

@@ -18,7 +18,7 @@ import { HttpFailure } from "../http/failure.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { checkRequest, replyHeaders, vendorHeaders } from "./headers.ts";
 import { toGatewayError } from "./pipeline/failures.ts";
-import { estimateTokens } from "./pipeline/metering.ts";
+import { estimateTokens } from "./tokens/estimate.ts";
 import { admitTextModel } from "./pipeline/admit.ts";
 import type { CallContext } from "./pipeline/context.ts";
 import type { RunningCalls } from "./running-calls.ts";

@@ -17,8 +17,6 @@ import {
   type ModerateRequest,
   type RerankRequest as RerankMessage,
 } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { asksForBackground } from "./background/request.ts";
-import type { Background } from "./background/submit.ts";
 import type { MediaHandler } from "./media/handler.ts";
 import {
   BodyAdapter,
@@ -80,10 +78,21 @@ export interface HandlerOptions extends PipelineDeps {
   readonly state: CallState;
 }
 
+/** Responses that are generated in the background, as tasks. */
+export interface BackgroundResponses {
+  /** Whether a request asks for one; false for an invalid request, which is refused later. */
+  readonly isRequested: (request: ExchangeRequest) => boolean;
+  /** Accepts a request, and replies with the response in its current status. */
+  readonly accept: (
+    request: ExchangeRequest,
+    context: CallContext,
+    sink: Sink<Buffer>,
+  ) => Promise<SentReply>;
+}
+
 /** The handlers of requests that may become tasks. */
 export interface TaskHandlers {
-  /** Accepts requests for background responses. */
-  readonly background: Background;
+  readonly background: BackgroundResponses;
   /** Serves requests for images. */
   readonly media: MediaHandler;
 }
@@ -100,7 +109,9 @@ export function createHandlers(
       runCall(new BodyAdapter(message, read), sink, { callId: clock.newId(), context, deps });
   return {
     exchange(request, context, sink) {
-      if (!request.compact && asksForBackground(request)) return background(request, context, sink);
+      if (!request.compact && background.isRequested(request)) {
+        return background.accept(request, context, sink);
+      }
       const callId = clock.newId();
       const { accountId } = context.caller;
       const adapter = new WireAdapter({ request, callId, accountId, state, clock });

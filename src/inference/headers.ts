@@ -8,7 +8,11 @@ import { type BetaRules, checkBetas } from "../dialect/betas.ts";
 import { withoutMembers } from "../dialect/body-members.ts";
 import type { TextDialect } from "../dialect/dialect.ts";
 import type { Outline } from "../dialect/json/outline.ts";
-import { readPreferences, type RoutePreferences } from "./routing/preferences.ts";
+import {
+  readPreferences,
+  type RoutePreferences,
+  type RoutingWishes,
+} from "./routing/preferences.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -64,30 +68,6 @@ export function replyHeaders(headers: Headers, length: number | undefined): Reco
   return { ...relayed, "cache-control": "no-cache", "x-accel-buffering": "no" };
 }
 
-/** Character limits of a list of members and of one name in it: proxies refuse long headers. */
-const listCharsMax = 1024;
-const nameCharsMax = 128;
-
-/**
- * Joins the names of members to one line for a header or a message. Clients choose some of the names: a character that
- * no header may contain becomes a question mark, and names beyond the limit are replaced by three dots.
- */
-export function memberList(names: readonly string[]): string {
-  let list = "";
-  for (const [at, name] of names.entries()) {
-    const next = at === 0 ? memberName(name) : `${list}, ${memberName(name)}`;
-    if (next.length > listCharsMax - ", ...".length) return `${list}, ...`;
-    list = next;
-  }
-  return list;
-}
-
-/** Formats one name for a {@link memberList}. */
-export function memberName(name: string): string {
-  const cut = name.length <= nameCharsMax ? name : `${name.slice(0, nameCharsMax - 3)}...`;
-  return cut.replaceAll(/[^\x21-\x2b\x2d-\x7e]/g, "?");
-}
-
 const visible = /^[\x21-\x7e]*$/;
 const headerText = /^[\x20-\x7e]*$/;
 
@@ -117,13 +97,6 @@ export function upstreamRequestId(headers: Headers): string {
 }
 
 // Members of a body that are about routing: read, and taken out before a vendor sees it.
-
-/** What a request says about routing. */
-export interface RoutingWishes {
-  readonly preferences?: RoutePreferences | undefined;
-  /** Models that take the call when all routes of its model fail, in order. Default: those of the configuration. */
-  readonly models?: readonly string[] | undefined;
-}
 
 /** The members that list fallback models: OpenRouter's name, and the one that `uas.yaml` has. */
 const modelLists: readonly string[] = ["models", "fallback_models"];

@@ -5,21 +5,17 @@ import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { ResponseService } from "../../gen/uas/inference/v1/response_service_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../core/metrics.ts";
-import { serve } from "../core/service.ts";
+import { serve, type Service } from "../core/service.ts";
 import type { Database } from "../db/database.ts";
-import type { OperationName, Vendor } from "../vendor/vendor.ts";
-import { createBackgroundState } from "./background/store.ts";
-import { createBackground } from "./background/submit.ts";
-import type { BackgroundTasks } from "./background/tasks.ts";
+import type { OperationName } from "../vendor/vendor.ts";
 import { createCatalogue, type EndpointsOf } from "./catalogue.ts";
 import { createCountTokens } from "./count-tokens.ts";
-import { createHandlers } from "./handlers.ts";
+import { type BackgroundResponses, createHandlers, type InferenceHandlers } from "./handlers.ts";
 import { AdmissionQueues } from "./limits/admission-queue.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { createMediaHandler } from "./media/handler.ts";
@@ -27,20 +23,19 @@ import { takesImages, takesText } from "./media/media-params.ts";
 import type { MediaTasks } from "./media/media-tasks.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
-import { createRefusedKeys } from "./refused-keys.ts";
+import { createRefusedKeys, type RefusedKeys } from "./refused-keys.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import { createInferenceService, createMediaService } from "./service.ts";
-import { createResponseService } from "./state/response-service.ts";
-import type { InferenceState } from "./state/state.ts";
+import type { CallState } from "./state/responses-memory.ts";
+import type { PipelineDeps } from "./pipeline/context.ts";
 import type { TokenCounter } from "./tokens/counter.ts";
-import { createUnlimitedRoutes } from "./unlimited-routes.ts";
+import { createUnlimitedRoutes, type UnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "./routing/upstream.ts";
 
-/** Options of {@link createInference}. */
-interface InferenceRoomOptions {
+/** Options of {@link createPipeline}. */
+interface PipelineOptions {
   readonly clock: Clock;
   readonly config: Config;
-  readonly vendors: ReadonlyMap<string, Vendor>;
   readonly ledger: LedgerWriter;
   readonly pricing: Pricing;
   readonly calls: RunningCalls;
@@ -48,67 +43,102 @@ interface InferenceRoomOptions {
   readonly detached: DetachedReplies;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly state: InferenceState;
   readonly counter: TokenCounter;
   /** Counts for callers who pay nothing for it. */
   readonly freeCounter: TokenCounter;
   readonly upstream: Upstream;
   readonly database: Pick<Database, "pool" | "url">;
-  /** `dataDir`: temporary files are in a folder of it. */
-  readonly settings: Pick<Settings, "dataDir">;
-  /** Runs background responses, and requests for images and speech, as tasks. */
-  readonly tasks: { readonly background: BackgroundTasks; readonly media: MediaTasks };
 }
 
-/** Creates the services, and the parts that other rooms use. */
-export function createInference(options: InferenceRoomOptions) {
-  const { config, calls, state, freeCounter, upstream } = options;
-  const { background: tasks, media } = options.tasks;
-  const catalogue = createCatalogue(config.models);
+/** What all calls of a process share, and the job that keeps it current. */
+interface Pipeline {
+  readonly deps: PipelineDeps;
+  readonly jobs: UnlimitedRoutes;
+}
+
+/** Creates what calls share. */
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { clock, config, ledger, pricing, calls, limiter, detached, metrics, log } = options;
+  const { counter, freeCounter, upstream } = options;
   const { pool, url } = options.database;
-  const { metrics, log } = options;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
-  const limitDefaults = config.limits;
-  const callDeps = {
-    ...options,
-    limitDefaults,
-    admission: new AdmissionQueues(options.limiter),
-    catalogue,
+  const deps: PipelineDeps = {
+    clock,
+    catalogue: createCatalogue(config.models),
+    ledger,
+    pricing,
+    upstream,
+    calls,
+    limiter,
+    limitDefaults: config.limits,
+    admission: new AdmissionQueues(limiter),
     streams: new MonitoredStreams(),
     unlimitedRoutes,
+    detached,
+    metrics,
+    log,
+    counter,
+    freeCounter,
   };
-  const background = createBackgroundState(tasks, state.responses);
-  const followOptions = { tasks, background, events: state.events };
-  const backgroundOptions = { ...callDeps, ...followOptions, store: state.background };
-  const handlers = createHandlers(callDeps, {
-    background: createBackground(backgroundOptions),
-    media: createMediaHandler({
-      ...callDeps,
-      tasks: media,
-      uploadFolder: join(options.settings.dataDir, "uploads"),
-    }),
-  });
-  const countTokens = createCountTokens({
-    ...{ catalogue, upstream, calls, clock: options.clock },
-    counter: freeCounter,
-  });
-  const inference = createInferenceService({
-    ...{ catalogue, handlers, countTokens },
-    modelFacts: {
-      endpointsOf: createEndpointsOf(upstream, media),
-      offeredSince: (model) => options.pricing.offeredSince(model),
-      clock: options.clock,
+  return { deps, jobs: unlimitedRoutes };
+}
+
+/** Options of {@link createInference}. */
+interface InferenceRoomOptions {
+  readonly pipeline: PipelineDeps;
+  readonly state: CallState;
+  /** `dataDir`: temporary files are in a folder of it. */
+  readonly settings: Pick<Settings, "dataDir">;
+  readonly background: BackgroundResponses;
+  /** Runs requests for images and speech as tasks. */
+  readonly media: MediaTasks;
+}
+
+/** The inference room of a server. */
+interface InferenceRoom {
+  readonly services: readonly Service[];
+  readonly handlers: InferenceHandlers;
+  readonly refusedKeys: RefusedKeys;
+}
+
+/** Creates the services and handlers of calls. */
+export function createInference(options: InferenceRoomOptions): InferenceRoom {
+  const { pipeline, state, settings, background, media } = options;
+  const { catalogue, upstream, clock, pricing } = pipeline;
+  const handlers = createHandlers(
+    { ...pipeline, state },
+    {
+      background,
+      media: createMediaHandler({
+        ...pipeline,
+        tasks: media,
+        uploadFolder: join(settings.dataDir, "uploads"),
+      }),
     },
+  );
+  const countTokens = createCountTokens({
+    catalogue,
+    upstream,
+    calls: pipeline.calls,
+    clock,
+    counter: pipeline.freeCounter,
   });
-  const { responses: store, vendorState } = state;
-  const responses = createResponseService({ store, vendorState, followOptions });
-  const services = [
-    serve(InferenceService, inference),
-    serve(MediaService, createMediaService(handlers)),
-    serve(ResponseService, responses),
-  ];
-  const refusedKeys = createRefusedKeys(options);
-  return { services, catalogue, handlers, refusedKeys, jobs: [unlimitedRoutes] };
+  const modelFacts = {
+    endpointsOf: createEndpointsOf(upstream, media),
+    offeredSince: (model: ModelConfig) => pricing.offeredSince(model),
+    clock,
+  };
+  return {
+    services: [
+      serve(
+        InferenceService,
+        createInferenceService({ catalogue, handlers, countTokens, modelFacts }),
+      ),
+      serve(MediaService, createMediaService(handlers)),
+    ],
+    handlers,
+    refusedKeys: createRefusedKeys(pipeline),
+  };
 }
 
 // The paths that models answer: by their type, and by what the vendors of their routes offer.

@@ -40,8 +40,6 @@ import { checkRequest, replyHeaders, vendorHeaders, type WireRequest } from "./h
 import { type Delivered, type Metered, meterInput, nothingMetered } from "./pipeline/metering.ts";
 import {
   CallAdapter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type ReplyHead,
   type ReplyStream,
@@ -49,7 +47,9 @@ import {
   type VendorRefusal,
   type WholeReply,
 } from "./pipeline/adapter.ts";
-import { unusableReply } from "./pipeline/failures.ts";
+import { type PlannedRoute } from "./routing/planned-route.ts";
+import { type PreparedCall } from "./routing/prepared-call.ts";
+import { unusableReply } from "./upstream-refusal.ts";
 
 /** A request as it comes. */
 export interface BodyMessage extends WireRequest {

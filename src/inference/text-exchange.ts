@@ -24,14 +24,11 @@ import {
 } from "../vendor/task.ts";
 import { upstreamRequestId } from "./headers.ts";
 import { tooManyUnfinished } from "./pipeline/failures.ts";
-import { estimateTokens, meter, type Metered, withinRequest } from "./pipeline/metering.ts";
-import type {
-  Chunk,
-  PlannedRoute,
-  PreparedCall,
-  ReadRequest,
-  ReplyStream,
-} from "./pipeline/adapter.ts";
+import { meter, type Metered, withinRequest } from "./pipeline/metering.ts";
+import { estimateTokens } from "./tokens/estimate.ts";
+import type { Chunk, ReadRequest, ReplyStream } from "./pipeline/adapter.ts";
+import type { PlannedRoute } from "./routing/planned-route.ts";
+import type { PreparedCall } from "./routing/prepared-call.ts";
 import { readCompleteBody } from "./pipeline/reply.ts";
 import { cautiousTokens, measureRequest } from "./tokens/request-tokens.ts";
 import type { RequestAmount } from "./routing/attempt-plan.ts";

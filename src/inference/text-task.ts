@@ -6,7 +6,7 @@ import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { chatCompletions } from "../dialect/chat-completions/dialect.ts";
 import { type Submitted, TaskRefused } from "../vendor/task.ts";
-import type { PlannedRoute } from "./pipeline/adapter.ts";
+import type { PlannedRoute } from "./routing/planned-route.ts";
 import { exchangeText, TextReply, textFiles, textUsage } from "./text-exchange.ts";
 import { TypedRequest } from "./typed-adapter.ts";
 import type { Upstream } from "./routing/upstream.ts";

@@ -7,8 +7,9 @@ import { newExtra } from "../dialect/parts.ts";
 import { ToolRestorer } from "../dialect/tool-restorer.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { type ReplyDecoder, withStops } from "../dialect/stop-sequences.ts";
-import type { PlannedRoute, VendorRefusal } from "./pipeline/adapter.ts";
-import { memberList, memberName } from "./headers.ts";
+import type { VendorRefusal } from "./pipeline/adapter.ts";
+import type { PlannedRoute } from "./routing/planned-route.ts";
+import { memberList, memberName } from "../core/member-list.ts";
 
 /** Finds the codec of a vendor's style. @throws Error where no vendor speaks it */
 export function vendorDialect(dialect: Dialect | undefined): VendorDialect {

@@ -19,19 +19,19 @@ import { lengthEnd, replyEvents, replyTextBytes } from "../dialect/reply-events.
 import { type ChargedUsage, EventReply, EventStream } from "../dialect/translate.ts";
 import type { Clock } from "../core/clock.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { estimateTokens } from "./pipeline/metering.ts";
+import { estimateTokens } from "./tokens/estimate.ts";
 import { replyDecoder, toolRestorer, vendorDialect, toVendorError } from "./translation.ts";
 import {
   type AnsweredBy,
   type RequestSummary,
   CallAdapter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type VendorRefusal,
   type ReplyStream,
   type WholeReply,
 } from "./pipeline/adapter.ts";
+import { type PlannedRoute } from "./routing/planned-route.ts";
+import { type PreparedCall } from "./routing/prepared-call.ts";
 
 export class TypedAdapter extends CallAdapter<GenerateEvent[]> {
   readonly #generation: Generation;

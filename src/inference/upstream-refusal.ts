@@ -221,3 +221,12 @@ export async function readRefused(
   const retryAfter = retryAfterSeconds(headers) ?? vendor.retryAfterOf?.(body);
   return { refusal: readRefusal({ status, headers, body, fault, retryAfter }), body };
 }
+
+/** The vendor's reply cannot be passed on. @param internal what is wrong with it, for the log */
+export function unusableReply(internal: string): GatewayError {
+  return new GatewayError(
+    ErrorCode.UPSTREAM_ERROR,
+    "The model's vendor sent an invalid reply; try again",
+    { internal },
+  );
+}

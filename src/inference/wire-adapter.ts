@@ -45,18 +45,16 @@ import {
   checkRequest,
   vendorHeaders,
   hasRoutingMembers,
-  memberList,
   replyHeaders,
-  type RoutingWishes,
   takeRoutingMembers,
 } from "./headers.ts";
-import { estimateTokens } from "./pipeline/metering.ts";
+import { memberList } from "../core/member-list.ts";
+import { type RoutingWishes } from "./routing/preferences.ts";
+import { estimateTokens } from "./tokens/estimate.ts";
 import {
   type AnsweredBy,
   CallAdapter,
   type CostWriter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type Recalled,
   type ReplyHead,
@@ -64,6 +62,8 @@ import {
   type VendorRefusal,
   type WholeReply,
 } from "./pipeline/adapter.ts";
+import { type PlannedRoute } from "./routing/planned-route.ts";
+import { type PreparedCall } from "./routing/prepared-call.ts";
 import type { Conversation } from "./routing/affinity.ts";
 import { readPreferences } from "./routing/preferences.ts";
 import { inputItems, listedItems } from "./state/input-items.ts";

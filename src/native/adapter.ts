@@ -17,8 +17,6 @@ import {
   type AnsweredBy,
   CallAdapter,
   type CostWriter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type Recalled,
   type ReplyHead,
@@ -27,6 +25,8 @@ import {
   type VendorRefusal,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
+import { type PlannedRoute } from "../inference/routing/planned-route.ts";
+import { type PreparedCall } from "../inference/routing/prepared-call.ts";
 import { detachedReadMs } from "../inference/routing/upstream.ts";
 import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
 import type { VendorBody, VendorReply } from "../vendor/reply.ts";

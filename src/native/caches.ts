@@ -32,8 +32,6 @@ import {
 } from "../inference/pipeline/metering.ts";
 import {
   CallAdapter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type Recalled,
   type ReplyHead,
@@ -42,7 +40,9 @@ import {
   type VendorRefusal,
   type WholeReply,
 } from "../inference/pipeline/adapter.ts";
-import { unusableReply } from "../inference/pipeline/failures.ts";
+import { type PlannedRoute } from "../inference/routing/planned-route.ts";
+import { type PreparedCall } from "../inference/routing/prepared-call.ts";
+import { unusableReply } from "../inference/upstream-refusal.ts";
 import type {
   NativeCacheFigures,
   NativeCacheLife,

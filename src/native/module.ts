@@ -55,7 +55,7 @@ export interface NativeRoomOptions {
   readonly onNews: () => void;
   readonly onLowBalance: NonNullable<TransitionOptions["onLowBalance"]>;
   /** For tests. Default: those of the limits. */
-  readonly taskTimings?: Pick<JobTrackerOptions, "refreshMs">;
+  readonly taskTimings?: Pick<JobTrackerOptions, "refreshMs"> | undefined;
 }
 
 /** What the service uses of other rooms. */

@@ -5,7 +5,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
-import { unusableReply } from "../inference/pipeline/failures.ts";
+import { unusableReply } from "../inference/upstream-refusal.ts";
 import type { NativePassRoute } from "../vendor/native.ts";
 import type { VendorReply } from "../vendor/reply.ts";
 import { type NativeContext } from "./context.ts";

@@ -21,7 +21,9 @@ import type { BackgroundTasks } from "../inference/background/tasks.ts";
 import { createCatalogue } from "../inference/catalogue.ts";
 import { admitModel } from "../inference/pipeline/admit.ts";
 import type { MediaTasks } from "../inference/media/media-tasks.ts";
-import type { InferenceState } from "../inference/state/state.ts";
+import type { CallState } from "../inference/state/responses-memory.ts";
+import type { BackgroundStore } from "../inference/background/store.ts";
+import type { EventLog } from "../inference/background/event-log.ts";
 import { createTextRunner } from "../inference/text-task.ts";
 import type { Upstream } from "../inference/routing/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
@@ -171,8 +173,12 @@ export interface TaskProcessingOptions {
   readonly vendors: ReadonlyMap<string, Vendor>;
   /** Calls text vendors. */
   readonly upstream: Upstream;
-  /** The inference room's state between calls. */
-  readonly state: InferenceState;
+  /** The state between calls. */
+  readonly state: CallState;
+  /** Background responses until they are complete. */
+  readonly backgroundStore: BackgroundStore;
+  /** The events of streamed background responses. */
+  readonly backgroundEvents: EventLog;
   readonly results: ResultStore;
   readonly prices: PriceBook;
   readonly metrics: Metrics;
@@ -182,7 +188,7 @@ export interface TaskProcessingOptions {
   /** Called when a task has cost more than its account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
   /** For tests. Default: those of the limits. */
-  readonly taskTimings?: Partial<WorkerTimings>;
+  readonly taskTimings?: Partial<WorkerTimings> | undefined;
 }
 
 /** The worker and the jobs of a server. */
@@ -283,13 +289,14 @@ function textRunner({
   upstream,
   clock,
   state,
+  backgroundStore: store,
+  backgroundEvents: events,
   log,
-}: Pick<TaskProcessingOptions, "upstream" | "clock" | "state" | "log">): Omit<
-  WorkerText,
-  "vendors"
-> {
+}: Pick<
+  TaskProcessingOptions,
+  "upstream" | "clock" | "state" | "backgroundStore" | "backgroundEvents" | "log"
+>): Omit<WorkerText, "vendors"> {
   const text = createTextRunner(upstream, clock);
-  const { background: store, events } = state;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const background = { upstream, clock, state, store, log: events, warn };
   const response = createBackgroundRunner(background);

@@ -51,9 +51,10 @@ export function createWebhookRoom(
 
 /** Options of {@link createWebhookSending}. */
 export interface SendingOptions {
-  /** The open database, and the signing secrets. */
-  readonly backend: { readonly database: Database; readonly webhookSecrets: Secrets };
-  readonly config: { readonly webhooks: WebhookConfig };
+  readonly database: Database;
+  /** The signing secrets. */
+  readonly secrets: Secrets;
+  readonly config: WebhookConfig;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -70,15 +71,14 @@ const poolMax = 4;
 
 /** Creates the dispatcher and the jobs; {@link WebhookSending.start} begins. */
 export function createWebhookSending(options: SendingOptions): WebhookSending {
-  const { config, metrics, log } = options;
-  const { database, webhookSecrets: secrets } = options.backend;
+  const { database, secrets, config, metrics, log } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const jobs = createWebhookJobs({ pool, warn });
   const dispatcher = createDispatcher({
     pool,
     url: database.url,
-    client: clientOf(config.webhooks),
+    client: clientOf(config),
     secrets,
     warn,
     onAttempt({ accountId, origin, result: { outcome }, isDead }) {

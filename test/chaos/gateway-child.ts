@@ -1,7 +1,7 @@
 /** A whole gateway as a process that can be told where to end. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildApp } from "../../src/app.ts";
+import { openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { servedKinds } from "../../src/vendor/index.ts";
@@ -33,7 +33,7 @@ const env = {
   VENDOR_KEY: vendor?.secret,
 };
 const failpoint = crashAt(plan);
-const app = await buildApp({
+const app = await openGateway({
   settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   timings,

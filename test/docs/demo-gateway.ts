@@ -4,7 +4,7 @@ import { createClient } from "@connectrpc/connect";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { type App, buildApp } from "../../src/app.ts";
+import { type Gateway as OpenGateway, openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { servedKinds } from "../../src/vendor/index.ts";
@@ -12,7 +12,7 @@ import { createTestDatabase } from "../support/database.ts";
 
 /** A running gateway with the built-in demo, an account and a key. */
 export interface DemoGateway {
-  readonly app: App;
+  readonly app: OpenGateway;
   readonly publicUrl: string;
   readonly internalUrl: string;
   /** What a reader's shell has set, and where the command line finds the database. */
@@ -32,7 +32,7 @@ export async function startDemoGateway(cwd: string): Promise<DemoGateway> {
     UAS_OPERATOR_TOKEN: "operator-of-this-test",
   };
   const config = loadConfig({ env: {}, cwd, kinds: servedKinds, unresolved: "refuse" });
-  const app = await buildApp({ settings: readSettings(env, cwd), config });
+  const app = await openGateway({ settings: readSettings(env, cwd), config });
   const urls = await app.listen();
   const { account } = await createClient(AccountService, app.transport).createAccount({
     name: "dev",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
-import { buildApp } from "../../src/app.ts";
+import { openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
 import { setV8Flags } from "../../src/server/v8-flags.ts";
@@ -28,7 +28,7 @@ const env = {
   DATABASE_URL: databaseUrl,
   ...secrets,
 };
-const app = await buildApp({
+const app = await openGateway({
   settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
   log: pino({ level: "warn" }),

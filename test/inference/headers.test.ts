@@ -1,7 +1,7 @@
 /** What the gateway writes into headers of its own. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { memberList } from "../../src/inference/headers.ts";
+import { memberList } from "../../src/core/member-list.ts";
 
 describe("the list of members in x-uas-dropped", () => {
   it("x-uas-dropped lists plain names unchanged", () => {

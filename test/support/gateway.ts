@@ -11,7 +11,11 @@ import type { CallAttempt, CallRecord } from "../../gen/uas/billing/v1/call_pb.t
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { type App, type BuildOptions, buildApp } from "../../src/app.ts";
+import {
+  type Gateway as OpenGateway,
+  type OpenGatewayOptions,
+  openGateway,
+} from "../../src/app/gateway.ts";
 import { errorWord } from "../../src/core/errors.ts";
 import { auditLedger } from "../../src/billing/ledger/audit.ts";
 import type {
@@ -45,9 +49,9 @@ export interface GatewayOptions {
   /** Which receivers of webhooks are exempt from the rules. Default: none. */
   readonly webhooks?: Config["webhooks"];
   /** How often vendors are asked about tasks. Default: as in earnest. */
-  readonly taskTimings?: BuildOptions["taskTimings"];
+  readonly taskTimings?: OpenGatewayOptions["taskTimings"];
   /** The gateway's clock. Default: one that the database's corrects. */
-  readonly clock?: BuildOptions["clock"];
+  readonly clock?: OpenGatewayOptions["clock"];
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;
   /** Gives the address at which the gateway finds its database, of the real one. Default: the same. */
@@ -78,7 +82,7 @@ export interface Gateway {
   readonly internalUrl: string;
   /** The data folder. */
   readonly dataDir: string;
-  readonly app: App;
+  readonly app: OpenGateway;
   /** The database itself, whatever `databaseAt` says. */
   readonly databaseUrl: string;
   readonly accounts: Client<typeof AccountService>;
@@ -140,7 +144,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const database = options.database ?? (await createTestDatabase());
   const log: string[] = [];
   const dataDir = mkdtempSync(join(tmpdir(), "uas-gateway-"));
-  const app = await buildApp({
+  const app = await openGateway({
     settings: {
       configPath: undefined,
       dataDir,
@@ -212,7 +216,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 async function createCustomer(
-  app: App,
+  app: OpenGateway,
   { balanceNanos = 100_000_000_000n, models = [], keyLimitNanos }: CustomerOptions,
 ): Promise<Customer> {
   const accounts = createClient(AccountService, app.transport);

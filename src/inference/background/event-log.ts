@@ -6,7 +6,7 @@ import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { objectMembers, writeMembers } from "../../dialect/json/source.ts";
 import type { Transaction } from "../../vendor/task.ts";
 import type { RowOf } from "../../db/row.ts";
-import type { ResponseEventEntity } from "../entity.ts";
+import type { ResponseEventEntity } from "../state/entity.ts";
 import { noSuchResponse, notStreamed } from "../state/failures.ts";
 import type { BackgroundState } from "./store.ts";
 import type { BackgroundTasks } from "./tasks.ts";

@@ -16,7 +16,8 @@ import {
   type VendorTasks,
   type WriteRows,
 } from "../../vendor/task.ts";
-import type { PlannedRoute, ReadRequest } from "../pipeline/adapter.ts";
+import type { ReadRequest } from "../pipeline/adapter.ts";
+import type { PlannedRoute } from "../routing/planned-route.ts";
 import { contextBytes, type CallState } from "../state/responses-memory.ts";
 import { exchangeText, openFailure, textUsage, type GeneratedText } from "../text-exchange.ts";
 import { plannedRoute, type TextTaskRequest, type TextRunner } from "../text-task.ts";

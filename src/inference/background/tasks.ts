@@ -1,4 +1,4 @@
-/** The interface between background responses and the room that runs tasks; app.ts connects them. */
+/** The interface between background responses and the room that runs tasks; app/gateway.ts connects them. */
 import type { MaxUsage } from "../../billing/prices/pricing.ts";
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";

@@ -13,7 +13,8 @@ import {
   type WrittenForm,
 } from "../../dialect/images.ts";
 import { type Delivered, type Metered, meterInput } from "../pipeline/metering.ts";
-import type { PlannedRoute, ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
+import type { ReplyStream, RequestSummary, WholeReply } from "../pipeline/adapter.ts";
+import type { PlannedRoute } from "../routing/planned-route.ts";
 import { readImagesForm, type ImagesForm } from "./images-form.ts";
 import { type MediaInput, MediaRequest } from "./media-adapter.ts";
 

@@ -16,12 +16,12 @@ import { refusalInStyle, requireType } from "../operations.ts";
 import {
   CallAdapter,
   type CostWriter,
-  type PlannedRoute,
-  type PreparedCall,
   ReadRequest,
   type ReplyHead,
   type VendorRefusal,
 } from "../pipeline/adapter.ts";
+import { type PlannedRoute } from "../routing/planned-route.ts";
+import { type PreparedCall } from "../routing/prepared-call.ts";
 import type { Upload } from "./upload.ts";
 
 /** A request, and its form where it has one. */

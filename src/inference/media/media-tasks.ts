@@ -1,4 +1,4 @@
-/** The interface between requests for images or speech and the room that runs tasks; app.ts connects them. */
+/** The interface between requests for images or speech and the room that runs tasks; app/gateway.ts connects them. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import type { GatewayError } from "../../core/errors.ts";

@@ -2,23 +2,20 @@
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
-import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { ImageForm, ModelConfig, PriceConfig } from "../../config/config.ts";
 import type { Conversation } from "../routing/affinity.ts";
 import type { PlannedRoute } from "../routing/planned-route.ts";
-import type { RoutingWishes } from "../headers.ts";
-import type { BilledFeatures } from "../../dialect/billed-features.ts";
-import type { BodySize } from "../../dialect/json/outline.ts";
+import type { PreparedCall } from "../routing/prepared-call.ts";
+import type { RoutingWishes } from "../routing/preferences.ts";
+import type { RequestLength } from "../tokens/request-tokens.ts";
 import type { UnfinishedEvent } from "../../dialect/sse/event-stream.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import type { OperationName, Vendor } from "../../vendor/vendor.ts";
+import type { OperationName } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
 import { type Delivered, meter, type Metered } from "./metering.ts";
 
-export type { FallbackModel, PlannedRoute } from "../routing/planned-route.ts";
-
 /** The facts of a request that routing and billing use. */
-export interface RequestSummary {
+export interface RequestSummary extends RequestLength {
   /** The public name of the model. */
   readonly model: string;
   /** Whether the reply is streamed. */
@@ -27,13 +24,6 @@ export interface RequestSummary {
   readonly maxOutputTokens: number | undefined;
   /** Number of choices requested, at least 1. */
   readonly choices: number;
-  /** The size of the request in bytes. */
-  readonly bytes: number;
-  /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
-  readonly storedBytes?: number;
-  /** Input tokens that the vendor has stored in a prompt cache: its model reads them, but the body does not carry them.
-   * Default 0. */
-  readonly storedTokens?: number;
   /** Billable units other than tokens. Default: none. */
   readonly units?: UnitUsage;
   /** The most images that can be charged, where the vendor bills megapixels and the request leaves the size open.
@@ -41,24 +31,6 @@ export interface RequestSummary {
   readonly maxImages?: number | undefined;
   /** The form of the requested images. Default: the vendor chooses. */
   readonly imageForm?: ImageForm;
-}
-
-/** A request as it is sent to a vendor. */
-export interface PreparedCall {
-  readonly headers: Readonly<Record<string, string>>;
-  /** The body in pieces, to be sent in order. */
-  readonly body: readonly Buffer[];
-  /** The body in one piece, where `body` differs from it by a few members only: measuring it avoids joining the
-   * pieces. Default: the pieces are joined. */
-  readonly source?: Buffer;
-  /** The size of the body for a model, where building it scanned it. Absent: it is scanned again. */
-  readonly size?: () => BodySize;
-  /** Members that the vendor's style cannot carry, in the caller's words. */
-  readonly dropped: readonly string[];
-  /** What the request asks for beyond text. Absent: nothing. */
-  readonly features?: BilledFeatures | undefined;
-  /** Sends the request. Absent: it is sent in the planned dialect. @throws HttpFailure */
-  readonly send?: ((vendor: Vendor, signal: CancelSignal) => Promise<VendorReply>) | undefined;
 }
 
 /** A piece of a reply for the caller: bytes or events. Empty: nothing yet. */

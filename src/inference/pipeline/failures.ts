@@ -7,22 +7,13 @@ import type { CancelSignal } from "../../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { formatUsd } from "../../core/money.ts";
-import { failureError } from "../upstream-refusal.ts";
+import { failureError, unusableReply } from "../upstream-refusal.ts";
 
 /** The hold is used up and cannot grow: the error in the call's record. */
 export function outOfBalance(heldNanos: bigint): GatewayError {
   return new GatewayError(
     ErrorCode.INSUFFICIENT_BALANCE,
     `Insufficient balance: the ${formatUsd(heldNanos)} USD that could be set aside for this call are used up`,
-  );
-}
-
-/** The vendor's reply cannot be passed on. @param internal what is wrong with it, for the log */
-export function unusableReply(internal: string): GatewayError {
-  return new GatewayError(
-    ErrorCode.UPSTREAM_ERROR,
-    "The model's vendor sent an invalid reply; try again",
-    { internal },
   );
 }
 

@@ -2,7 +2,7 @@
  * Decides how much a call holds, when its hold grows, and when its reply stops (R-MON-5, R-MON-12). Pure: without ledger and
  * clock. All amounts are nano-USD.
  */
-import { estimateTokens } from "./metering.ts";
+import { estimateTokens } from "../tokens/estimate.ts";
 
 /** The first hold of a call, and how it grows. */
 export interface HoldPlan {

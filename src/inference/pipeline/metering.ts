@@ -6,6 +6,7 @@ import type { PriceConfig } from "../../config/config.ts";
 import { bytesPerToken } from "../../config/limits.ts";
 import type { BilledFeatures } from "../../dialect/billed-features.ts";
 import { tokensMax } from "../../dialect/usage.ts";
+import { estimateTokens } from "../tokens/estimate.ts";
 
 /** The facts of a reply that ended, completely or not. */
 export interface Delivered {
@@ -114,12 +115,6 @@ export function estimateStopped(
   const isTokenEach = bytes <= pieces * singleTokenBytesMax;
   const perToken = isTokenEach ? bytesPerToken : stoppedBytesPerToken;
   return Math.min(Math.max(pieces, Math.ceil(bytes / perToken)), maxTokens);
-}
-
-/** Estimates the tokens of a text that nobody counted, for the charge. Holds use an upper bound instead:
- * dialect/json/text-weight.ts. */
-export function estimateTokens(bytes: number): number {
-  return Math.ceil(bytes / bytesPerToken);
 }
 
 /** Decides the usage of embeddings: the input, once the reply is complete. */

@@ -21,7 +21,9 @@ import { tryRoutes, type FailedFacts, type TryOptions } from "../routing/try-rou
 import type { OpenReply } from "../routing/attempt.ts";
 import type { AttemptRequest } from "../routing/upstream.ts";
 import { isContextRefusal } from "../upstream-refusal.ts";
-import type { Chunk, PlannedRoute, PreparedCall, WholeReply } from "./adapter.ts";
+import type { Chunk, WholeReply } from "./adapter.ts";
+import type { PlannedRoute } from "../routing/planned-route.ts";
+import type { PreparedCall } from "../routing/prepared-call.ts";
 import { DisconnectHandler } from "./disconnect.ts";
 import { tooLong } from "./failures.ts";
 import type { Held } from "./hold.ts";

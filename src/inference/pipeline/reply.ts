@@ -1,5 +1,6 @@
 /** A vendor's reply: read whole, or as a stream that the gateway can end early. */
-import { tooManyUnfinished, unusableReply } from "./failures.ts";
+import { tooManyUnfinished } from "./failures.ts";
+import { unusableReply } from "../upstream-refusal.ts";
 import { replyBytesMax } from "../../config/limits.ts";
 import { failureError } from "../upstream-refusal.ts";
 import { emptyBuffer } from "../../core/bytes.ts";

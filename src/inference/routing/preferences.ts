@@ -190,3 +190,10 @@ function noneAllowed(routes: readonly PlannedRoute[]): GatewayError {
     { param: "provider" },
   );
 }
+
+/** What a request says about routing. */
+export interface RoutingWishes {
+  readonly preferences?: RoutePreferences | undefined;
+  /** Models that take the call when all routes of its model fail, in order. Default: those of the configuration. */
+  readonly models?: readonly string[] | undefined;
+}

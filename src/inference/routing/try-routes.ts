@@ -2,7 +2,7 @@
 import { pause } from "../../core/async.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { GatewayError } from "../../core/errors.ts";
-import { unusableReply } from "../pipeline/failures.ts";
+import { unusableReply } from "../upstream-refusal.ts";
 import type { AttemptPlan, Destination } from "./attempt-plan.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import type { FailedAttempt, OpenReply } from "./attempt.ts";

@@ -11,7 +11,7 @@ import type { GenerateEvent, Generation } from "../../../gen/uas/inference/v1/ge
 import { keptReasoningBytesMax, keptReasoningTtlMs } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import type { RowOf } from "../../db/row.ts";
-import type { KeptReasoningEntity } from "../entity.ts";
+import type { KeptReasoningEntity } from "./entity.ts";
 import type { SealedColumns } from "../../core/sealed-columns.ts";
 import { createSealing, type Sealing } from "../../core/sealing.ts";
 

@@ -12,7 +12,7 @@ import {
 } from "../../config/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import type { RowOf } from "../../db/row.ts";
-import type { StoredResponseEntity } from "../entity.ts";
+import type { StoredResponseEntity } from "./entity.ts";
 import { chainTooLong, noSuchPrevious, notComplete } from "./failures.ts";
 import {
   inputItems,

@@ -5,26 +5,20 @@ import { storedEventsTtlMs, storedResponseTtlMs } from "../../config/limits.ts";
 import type { Metrics } from "../../core/metrics.ts";
 import { periodic, type PeriodicJobs } from "../../core/async.ts";
 import type { Vendor } from "../../vendor/vendor.ts";
-import { createEventLog, type EventLog } from "../background/event-log.ts";
-import { createBackgroundStore, type BackgroundStore } from "../background/store.ts";
 import { createReasoningCarry, type ReasoningCarry } from "./reasoning.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";
 import { createVendorState, type VendorState } from "./vendor-state.ts";
 
-/** The state of inference in one database. */
-export interface InferenceState {
+/** What calls leave in the database for later calls. */
+export interface StoredState {
   readonly responses: ResponseStore;
   readonly reasoning: ReasoningCarry;
-  /** Background responses, in the same table as {@link responses}. */
-  readonly background: BackgroundStore;
-  /** The events of streamed background responses. */
-  readonly events: EventLog;
   readonly vendorState: VendorState;
   readonly jobs: StateJobs;
 }
 
-/** Options of {@link createInferenceState}. */
-interface InferenceStateOptions {
+/** Options of {@link createStoredState}. */
+interface StoredStateOptions {
   readonly pool: Pool;
   /** The connections of the jobs. */
   readonly jobPool: Pool;
@@ -36,15 +30,13 @@ interface InferenceStateOptions {
 }
 
 /** Creates the state over one database. The jobs are not started. */
-export function createInferenceState(options: InferenceStateOptions): InferenceState {
+export function createStoredState(options: StoredStateOptions): StoredState {
   const { pool, jobPool, masterKey, vendors, metrics, log } = options;
   const warn = (message: string, fields: object): void => log.warn(fields, message);
   const responses = createResponseStore({ pool });
   return {
     responses,
     reasoning: createReasoningCarry({ pool, key: masterKey, warn }),
-    background: createBackgroundStore(pool, responses),
-    events: createEventLog(pool),
     vendorState: createVendorState({ vendors, metrics, log }),
     jobs: createStateJobs({ pool: jobPool, store: responses, warn }),
   };

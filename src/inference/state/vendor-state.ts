@@ -10,7 +10,7 @@ import type { Metrics } from "../../core/metrics.ts";
 import { errorMember, textMember } from "../../vendor/http-vendor.ts";
 import type { ResponseStateCall, Vendor } from "../../vendor/vendor.ts";
 import type { VendorReply } from "../../vendor/reply.ts";
-import { unusableReply } from "../pipeline/failures.ts";
+import { unusableReply } from "../upstream-refusal.ts";
 import { failureError, readRefusal, retryAfterSeconds } from "../upstream-refusal.ts";
 import { vendorRemoved, noSuchResponse } from "./failures.ts";
 

@@ -4,13 +4,24 @@ import { joinBuffers } from "../../core/bytes.ts";
 import { type BodySize, scanObject } from "../../dialect/json/outline.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { TextRequest } from "../../dialect/dialect.ts";
-import type { RequestSummary, PlannedRoute } from "../pipeline/adapter.ts";
-import { estimateTokens } from "../pipeline/metering.ts";
+import type { PlannedRoute } from "../routing/planned-route.ts";
+import { estimateTokens } from "./estimate.ts";
 import type { CountQuestion, TokenCounter } from "./counter.ts";
 import { type Encoding, familyOf, imageTokensMax, imageTokensOf } from "./family.ts";
 import type { Media } from "../../dialect/json/media.ts";
 import { JsonScanError } from "../../dialect/json/scan.ts";
 import { textWeight, wholeTokens } from "../../dialect/json/text-weight.ts";
+
+/** The length of a request. */
+export interface RequestLength {
+  /** The size of the request in bytes. */
+  readonly bytes: number;
+  /** The part of `bytes` that the vendor has stored: its model reads them, but the body does not carry them. Default 0. */
+  readonly storedBytes?: number;
+  /** Input tokens that the vendor has stored in a prompt cache: its model reads them, but the body does not carry them.
+   * Default 0. */
+  readonly storedTokens?: number;
+}
 
 /** Options of {@link RequestTokens}. */
 export interface RequestTokensOptions {
@@ -21,7 +32,7 @@ export interface RequestTokensOptions {
   /** The size of the body, where it is known. Default: the body is scanned. */
   readonly size?: (() => BodySize) | undefined;
   /** Has {@link TextRequest.sizeFor} where the request is in a wire style. */
-  readonly text: RequestSummary & Partial<Pick<TextRequest, "sizeFor">>;
+  readonly text: RequestLength & Partial<Pick<TextRequest, "sizeFor">>;
   readonly routes: readonly PlannedRoute[];
   readonly counter: TokenCounter;
 }
@@ -235,7 +246,7 @@ function contextBound(routes: readonly PlannedRoute[]): number {
 }
 
 /** The bound of what the vendor has stored. A conversation is JSON of unknown text: at most a token for two bytes. */
-function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestSummary): number {
+function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestLength): number {
   return Math.ceil(storedBytes / 2) + storedTokens;
 }
 

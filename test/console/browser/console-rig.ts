@@ -9,7 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.ts";
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
-import { type App, buildApp } from "../../../src/app.ts";
+import { type Gateway as OpenGateway, openGateway } from "../../../src/app/gateway.ts";
 import { demoYaml, loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { buildPages, readPages } from "../../../src/console/built.ts";
@@ -28,7 +28,7 @@ export interface View {
 
 /** The rig. */
 export interface ConsoleRig {
-  readonly app: App;
+  readonly app: OpenGateway;
   readonly url: string;
   readonly accountId: string;
   /** Lines of the gateway's log. */
@@ -158,7 +158,7 @@ async function startGateway(
   // Built before anything waits for them: on a busy machine that takes longer than a page may.
   const pages = await readPages(await buildPages());
   const log: string[] = [];
-  const app = await buildApp({
+  const app = await openGateway({
     settings: readSettings(env, folder),
     config: loadConfig({ env: secrets, cwd: folder, kinds: servedKinds, unresolved: "refuse" }),
     log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),

@@ -11,7 +11,7 @@ it("a request that seems too long is never counted by the counter of bills, whos
     close: () => Promise.resolve(),
   });
   const tokens = new RequestTokens({
-    text: { model: "m", stream: false, maxOutputTokens: 1, choices: 1, bytes: sent.length },
+    text: { bytes: sent.length },
     routes: [
       {
         route: { vendor: "v", model: "gpt-4o", maxContext: 100 },

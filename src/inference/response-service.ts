@@ -5,22 +5,22 @@ import type {
   ListInputItemsRequest,
   StreamResponseResponseSchema,
   ResponseService,
-} from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { admitCaller, type Caller, callerKey } from "../../core/caller.ts";
-import { JsonText, writeJson } from "../../dialect/json/json-tree.ts";
-import type { JsonRecord } from "../../dialect/json/value.ts";
-import { ErrorCode, GatewayError } from "../../core/errors.ts";
+} from "../../gen/uas/inference/v1/response_service_pb.ts";
+import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
+import { JsonText, writeJson } from "../dialect/json/json-tree.ts";
+import type { JsonRecord } from "../dialect/json/value.ts";
+import { ErrorCode, GatewayError } from "../core/errors.ts";
 import {
   type FollowRequest,
   type FollowOptions,
   followEvents,
   requireStreamed,
-} from "../background/event-log.ts";
-import { streamHeaders } from "../background/submit.ts";
-import { noSuchResponse, notInBackground, notStreamed } from "./failures.ts";
-import { itemId, itemsJson, type JsonItem, listedItems } from "./input-items.ts";
-import type { ResponseStore, StoredBackground, StoredResponse } from "./response-store.ts";
-import type { VendorState } from "./vendor-state.ts";
+} from "./background/event-log.ts";
+import { streamHeaders } from "./background/submit.ts";
+import { noSuchResponse, notInBackground, notStreamed } from "./state/failures.ts";
+import { itemId, itemsJson, type JsonItem, listedItems } from "./state/input-items.ts";
+import type { ResponseStore, StoredBackground, StoredResponse } from "./state/response-store.ts";
+import type { VendorState } from "./state/vendor-state.ts";
 
 /** Options of {@link createResponseService}. */
 export interface ResponseServiceOptions {

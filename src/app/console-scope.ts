@@ -1,0 +1,52 @@
+/** Serves the console: its RPCs, authenticated by cookie, and its pages. */
+import type { FastifyInstance } from "fastify";
+import { type Pages, registerPages } from "../console/serve.ts";
+import { markOwnPage } from "../core/inert-reply.ts";
+import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
+import type { RouterOptions } from "../rpc/router.ts";
+import { registerRpcs } from "./public-rpcs.ts";
+
+/** Options of {@link registerConsole}. */
+interface ConsoleOptions {
+  readonly rpcs: Omit<RouterOptions, "requestGate" | "grpc" | "messageBytesMax">;
+  /** Identifies callers by their session cookie. */
+  readonly requestGate: RouterOptions["requestGate"];
+  /** Whether new requests are served; false while the gateway drains. */
+  readonly isOpen: () => boolean;
+  /** The origin of the console. `undefined`: not known. */
+  readonly ownUrl: string | undefined;
+  /** The origin of the API, as pages call it; empty if it is their own. */
+  readonly apiOrigin: () => string;
+  /** The pages; resolves to `undefined` if they cannot be served. `undefined`: no console. */
+  readonly pages: Promise<Pages | undefined> | undefined;
+}
+
+/** Longest message from a page, in bytes: pages send forms, and anybody can send one. */
+const consoleMessageBytesMax = 1024 * 1024;
+
+/** Registers the console's RPCs under a prefix of their own, and its pages. */
+export async function registerConsole(
+  facade: FastifyInstance,
+  { rpcs, requestGate, isOpen, ownUrl, apiOrigin, pages }: ConsoleOptions,
+): Promise<void> {
+  await facade.register(
+    async (scope) => {
+      const contextValues = prepareConsole(scope, { publicUrl: ownUrl, isOpen });
+      registerRpcs(
+        scope,
+        { ...rpcs, requestGate, messageBytesMax: consoleMessageBytesMax, grpc: false },
+        contextValues,
+      );
+    },
+    { prefix: consoleRpcPrefix },
+  );
+  if (pages === undefined) return;
+  await facade.register(async (scope) => {
+    scope.addHook("onRequest", (request, reply, done) => {
+      // "/" only redirects.
+      if (request.routeOptions.url !== "/") markOwnPage(reply.raw);
+      done();
+    });
+    await registerPages(scope, pages, apiOrigin);
+  });
+}

@@ -1,0 +1,397 @@
+/**
+ * The wiring of a server. With backend.ts and edges.ts this is the only code that knows every room. It lists the rooms
+ * in the order in which they need each other, and closes them in the right order.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Transport } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { createSignInObserver, type SignIn } from "../account/module.ts";
+import { createAlertSending } from "../alert/module.ts";
+import type { Failpoint } from "../billing/ledger/failpoints.ts";
+import type { LedgerTimings } from "../billing/ledger/ledger.ts";
+import { openLedger, prepareLedger } from "../billing/module.ts";
+import { createPriceBook, createPricing } from "../billing/prices/pricing.ts";
+import { countDeadlineMs, drainMs } from "../config/limits.ts";
+import { createMetrics, type Metrics } from "../core/metrics.ts";
+import { formatUsd } from "../core/money.ts";
+import { createEventLog } from "../inference/background/event-log.ts";
+import { createBackgroundStore } from "../inference/background/store.ts";
+import { openLimiter } from "../inference/limits/limiter.ts";
+import { createInference, createPipeline } from "../inference/module.ts";
+import { DetachedReplies } from "../inference/pipeline/disconnect.ts";
+import { createResponses } from "../inference/responses-module.ts";
+import { RunningCalls } from "../inference/running-calls.ts";
+import { createStoredState } from "../inference/state/state.ts";
+import { createTokenCounter } from "../inference/tokens/counter.ts";
+import { createAuthenticator } from "../key/authenticate.ts";
+import { requireMasterKey } from "../key/master-key.ts";
+import { createKeyCheck } from "../key/usable.ts";
+import { createNativeRoom, type NativeRoomOptions } from "../native/module.ts";
+import { createOperatorRoom } from "../operator/module.ts";
+import { openResults } from "../result/module.ts";
+import {
+  createTaskProcessing,
+  createTaskRoom,
+  type TaskProcessingOptions,
+} from "../task/module.ts";
+import { fileSeconds } from "../vendor/media-length.ts";
+import { createWebhookSending } from "../webhook/module.ts";
+import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
+import { directHandlers } from "./direct-handlers.ts";
+import { createEdges, type EdgeOptions } from "./edges.ts";
+import { watchCalls, watchClock } from "./gauges.ts";
+import { createReadiness } from "./readiness.ts";
+import { openVendors } from "./vendors.ts";
+
+/** Time for stopped calls to be settled, in milliseconds. */
+const drainEndMs = 5_000;
+
+/** A complete gateway. */
+export interface Gateway {
+  /** Calls accounts, keys and billing within this process, as the operator. */
+  readonly transport: Transport;
+  readonly metrics: Metrics;
+  readonly signIn: SignIn;
+  /** Starts listening. @throws if a port is in use; the error names it */
+  listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
+  /**
+   * Stops the gateway. Calls are still served for `delayMs`; then no more connections are taken. Running calls may
+   * finish for `drainMs` and are then cancelled. Every hold is settled and every resource closed. Safe to call twice.
+   */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/** Options of {@link Gateway.close}. */
+export interface CloseOptions {
+  /** How long everything is still served, while `/readyz` answers 503, in milliseconds. Default 0. */
+  readonly delayMs?: number;
+  /** Whether another process serves at the same address: then `/readyz` keeps its answer. Default false. */
+  readonly isReplaced?: boolean;
+  /** How long running calls may finish after that, in milliseconds. Default: see limits. */
+  readonly drainMs?: number;
+}
+
+/**
+ * Options of {@link openGateway}. `pages`: the console's pages; default: none. For tests: `timings` of the ledger
+ * (default {@link LedgerTimings}), `taskTimings` of tasks, and `failpoint`, called at each step of a money operation
+ * (default: none).
+ */
+export interface OpenGatewayOptions
+  extends OpenOptions,
+    Pick<EdgeOptions, "pages" | "readMetrics"> {
+  readonly timings?: Partial<LedgerTimings>;
+  readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
+  readonly failpoint?: Failpoint;
+}
+
+/** Opens a gateway; it does not listen yet. */
+export async function openGateway(options: OpenGatewayOptions): Promise<Gateway> {
+  const { log = silent() } = options;
+  const metrics = createMetrics();
+  const backend = await openBackend({
+    settings: options.settings,
+    config: options.config,
+    embeddedUrl: options.embeddedUrl,
+    clock: options.clock,
+    log,
+    onLowBalance: createLowBalanceReport(metrics, log),
+    signInObserver: createSignInObserver(metrics),
+  });
+  try {
+    return await assemble(options, backend, { metrics, log });
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+}
+
+/** Creates the rooms of a server, connects them, and starts their jobs. */
+async function assemble(
+  options: OpenGatewayOptions,
+  backend: Backend,
+  { metrics, log }: { readonly metrics: Metrics; readonly log: Logger },
+): Promise<Gateway> {
+  const { settings, config } = options;
+  const { database, clock, signIn } = backend;
+  const { pool, taskPool, jobPool, url } = database;
+  const warn = (message: string, fields: object): void => log.warn(fields, message);
+  const onLowBalance = createLowBalanceReport(metrics, log);
+  const onLoss = createLossReport(metrics, log);
+  await requireMasterKey(pool, backend.masterKey);
+  const masterKey = backend.masterKey();
+
+  const prices = createPriceBook({ pool });
+  await prices.load(config.models.values());
+  const pricing = createPricing(prices, clock);
+
+  const { ledger, jobs: billingJobs } = openLedger({
+    database,
+    settings,
+    config,
+    log,
+    anchor: backend.anchor,
+    onLowBalance,
+    onLoss,
+    timings: options.timings,
+    failpoint: options.failpoint,
+  });
+
+  const authenticator = createAuthenticator({
+    pool,
+    url,
+    warn,
+    onRefused: (reason) => metrics.authFailures.inc({ reason }),
+  });
+
+  const limiter = openLimiter(url, ledger.nodeId);
+
+  const { vendors, storingVendors, clients, upstream, sharing } = openVendors({
+    config,
+    settings,
+    database,
+    clock,
+    limiter,
+    metrics,
+    log,
+  });
+
+  const calls = new RunningCalls(settings.maxConcurrentCalls, () =>
+    metrics.limitRefusals.inc({ limit: "concurrent_calls" }),
+  );
+  const detached = new DetachedReplies();
+  const counter = createTokenCounter({ warn });
+  // Free counts have a thread of their own: holds and settlements never wait for them (R-LIM-2).
+  const freeCounter = createTokenCounter({ warn, deadlineMs: countDeadlineMs });
+
+  const pipeline = createPipeline({
+    config,
+    database,
+    clock,
+    ledger,
+    pricing,
+    upstream,
+    limiter,
+    calls,
+    detached,
+    counter,
+    freeCounter,
+    metrics,
+    log,
+  });
+
+  const state = createStoredState({
+    pool: taskPool,
+    jobPool,
+    masterKey,
+    vendors: storingVendors,
+    metrics,
+    log,
+  });
+  const backgroundStore = createBackgroundStore(taskPool, state.responses);
+  const backgroundEvents = createEventLog(taskPool);
+
+  const results = openResults({
+    pool: taskPool,
+    jobPool,
+    settings,
+    config,
+    warn,
+    measure: fileSeconds,
+  });
+
+  const native = createNativeRoom({
+    database,
+    config,
+    settings,
+    clock,
+    vendors,
+    upstream,
+    prices,
+    masterKey,
+    metrics,
+    log,
+    isKeyUsable: createKeyCheck(pool),
+    onNews: () => processing.wake(),
+    onLowBalance,
+    taskTimings: options.taskTimings,
+  });
+
+  const processing = createTaskProcessing({
+    database,
+    config,
+    settings,
+    clock,
+    masterKey,
+    vendors,
+    upstream,
+    prices,
+    results,
+    native,
+    state,
+    backgroundStore,
+    backgroundEvents,
+    metrics,
+    log,
+    onLowBalance,
+    onLoss,
+    taskTimings: options.taskTimings,
+  });
+
+  const tasks = createTaskRoom({
+    database,
+    config,
+    clock,
+    vendors,
+    prices,
+    results,
+    native,
+    metrics,
+    onNews: processing.wake,
+    onCancel: processing.cancel,
+  });
+
+  const responses = createResponses({
+    pipeline: pipeline.deps,
+    state,
+    store: backgroundStore,
+    events: backgroundEvents,
+    tasks: tasks.background,
+  });
+
+  const inference = createInference({
+    pipeline: pipeline.deps,
+    state,
+    settings,
+    background: responses.background,
+    media: tasks.media,
+  });
+
+  const nativeCalls = native.serve({
+    catalogue: pipeline.deps.catalogue,
+    handlers: inference.handlers,
+    calls,
+    ledger,
+  });
+
+  const operator = createOperatorRoom({
+    database,
+    config,
+    clock,
+    upstream,
+  });
+
+  const webhooks = createWebhookSending({
+    database,
+    secrets: backend.webhookSecrets,
+    config: config.webhooks,
+    metrics,
+    log,
+  });
+
+  const alerts = createAlertSending({
+    database,
+    config,
+    metrics,
+    log,
+  });
+
+  const edges = await createEdges({
+    settings,
+    clock,
+    metrics,
+    log,
+    calls,
+    services: [
+      ...backend.services,
+      ...inference.services,
+      responses.service,
+      tasks.service,
+      nativeCalls.service,
+      operator,
+    ],
+    direct: directHandlers(inference.handlers, nativeCalls.handlers),
+    authenticate: authenticator.authenticate,
+    identify: signIn.identify,
+    onRefusedKey: inference.refusedKeys.record,
+    whyNotReady: createReadiness({ pool, calls, ledger }),
+    findFile: results.find,
+    callbacks: tasks.callbacks,
+    nativePrefixes: native.prefixes,
+    corsOrigins: config.cors?.origins,
+    pages: options.pages,
+    readMetrics: options.readMetrics,
+  });
+
+  watchClock(metrics, clock);
+  watchCalls({ metrics, calls, detached, ledger, jobs: billingJobs });
+
+  await authenticator.start();
+  await prepareLedger(database, log);
+  const jobs = [
+    billingJobs,
+    ...sharing,
+    pipeline.jobs,
+    state.jobs,
+    signIn.jobs,
+    native.jobs,
+    webhooks,
+    alerts,
+  ];
+  for (const each of [...jobs, results.jobs, tasks, processing]) await each.start();
+
+  const stop = async ({
+    delayMs = 0,
+    isReplaced = false,
+    drainMs: limitMs = drainMs,
+  }: CloseOptions): Promise<void> => {
+    edges.announceStop(isReplaced);
+    if (delayMs > 0) await sleep(delayMs);
+    log.info("draining");
+    edges.stopListening();
+    const endCalls = async (): Promise<void> => {
+      await calls.drain(limitMs);
+      detached.stop();
+      await edges.close();
+      // Detached replies have no connection to wait for.
+      await calls.drain(drainEndMs);
+    };
+    await Promise.all([endCalls(), processing.stop(limitMs)]);
+    const stopping = [...jobs, results, tasks, inference.refusedKeys];
+    await Promise.all(stopping.map((each) => each.stop()));
+    await ledger.close();
+    const open = [counter, freeCounter, authenticator, limiter, ...clients];
+    await Promise.all(open.map((each) => each.close()));
+    await backend.close();
+  };
+  let stopped: Promise<void> | undefined;
+  return {
+    transport: backend.transport,
+    metrics,
+    signIn,
+    async listen() {
+      const urls = await edges.listen();
+      results.servedAt(urls);
+      native.servedAt(urls);
+      return urls;
+    },
+    close: (closeOptions = {}) => (stopped ??= stop(closeOptions)),
+  };
+}
+
+/** Counts and logs accounts that fall below their low-balance threshold. */
+function createLowBalanceReport(metrics: Metrics, log: Logger) {
+  return (accountId: string, balanceNanos: bigint): void => {
+    metrics.lowBalances.inc();
+    const balance = formatUsd(balanceNanos);
+    log.warn({ accountId, balance }, "an account has fallen below its low-balance threshold");
+  };
+}
+
+/** Counts and logs what calls cost beyond what their accounts could pay. */
+function createLossReport(metrics: Metrics, log: Logger) {
+  return (accountId: string, lossNanos: bigint): void => {
+    metrics.platformLoss.inc({ reason: "shortfall" }, Number(lossNanos));
+    const loss = formatUsd(lossNanos);
+    log.error({ accountId, loss }, "calls cost more than their account could pay: platform loss");
+  };
+}

@@ -1,0 +1,76 @@
+/** The gauges of running calls, of their holds, and of the machine's clock. */
+import type { BillingJobs } from "../billing/jobs.ts";
+import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { CorrectedClock } from "../db/corrected-clock.ts";
+import type { DetachedReplies } from "../inference/pipeline/disconnect.ts";
+import type { RunningCalls } from "../inference/running-calls.ts";
+
+/** Registers the gauges. */
+export function watchCalls({
+  metrics,
+  calls,
+  detached,
+  ledger,
+  jobs,
+}: {
+  metrics: Metrics;
+  calls: RunningCalls;
+  detached: DetachedReplies;
+  ledger: LedgerWriter;
+  jobs: BillingJobs;
+}): void {
+  metrics.gauge("uas_workers", "Processes that serve calls.", () => 1);
+  metrics.gauge("uas_calls_running", "Inference calls that run.", () => calls.count);
+  metrics.gauge(
+    "uas_replies_drained",
+    "Replies that are read on although their clients have left.",
+    () => detached.count,
+  );
+  metrics.gauge(
+    "uas_billing_holds_open",
+    "Holds of this process's calls.",
+    () => ledger.stats().openHolds,
+  );
+  metrics.gauge(
+    "uas_billing_settlements_waiting",
+    "Settlements that the database does not have yet.",
+    () => ledger.stats().pendingSettles,
+  );
+  metrics.gauge(
+    "uas_billing_journal_entries",
+    "Settlements in the journal that the database does not have yet.",
+    () => ledger.stats().journalEntries,
+  );
+  metrics.gauge(
+    "uas_billing_journal_bytes",
+    "Bytes of this process's settlement journal.",
+    () => ledger.stats().journalBytes,
+  );
+  metrics.gauge(
+    "uas_billing_journal_failures",
+    "Writes to the settlement journal that failed since the start.",
+    () => ledger.stats().journalFailures,
+  );
+  metrics.gauge(
+    "uas_ledger_audit_findings",
+    "Ledger rules found broken by this process's last audit, at most 100; hourly.",
+    () => jobs.findings(),
+    "max",
+  );
+  metrics.gauge(
+    "uas_call_records_dropped",
+    "Records of refused calls that were lost since the start.",
+    () => ledger.stats().droppedRecords,
+  );
+}
+
+/** Registers the gauge of the machine's clock. */
+export function watchClock(metrics: Metrics, clock: CorrectedClock): void {
+  metrics.gauge(
+    "uas_clock_offset_seconds",
+    "By how much this machine's clock is ahead of the database's; negative: behind it.",
+    () => clock.aheadMs / 1_000,
+    "max",
+  );
+}

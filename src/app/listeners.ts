@@ -1,0 +1,147 @@
+/** The public and the internal listener, from their start to their end. */
+import type { FastifyInstance } from "fastify";
+import type { Settings } from "../config/config.ts";
+import { GatewayStopping } from "../core/caller.ts";
+import type { RunningCalls } from "../inference/running-calls.ts";
+import { type InternalListener, listenOn, openInternalListener } from "../rpc/internal-listener.ts";
+
+/** Time for cancelled calls to report their end, in milliseconds. */
+const endMs = 2_000;
+
+/** The two listeners. */
+export interface Edges {
+  /** Starts listening. @throws if a port is in use; the error names it */
+  listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }>;
+  /**
+   * Announces the end: everything is still served, but clients are asked to connect anew.
+   *
+   * @param isReplaced whether another process serves at the same address. If not, `/readyz` answers 503 from now on
+   */
+  announceStop(isReplaced: boolean): void;
+  /** Takes no new connections. Open ones are closed when they are idle. */
+  stopListening(): void;
+  /** Ends running calls, tells their clients the reason, and closes both listeners. */
+  close(): Promise<void>;
+}
+
+/** Options of the internal listener, without its address. */
+type InternalOptions = Omit<Parameters<typeof openInternalListener>[0], "address">;
+
+/** What the listeners serve. */
+interface Served {
+  readonly facade: FastifyInstance;
+  readonly internal: InternalOptions;
+}
+
+/** Both listeners. {@link serve} comes first. */
+export class Listeners implements Edges {
+  readonly #settings: Pick<Settings, "listen" | "internalListen">;
+  readonly #calls: Pick<RunningCalls, "drain">;
+  /** Aborted when clients are to connect anew. */
+  readonly #draining = new AbortController();
+  /** Aborted when running requests must end. */
+  readonly #stopping = new AbortController();
+  #served: Served | undefined;
+  #internal: InternalListener | undefined;
+  /** How the end was announced. `replacement`: another process serves at the same address. */
+  #announced: "stop" | "replacement" | undefined;
+  #closing: Promise<unknown> | undefined;
+  #publicUrl = "";
+
+  constructor({ settings, calls }: { settings: Settings; calls: Pick<RunningCalls, "drain"> }) {
+    this.#settings = settings;
+    this.#calls = calls;
+  }
+
+  /** Aborted when clients are to connect anew, with "replacement" if another process serves at the same address. */
+  get draining(): AbortSignal {
+    return this.#draining.signal;
+  }
+
+  /** Aborted when running requests must end. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  /** Whether the end was announced, and no other process serves at the same address. */
+  get isStopping(): boolean {
+    return this.#announced === "stop";
+  }
+
+  /** The address of the public listener, without a trailing slash; empty until it listens. */
+  get publicUrl(): string {
+    return this.#publicUrl;
+  }
+
+  /** Sets what is served. */
+  serve(facade: FastifyInstance, internal: InternalOptions): void {
+    this.#served = { facade, internal };
+    // The reply tells the client to connect anew.
+    facade.server.prependListener("request", (_request, response) => {
+      if (this.#announced !== undefined) response.shouldKeepAlive = false;
+    });
+  }
+
+  async listen(): Promise<{ readonly publicUrl: string; readonly internalUrl: string }> {
+    const { facade, internal } = this.#parts;
+    const publicUrl = await listenOn(this.#settings.listen, "UAS_LISTEN", (address) =>
+      facade.listen(address),
+    );
+    this.#publicUrl = publicUrl.replace(/\/$/, "");
+    this.#internal = await listenOn(
+      this.#settings.internalListen,
+      "UAS_INTERNAL_LISTEN",
+      (address) => openInternalListener({ address, ...internal }),
+    );
+    return { publicUrl, internalUrl: this.#internal.url };
+  }
+
+  announceStop(isReplaced: boolean): void {
+    this.#announced = isReplaced ? "replacement" : "stop";
+    this.#draining.abort(this.#announced);
+    this.#internal?.announceStop();
+  }
+
+  stopListening(): void {
+    this.#closing ??= Promise.all([closeServer(this.#parts.facade), this.#internal?.close()]);
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort(new GatewayStopping("the gateway is stopping"));
+    await this.#calls.drain(endMs);
+    this.stopListening();
+    await closeWithin(this.#closing, this.#parts.facade, this.#internal);
+    // Clients that were not reading have only now been disconnected.
+    await this.#calls.drain(endMs);
+  }
+
+  get #parts(): Served {
+    if (this.#served === undefined) throw new Error("the listeners serve nothing yet");
+    return this.#served;
+  }
+}
+
+/** Closes both listeners; after {@link endMs} the remaining connections are cut. */
+async function closeWithin(
+  listeners: Promise<unknown> | undefined,
+  facade: FastifyInstance,
+  internal: InternalListener | undefined,
+): Promise<void> {
+  const cut = setTimeout(() => {
+    facade.server.closeAllConnections();
+    internal?.destroy();
+  }, endMs);
+  await Promise.all([listeners, facade.close()]);
+  clearTimeout(cut);
+}
+
+/** How often a stopping listener closes connections that have become idle, in milliseconds. */
+const idleScanMs = 20;
+
+/** Takes no new connections; resolves when the last one has ended. */
+async function closeServer({ server }: FastifyInstance): Promise<void> {
+  // A connection whose reply began before the stop was announced would be used again.
+  const scan = setInterval(() => server.closeIdleConnections(), idleScanMs);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearInterval(scan);
+}

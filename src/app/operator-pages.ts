@@ -1,0 +1,35 @@
+/** The plain pages of the internal listener: `/healthz`, `/readyz` and `/metrics`. */
+import type { Metrics } from "../core/metrics.ts";
+import type { PlainAnswer } from "../rpc/internal-listener.ts";
+
+/** Options of {@link createOperatorPages}. */
+interface OperatorPageOptions {
+  readonly metrics: Pick<Metrics, "registry">;
+  /** Why calls cannot be served; `undefined` if they can. */
+  readonly whyNotReady: () => Promise<string | undefined>;
+  /** Renders the metrics of all workers. Default: those of this process, the only one. */
+  readonly readMetrics?: (() => Promise<string>) | undefined;
+}
+
+/** Creates the pages. They answer `undefined` for any other path. */
+export function createOperatorPages({
+  metrics: { registry },
+  whyNotReady,
+  readMetrics,
+}: OperatorPageOptions) {
+  const text = (status: number, body: string): PlainAnswer => ({
+    status,
+    contentType: "text/plain",
+    body,
+  });
+  return async (path: string): Promise<PlainAnswer | undefined> => {
+    if (path === "/healthz") return text(200, "ok\n");
+    if (path === "/readyz") {
+      const reason = await whyNotReady();
+      return reason === undefined ? text(200, "ready\n") : text(503, `not ready: ${reason}\n`);
+    }
+    if (path !== "/metrics") return undefined;
+    const body = await (readMetrics?.() ?? registry.metrics());
+    return { status: 200, contentType: registry.contentType, body };
+  };
+}

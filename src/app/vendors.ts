@@ -1,0 +1,103 @@
+/** Opens the vendors of the configuration, once for each of their credentials, and the routing over them. */
+import type { Logger } from "pino";
+import type { Config, Settings, VendorConfig } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Database } from "../db/database.ts";
+import type { Limiter } from "../inference/limits/limiter.ts";
+import { AffinityShare } from "../inference/routing/affinity.ts";
+import { HealthStore } from "../inference/routing/health-store.ts";
+import { type OpenVendor, Targets } from "../inference/routing/targets.ts";
+import { createUpstream, type Upstream } from "../inference/routing/upstream.ts";
+import { vendorKinds } from "../vendor/index.ts";
+import type { Vendor } from "../vendor/vendor.ts";
+
+/** Options of {@link openVendors}. */
+interface OpenVendorsOptions {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly database: Pick<Database, "pool" | "url">;
+  readonly clock: Clock;
+  /** Holds credentials to their limits. */
+  readonly limiter: Limiter;
+}
+
+/** The vendors of a process. */
+interface Vendors {
+  /** By name, with the first credential: what a vendor stores belongs to one of them. */
+  readonly vendors: ReadonlyMap<string, Vendor>;
+  /** Those that store responses: by name, and also by `vendor#credential` where there are several. */
+  readonly storingVendors: ReadonlyMap<string, Vendor>;
+  /** All, to be closed. */
+  readonly clients: readonly Vendor[];
+  readonly upstream: Upstream;
+  /** Share breakers and health with other processes. */
+  readonly sharing: readonly { start(): Promise<void>; stop(): Promise<void> }[];
+}
+
+/** Opens the vendors that a route uses. */
+export function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
+  const opened = openUsed(config);
+  const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
+  const { metrics, log, database, clock, limiter } = options;
+  const targets = new Targets({ metrics, log, vendors: shared, shared: database });
+  const health = new HealthStore({ pool: database.pool, clock, targets, log });
+  const upstream = createUpstream({ targets, limiter, metrics, log });
+  const { affinity } = upstream;
+  // A process whose models have no choice needs no connection for it.
+  const isShared = hasChoice(config, opened);
+  const share = { pool: database.pool, url: database.url, affinity, targets, log };
+  return {
+    vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
+    storingVendors: storingVendors(opened),
+    clients: [...opened.values()].flatMap(({ clients }) => clients),
+    upstream,
+    sharing: [targets, health, ...(isShared ? [new AffinityShare(share)] : [])],
+  };
+}
+
+/** Whether a call may go to several routes or credentials. */
+function hasChoice({ models }: Config, opened: ReadonlyMap<string, OpenVendor>): boolean {
+  return (
+    [...models.values()].some(({ routes }) => routes.length > 1) ||
+    [...opened.values()].some(({ clients }) => clients.length > 1)
+  );
+}
+
+/** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */
+function shareOf({ config, clients }: OpenVendor, { workers }: Settings): OpenVendor {
+  const { maxInFlight } = config;
+  return {
+    config: { ...config, maxInFlight: maxInFlight && Math.ceil(maxInFlight / workers) },
+    clients,
+  };
+}
+
+function storingVendors(opened: ReadonlyMap<string, OpenVendor>): ReadonlyMap<string, Vendor> {
+  const entries = [...opened].flatMap(([name, { config, clients }]): [string, Vendor][] => [
+    [name, clients[0]],
+    ...clients.map((client, index): [string, Vendor] => [
+      `${name}#${config.credentials?.[index]?.name ?? ""}`,
+      client,
+    ]),
+  ]);
+  return new Map(entries);
+}
+
+function openUsed(config: Config): ReadonlyMap<string, OpenVendor> {
+  const used = new Set(
+    [...config.models.values()].flatMap((model) => model.routes.map((route) => route.vendor)),
+  );
+  const opened = new Map<string, OpenVendor>();
+  for (const [name, vendor] of config.vendors) {
+    const kind = used.has(name) ? vendorKinds[vendor.kind] : undefined;
+    if (kind === undefined) continue;
+    const [first = vendor, ...others] = vendor.credentials ?? [];
+    const create = ({ apiKey }: Pick<VendorConfig, "apiKey">): Vendor =>
+      kind.create({ ...vendor, apiKey });
+    opened.set(name, { config: vendor, clients: [create(first), ...others.map(create)] });
+  }
+  return opened;
+}

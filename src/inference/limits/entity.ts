@@ -1,0 +1,29 @@
+/** The tables of rate limits. */
+import { defineEntity, p } from "@mikro-orm/core";
+
+/** What a key, an account or a model has used in the last minute. Written by an SQL function only. */
+export const LimitUseEntity = defineEntity({
+  name: "LimitUseEntity",
+  tableName: "limit_use",
+  properties: {
+    subject: p.text().primary(),
+    slice: p.bigint(),
+    requests: p.array().columnType("bigint[]"),
+    tokens: p.array().columnType("bigint[]"),
+    leasedUntil: p.double().default(0),
+  },
+});
+
+/** How many calls of a subject a process runs. */
+export const LimitRunningEntity = defineEntity({
+  name: "LimitRunningEntity",
+  tableName: "limit_running",
+  properties: {
+    subject: p.text().primary(),
+    nodeId: p.uuid().primary(),
+    running: p.integer(),
+  },
+});
+
+/** Registered by the database. */
+export const limitEntities = [LimitUseEntity, LimitRunningEntity];
