@@ -69,7 +69,7 @@ const usual = {
     "--initial-old-space-size=512",
     // V8's last compiler takes more CPU than it saves: 3 %.
     "--no-turbofan",
-    // As in src/server/v8-flags.ts: 64 MiB of buffers would start a full collection, whatever the heap has room for. 5 to 11 %.
+    // As in src/app/v8-flags.ts: 64 MiB of buffers would start a full collection, whatever the heap has room for. 5 to 11 %.
     "--external-memory-accounted-in-global-limit",
     "--external-memory-max-growing-factor=3",
     "--no-concurrent-array-buffer-sweeping",

@@ -1,7 +1,7 @@
 /** The database of one bench run: started here, so that it is not bound to the contestants' core. */
 import { join } from "node:path";
 import { openDatabase } from "../src/db/database.ts";
-import { startEmbedded } from "../src/db/embedded.ts";
+import { startEmbedded } from "../src/db/embedded/embedded.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../test/support/test-server.ts";
 
 /** A database that may be filled. */

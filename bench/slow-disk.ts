@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
-import { chooseListen, listenFlags, listenUrl } from "../src/db/embedded-address.ts";
+import { chooseListen, listenFlags, listenUrl } from "../src/db/embedded/address.ts";
 import {
   chooseRunAs,
   commandLine,
   findBinaries,
   initialize,
   serverSettings,
-} from "../src/db/embedded-process.ts";
+} from "../src/db/embedded/server-process.ts";
 
 /** How much longer each fsync takes, in microseconds. */
 const delayMicros = 1_000;

@@ -1,7 +1,7 @@
 /** Tasks: how many submits are accepted a second, how soon an end is told, and what those in flight take. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
-import { taskAccountRunningMax } from "../src/config/limits.ts";
+import { taskAccountRunningMax } from "../src/core/limits.ts";
 import { caFile } from "../test/support/receiver.ts";
 import type { ProcessFigures } from "./answer.ts";
 import type { Child } from "./child.ts";

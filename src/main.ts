@@ -15,7 +15,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     version: packageFacts.version,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    servedKinds: async () => (await import("./vendor/index.ts")).servedKinds,
+    servedKinds: async () => (await import("./provider/index.ts")).servedKinds,
     // Each loads its own part of the program only: a command line needs a third less of it than a gateway.
     app: async () => ({
       openBackend: async (options) => (await import("./app/backend.ts")).openBackend(options),

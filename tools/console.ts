@@ -2,6 +2,6 @@
  * `npm run console`: builds the pages of the console now, for images and packages. `npm start` does it by itself where
  * they are missing.
  */
-import { buildPages } from "../src/console/built.ts";
+import { buildPages } from "../src/app/built-pages.ts";
 
 process.stdout.write(`${await buildPages()}\n`);

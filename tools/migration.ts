@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
-import { startEmbedded } from "../src/db/embedded.ts";
+import { startEmbedded } from "../src/db/embedded/embedded.ts";
 import { findFunctionDrift } from "./function-drift.ts";
 
 const folder = join(import.meta.dirname, "../src/db/migration");

@@ -29,7 +29,7 @@ const checks: readonly Check[] = [
   command("oxlint", "--type-aware"),
   // With one checker: several check many types twice, for cores that the tests use.
   command("tsc", "--noEmit", "--checkers", "1"),
-  command("tsc", "--noEmit", "-p", "src/console"),
+  command("tsc", "--noEmit", "-p", "console"),
   { name: "gen is up to date (else: npm run generate)", run: isGenerated },
   command("buf", "breaking", "--against", baseline),
   command("buf", "lint"),

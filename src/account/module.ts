@@ -19,12 +19,12 @@ import type { Caller } from "../core/caller.ts";
 import type { Config } from "../config/config.ts";
 import type { Database } from "../db/database.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Metrics } from "../core/metrics.ts";
-import { type Service, serve } from "../core/service.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import { type Service, serve } from "../core/contract-rules.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import type { Pool } from "pg";
-import { sessionIdleMs, signInCleanupMs, signInTracesMs } from "../config/limits.ts";
+import { sessionIdleMs, signInCleanupMs, signInTracesMs } from "../core/limits.ts";
 import { singleFlight } from "../core/async.ts";
 
 /** Observes sign-ins, for metrics. */

@@ -1,5 +1,5 @@
 /** The RPCs of accounts. */
-import { limitWaitMsMax } from "../config/limits.ts";
+import { limitWaitMsMax } from "../core/limits.ts";
 import { create } from "@bufbuild/protobuf";
 import {
   type Duration,
@@ -23,13 +23,13 @@ import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { money } from "../core/money.ts";
-import { changedFacts, type Facts, recordAction } from "../core/operator-log.ts";
+import { changedFacts, type Facts, recordAction } from "../observe/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";
 import { rateColumns, rateMember } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";
-import { transact } from "../db/transaction.ts";
+import { transact } from "../db/pool/transaction.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { readEmail } from "./email.ts";
 import { AccountEntity } from "./entity.ts";

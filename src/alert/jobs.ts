@@ -3,11 +3,11 @@
  * room, in one transaction with its state, and to its e-mails. SQL: rows are claimed under locks.
  */
 import type { Pool } from "pg";
-import { webhookKeptMs } from "../config/limits.ts";
+import { webhookKeptMs } from "../core/limits.ts";
 import { periodWords } from "../core/budgets.ts";
 import { formatUsd } from "../core/money.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
-import { transact } from "../db/transaction.ts";
+import { transact } from "../db/pool/transaction.ts";
 import { enqueueAlert } from "../webhook/enqueue.ts";
 import type { AlertFacts } from "./entity.ts";
 import type { Mailer, MailOutcome } from "./mailer.ts";

@@ -1,7 +1,7 @@
 /** Puts the alert room together: the sending of a server. */
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import type { Metrics } from "../core/metrics.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { Database } from "../db/database.ts";
 import { createAlertJobs } from "./jobs.ts";
 import { createMailer } from "./mailer.ts";

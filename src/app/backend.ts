@@ -12,7 +12,7 @@ import {
   type AnchorPlace,
   createAnchorFile,
   ledgerIdentity,
-} from "../billing/ledger/anchor.ts";
+} from "../billing/audit/anchor.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
 import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
@@ -20,19 +20,19 @@ import { callerKey } from "../core/caller.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { CorrectedClock, correctClock } from "../db/corrected-clock.ts";
 import { type Database, openDatabase } from "../db/database.ts";
-import { startEmbedded } from "../db/embedded.ts";
+import { startEmbedded } from "../db/embedded/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
 import type { SpentOf } from "../key/message.ts";
 import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyRoom } from "../key/module.ts";
 import { createOperatorReading, createRouteService } from "../operator/service.ts";
-import { createDirectTransport } from "../rpc/direct-transport.ts";
-import { createClocked, createErrorMapping, requestId } from "../rpc/interceptors.ts";
-import { type Service, serve } from "../core/service.ts";
+import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
+import { createClocked, createErrorMapping, requestId } from "../edge/rpc/interceptors.ts";
+import { type Service, serve } from "../core/contract-rules.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
 import { createBucketText } from "../result/s3-storage.ts";
-import { createTaskReading } from "../task/reading.ts";
+import { createTaskReading } from "../task/read/reading.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
 
 const { version } = packageFacts;

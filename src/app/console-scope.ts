@@ -1,9 +1,9 @@
 /** Serves the console: its RPCs, authenticated by cookie, and its pages. */
 import type { FastifyInstance } from "fastify";
-import { type Pages, registerPages } from "../console/serve.ts";
-import { markOwnPage } from "../core/inert-reply.ts";
-import { consoleRpcPrefix, prepareConsole } from "../facade/console-rpc.ts";
-import type { RouterOptions } from "../rpc/router.ts";
+import { type Pages, registerPages } from "../edge/rest/pages.ts";
+import { markOwnPage } from "../edge/inert-reply.ts";
+import { consoleRpcPrefix, prepareConsole } from "../edge/rest/console-rpc.ts";
+import type { RouterOptions } from "../edge/rpc/router.ts";
 import { registerRpcs } from "./public-rpcs.ts";
 
 /** Options of {@link registerConsole}. */

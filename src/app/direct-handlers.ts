@@ -15,9 +15,9 @@ import {
   ExchangeRequestSchema as NativeRequestSchema,
   FollowLinkRequestSchema,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import type { DirectCall, DirectHandlers, HandleWire } from "../facade/options.ts";
-import type { HandleBody, InferenceHandlers } from "../inference/handlers.ts";
-import type { CallContext } from "../inference/pipeline/context.ts";
+import type { DirectCall, DirectHandlers, HandleWire } from "../edge/rest/options.ts";
+import type { HandleBody, InferenceHandlers } from "../calls/handlers.ts";
+import type { CallContext } from "../calls/pipeline/context.ts";
 import type { NativeHandlers } from "../native/service.ts";
 
 /** Connects the facade with the handlers. Messages are plain objects: `create` would cost each call 2 µs. */

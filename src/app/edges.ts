@@ -8,31 +8,31 @@ import type { Logger } from "pino";
 import { Health } from "../../gen/health/v1/health_pb.ts";
 import { ServerReflection } from "../../gen/reflection_pb.ts";
 import type { Settings } from "../config/config.ts";
-import type { Pages } from "../console/serve.ts";
+import type { Pages } from "../edge/rest/pages.ts";
 import type { Authenticate, Caller, OnRefusedKey } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Metrics } from "../core/metrics.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
-import { serve, type Service } from "../core/service.ts";
-import { UnfinishedBodies } from "../core/unfinished-bodies.ts";
-import { createFacade } from "../facade/facade.ts";
-import type { CallbackReceiver, DirectHandlers, FindFile } from "../facade/options.ts";
-import type { RunningCalls } from "../inference/running-calls.ts";
-import { createAccessCheck } from "../rpc/access.ts";
-import { createDirectTransport } from "../rpc/direct-transport.ts";
-import { createKeyGate, createSessionGate } from "../rpc/gate.ts";
+import { serve, type Service } from "../core/contract-rules.ts";
+import { UnfinishedBodies } from "../edge/bodies/unfinished-bodies.ts";
+import { createFacade } from "../edge/rest/facade.ts";
+import type { CallbackReceiver, DirectHandlers, FindFile } from "../edge/rest/options.ts";
+import type { RunningCalls } from "../calls/running-calls.ts";
+import { createAccessCheck } from "../edge/rpc/access.ts";
+import { createDirectTransport } from "../edge/rpc/direct-transport.ts";
+import { createKeyGate, createSessionGate } from "../edge/rpc/gate.ts";
 import {
   createHealthService,
   createReflectionService,
   ServerReflectionAlpha,
-} from "../rpc/internal-listener.ts";
+} from "../edge/rpc/internal-listener.ts";
 import {
   cancelOnDisconnect,
   createAccess,
   createClocked,
   createErrorMapping,
   requestId,
-} from "../rpc/interceptors.ts";
+} from "../edge/rpc/interceptors.ts";
 import { registerConsole } from "./console-scope.ts";
 import { type Edges, Listeners } from "./listeners.ts";
 import { createOperatorPages } from "./operator-pages.ts";

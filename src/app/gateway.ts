@@ -11,18 +11,18 @@ import type { Failpoint } from "../billing/ledger/failpoints.ts";
 import type { LedgerTimings } from "../billing/ledger/ledger.ts";
 import { openLedger, prepareLedger } from "../billing/module.ts";
 import { createPriceBook, createPricing } from "../billing/prices/pricing.ts";
-import { countDeadlineMs, drainMs } from "../config/limits.ts";
-import { createMetrics, type Metrics } from "../core/metrics.ts";
+import { countDeadlineMs, drainMs } from "../core/limits.ts";
+import { createMetrics, type Metrics } from "../observe/metrics.ts";
 import { formatUsd } from "../core/money.ts";
-import { createEventLog } from "../inference/background/event-log.ts";
-import { createBackgroundStore } from "../inference/background/store.ts";
-import { openLimiter } from "../inference/limits/limiter.ts";
-import { createInference, createPipeline } from "../inference/module.ts";
-import { DetachedReplies } from "../inference/pipeline/disconnect.ts";
-import { createResponses } from "../inference/responses-module.ts";
-import { RunningCalls } from "../inference/running-calls.ts";
-import { createStoredState } from "../inference/state/state.ts";
-import { createTokenCounter } from "../inference/tokens/counter.ts";
+import { createEventLog } from "../responses/background/event-log.ts";
+import { createBackgroundStore } from "../responses/background/store.ts";
+import { openLimiter } from "../limits/limiter.ts";
+import { createInference, createPipeline } from "../calls/module.ts";
+import { DetachedReplies } from "../calls/pipeline/disconnect.ts";
+import { createResponses } from "../responses/module.ts";
+import { RunningCalls } from "../calls/running-calls.ts";
+import { createStoredState } from "../responses/stored/state.ts";
+import { createTokenCounter } from "../tokens/counter.ts";
 import { createAuthenticator } from "../key/authenticate.ts";
 import { requireMasterKey } from "../key/master-key.ts";
 import { createKeyCheck } from "../key/usable.ts";
@@ -34,7 +34,7 @@ import {
   createTaskRoom,
   type TaskProcessingOptions,
 } from "../task/module.ts";
-import { fileSeconds } from "../vendor/media-length.ts";
+import { fileSeconds } from "../provider/media/length.ts";
 import { createWebhookSending } from "../webhook/module.ts";
 import { type Backend, type OpenOptions, openBackend, silent } from "./backend.ts";
 import { directHandlers } from "./direct-handlers.ts";

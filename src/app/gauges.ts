@@ -1,10 +1,10 @@
 /** The gauges of running calls, of their holds, and of the machine's clock. */
 import type { BillingJobs } from "../billing/jobs.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
-import type { Metrics } from "../core/metrics.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { CorrectedClock } from "../db/corrected-clock.ts";
-import type { DetachedReplies } from "../inference/pipeline/disconnect.ts";
-import type { RunningCalls } from "../inference/running-calls.ts";
+import type { DetachedReplies } from "../calls/pipeline/disconnect.ts";
+import type { RunningCalls } from "../calls/running-calls.ts";
 
 /** Registers the gauges. */
 export function watchCalls({

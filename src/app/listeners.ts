@@ -2,8 +2,12 @@
 import type { FastifyInstance } from "fastify";
 import type { Settings } from "../config/config.ts";
 import { GatewayStopping } from "../core/caller.ts";
-import type { RunningCalls } from "../inference/running-calls.ts";
-import { type InternalListener, listenOn, openInternalListener } from "../rpc/internal-listener.ts";
+import type { RunningCalls } from "../calls/running-calls.ts";
+import {
+  type InternalListener,
+  listenOn,
+  openInternalListener,
+} from "../edge/rpc/internal-listener.ts";
 
 /** Time for cancelled calls to report their end, in milliseconds. */
 const endMs = 2_000;

@@ -1,6 +1,6 @@
 /** The plain pages of the internal listener: `/healthz`, `/readyz` and `/metrics`. */
-import type { Metrics } from "../core/metrics.ts";
-import type { PlainAnswer } from "../rpc/internal-listener.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { PlainAnswer } from "../edge/rpc/internal-listener.ts";
 
 /** Options of {@link createOperatorPages}. */
 interface OperatorPageOptions {

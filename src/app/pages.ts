@@ -1,7 +1,7 @@
 /** Loads the console's pages of a server. */
 import type { Logger } from "pino";
-import { buildPages, NoBuilder, readPages } from "../console/built.ts";
-import type { Pages } from "../console/serve.ts";
+import { buildPages, NoBuilder, readPages } from "./built-pages.ts";
+import type { Pages } from "../edge/rest/pages.ts";
 
 /** Reads the pages. Builds them first where necessary, while the gateway already serves calls. */
 export async function openPages(log: Logger, signal: AbortSignal): Promise<Pages | undefined> {

@@ -1,7 +1,7 @@
 /** Serves RPCs over Connect and gRPC-web on the public listener. */
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { createRpcHandlers, type RouterOptions } from "../rpc/router.ts";
+import { createRpcHandlers, type RouterOptions } from "../edge/rpc/router.ts";
 
 /**
  * Serves RPCs on the public listener. One route for each service: with one for each RPC and HTTP method, 1,800 routes took a

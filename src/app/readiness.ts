@@ -1,7 +1,7 @@
 /** Decides whether calls can be served, for `/readyz`. */
 import type { Pool } from "pg";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
-import type { RunningCalls } from "../inference/running-calls.ts";
+import type { RunningCalls } from "../calls/running-calls.ts";
 
 /** How long a readiness result is cached, in milliseconds. */
 const readyMs = 1_000;

@@ -2,15 +2,15 @@
 import type { Logger } from "pino";
 import type { Config, Settings, VendorConfig } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Metrics } from "../core/metrics.ts";
+import type { Metrics } from "../observe/metrics.ts";
 import type { Database } from "../db/database.ts";
-import type { Limiter } from "../inference/limits/limiter.ts";
-import { AffinityShare } from "../inference/routing/affinity.ts";
-import { HealthStore } from "../inference/routing/health-store.ts";
-import { type OpenVendor, Targets } from "../inference/routing/targets.ts";
-import { createUpstream, type Upstream } from "../inference/routing/upstream.ts";
-import { vendorKinds } from "../vendor/index.ts";
-import type { Vendor } from "../vendor/vendor.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import { AffinityShare } from "../routing/affinity.ts";
+import { HealthStore } from "../routing/health-store.ts";
+import { type OpenVendor, Targets } from "../routing/targets.ts";
+import { createUpstream, type Upstream } from "../routing/upstream.ts";
+import { vendorKinds } from "../provider/index.ts";
+import type { Vendor } from "../provider/vendor.ts";
 
 /** Options of {@link openVendors}. */
 interface OpenVendorsOptions {

@@ -1,12 +1,12 @@
 /** The life of one of several workers: it serves until its supervisor stops it or is gone. */
 import cluster, { type Worker } from "node:cluster";
 import { failureMessage } from "../core/errors.ts";
-import type { MetricSnapshot } from "../core/metrics.ts";
+import type { MetricSnapshot } from "../observe/metrics.ts";
 import { type Gateway, openGateway } from "./gateway.ts";
 import { readFound } from "./pages.ts";
-import { createServerLog } from "../server/server-log.ts";
-import { setV8Flags } from "../server/v8-flags.ts";
-import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "../server/supervisor.ts";
+import { createServerLog } from "./process-log.ts";
+import { setV8Flags } from "./v8-flags.ts";
+import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./supervisor.ts";
 
 /**
  * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and the exit code is

@@ -8,7 +8,7 @@ import { type Budget, BudgetPeriod, BudgetSchema } from "../../gen/uas/type/v1/b
 import type { Budgets } from "../core/budgets.ts";
 import { money } from "../core/money.ts";
 import { invalid } from "../core/validation.ts";
-import { type Queryable, withLossMapping } from "../db/queryable.ts";
+import { type Queryable, withLossMapping } from "../db/pool/queryable.ts";
 import type { RowOf } from "../db/row.ts";
 import { parseTimeZone } from "./calls/buckets.ts";
 import type { BudgetEntity } from "./entity.ts";

@@ -227,7 +227,7 @@ export const LedgerSideEntity = defineEntity({
   ],
 });
 
-/** A link in the chain of audits: see `src/billing/ledger/checkpoint.ts`. Append-only. */
+/** A link in the chain of audits: see `src/billing/audit/checkpoint.ts`. Append-only. */
 export const LedgerCheckpointEntity = defineEntity({
   name: "LedgerCheckpointEntity",
   tableName: "ledger_checkpoint",

@@ -1,6 +1,6 @@
 /** Billing's background jobs: recovery of holds, partitions of the coming months, the ledger audit. */
 import { escapeIdentifier, type Pool, type PoolClient } from "pg";
-import { endedHoldKeptDays } from "../config/limits.ts";
+import { endedHoldKeptDays } from "../core/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import {
   addMonths,
@@ -10,11 +10,11 @@ import {
   type PartitionedTable,
   partitionName,
 } from "../db/partition.ts";
-import type { Queryable } from "../db/queryable.ts";
-import { Anchor } from "./ledger/anchor.ts";
-import type { AuditBreach } from "./ledger/audit.ts";
-import { Auditor, type AuditReport } from "./ledger/auditor.ts";
-import { newestCheckpoint } from "./ledger/checkpoint.ts";
+import type { Queryable } from "../db/pool/queryable.ts";
+import { Anchor } from "./audit/anchor.ts";
+import type { AuditBreach } from "./audit/audit.ts";
+import { Auditor, type AuditReport } from "./audit/auditor.ts";
+import { newestCheckpoint } from "./audit/checkpoint.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
 import { ledgerTimings, type LedgerTimings } from "./ledger/ledger.ts";
 

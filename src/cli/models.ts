@@ -4,7 +4,7 @@ import { CancelBilling } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ImageForm, ModelConfig, PriceConfig, TokenPrices } from "../config/config.ts";
 import { cancelBillingWord, modelTypeWord } from "../config/kinds.ts";
 import { priceAt } from "../config/price.ts";
-import { taskRunMs } from "../config/limits.ts";
+import { taskRunMs } from "../core/limits.ts";
 import { formatUsd } from "../core/money.ts";
 import { serviceTiers } from "../core/service-tiers.ts";
 import { configOf } from "./backend.ts";

@@ -60,7 +60,7 @@ export interface Config {
 /** A vendor: an upstream API with the credential and limits of this installation. */
 export interface VendorConfig {
   readonly name: string;
-  /** One of the kinds in vendor/index.ts. */
+  /** One of the kinds in provider/index.ts. */
   readonly kind: string;
   /** Without a trailing slash. Empty for kinds without an address (`demo`). */
   readonly baseUrl: string;

@@ -5,7 +5,7 @@ import type { Parsed } from "./address.ts";
 import type { DatedPrice, ModelConfig, RouteConfig } from "./config.ts";
 import type { ConfigDocument, Path } from "./document.ts";
 import { cancelBillings, modelTypeWord, modelTypes } from "./kinds.ts";
-import { holdOutputTokensDefault } from "./limits.ts";
+import { holdOutputTokensDefault } from "../core/limits.ts";
 import { priceChangesSchema, type PricesSchema, pricesSchema } from "./price.ts";
 import { serviceTiersSchema, withServiceTiers } from "./tier-prices.ts";
 import type { ReferenceSource } from "./references.ts";

@@ -1,7 +1,7 @@
 /** Settings of routing: shares of calls, circuit breakers, retries. */
 import type { z } from "zod";
 import type { BreakerConfig, LimitDefaults, RetryConfig, UploadLimits } from "./config.ts";
-import { limitWaitMsMax } from "./limits.ts";
+import { limitWaitMsMax } from "../core/limits.ts";
 import { duration, positive, whole, word } from "./scalars.ts";
 import { mapsOf, section } from "./schema.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "./address.ts";
 import { readDatabaseAddress } from "../core/database-address.ts";
 import type { Settings } from "./config.ts";
-import { concurrentCallsMax, drainDelayMsDefault } from "./limits.ts";
+import { concurrentCallsMax, drainDelayMsDefault } from "../core/limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
 import { ConfigError } from "./problems.ts";
 import { nearest } from "../core/suggest.ts";

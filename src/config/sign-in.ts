@@ -5,7 +5,7 @@ import type { Parsed } from "./address.ts";
 import type { ReferenceSource } from "./references.ts";
 import { address, flag, positive, quote, secret, secretFix, text, word } from "./scalars.ts";
 import { allAbsent, chooseBy, list, section } from "./schema.ts";
-import { codesDailyDefault } from "./limits.ts";
+import { codesDailyDefault } from "../core/limits.ts";
 
 /** Who may use the console, and what for. */
 export type ConsoleConfig = z.output<typeof consoleSchema>;

@@ -9,7 +9,7 @@ import { type Preset, presets } from "./presets.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import { mergeQuirks, quirksSchema } from "./quirks.ts";
 import type { ReferenceSource } from "./references.ts";
-import { totalMs } from "./limits.ts";
+import { totalMs } from "../core/limits.ts";
 import { breakerSchema, checkShares, limitsSchema, shareKeys } from "./routing.ts";
 import {
   address,

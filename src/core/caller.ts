@@ -1,7 +1,7 @@
 /** The caller of an RPC, its credentials and its request id. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { requestIdCharsMax } from "../config/limits.ts";
+import { requestIdCharsMax } from "./limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { newId } from "./uuid.ts";

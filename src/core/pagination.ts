@@ -2,7 +2,7 @@
  * Keyset pagination. A page begins after the last item of the previous page, so that rows added or deleted
  * meanwhile neither repeat nor hide items, and page 1,000 costs as much as page 1. Offsets fail at all of these.
  */
-import { pageSizeDefault, pageSizeMax } from "../config/limits.ts";
+import { pageSizeDefault, pageSizeMax } from "./limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 
 /** Members that every List request has; the contract refuses negative sizes. */

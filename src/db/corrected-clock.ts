@@ -5,7 +5,7 @@
 import type { Clock } from "../core/clock.ts";
 import { idSource } from "../core/uuid.ts";
 import { databaseTime } from "./partition.ts";
-import type { Queryable } from "./queryable.ts";
+import type { Queryable } from "./pool/queryable.ts";
 
 /** By how much a clock may differ from the database's before it is corrected, in milliseconds. NTP keeps clocks within
  * 0.1 s; nothing that goes by this time is finer than some seconds. */

@@ -10,10 +10,10 @@ import { alertEntities } from "../alert/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
 import { billingEntities } from "../billing/entity.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
-import { callEntities } from "../inference/entity.ts";
-import { limitEntities } from "../inference/limits/entity.ts";
-import { routingEntities } from "../inference/routing/entity.ts";
-import { responseEntities } from "../inference/state/entity.ts";
+import { callEntities } from "../calls/entity.ts";
+import { limitEntities } from "../limits/entity.ts";
+import { routingEntities } from "../routing/entity.ts";
+import { responseEntities } from "../responses/stored/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { nativeEntities } from "../native/entity.ts";
 import { operatorEntities } from "../operator/entity.ts";
@@ -29,9 +29,9 @@ import {
   openPool,
   type PoolUsers,
   preparePool,
-} from "./open-pool.ts";
-import { lockNotAvailable } from "./share-pool.ts";
-import { type DatabaseAddress, type Servers, toServers } from "./servers.ts";
+} from "./pool/open-pool.ts";
+import { lockNotAvailable } from "./pool/share-pool.ts";
+import { type DatabaseAddress, type Servers, toServers } from "./pool/servers.ts";
 
 /** An open database. */
 export interface Database {

@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, escapeIdentifier, escapeLiteral, type Pool, type PoolClient } from "pg";
-import type { Queryable } from "./queryable.ts";
+import type { Queryable } from "./pool/queryable.ts";
 
 /** A range-partitioned table. Its default partition is `<table>_default`. */
 export interface PartitionedTable {

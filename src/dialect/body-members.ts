@@ -1,15 +1,21 @@
 /** Reads and edits single members of a request body by their position in its bytes. */
-import { jsonDepthMax, jsonNumbersMax, jsonPartsMax } from "../config/limits.ts";
+import { jsonDepthMax, jsonNumbersMax, jsonPartsMax } from "../core/limits.ts";
 import { nearest } from "../core/suggest.ts";
 import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { VendorModel } from "./codec.ts";
 import type { TextRequest } from "./dialect.ts";
-import { type BodySize, type Member, type Outline, scanObject, sliceText } from "./json/outline.ts";
-import { type Edit, Splicer } from "./json/splice.ts";
-import { JsonLimitError, JsonScanError } from "./json/scan.ts";
-import { textWeight } from "./json/text-weight.ts";
+import {
+  type BodySize,
+  type Member,
+  type Outline,
+  scanObject,
+  sliceText,
+} from "../wire/json/outline.ts";
+import { type Edit, Splicer } from "../wire/json/splice.ts";
+import { JsonLimitError, JsonScanError } from "../wire/json/scan.ts";
+import { textWeight } from "../wire/json/text-weight.ts";
 
 /** The members that the gateway reads, by name. */
 export interface Members extends ReadonlyMap<string, Member> {

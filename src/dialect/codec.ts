@@ -17,9 +17,9 @@ import type {
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { VendorQuirks } from "../core/vendor-quirks.ts";
 import type { GatewayError } from "../core/errors.ts";
-import type { Guard } from "./guard.ts";
-import type { Outline } from "./json/outline.ts";
-import type { UnfinishedEvent } from "./sse/event-stream.ts";
+import type { Guard } from "./features/guard.ts";
+import type { Outline } from "../wire/json/outline.ts";
+import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 
 /** The client's side of a style. */
 export interface CallerCodec {

@@ -2,13 +2,13 @@
 import type { DescMessage, JsonObject, Message } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { GatewayError } from "../core/errors.ts";
-import type { Betas } from "./betas.ts";
-import type { ToolCalls } from "./billed-features.ts";
+import type { Betas } from "./features/betas.ts";
+import type { ToolCalls } from "./features/billed-features.ts";
 import type { CallerCodec, VendorCodec, VendorModel } from "./codec.ts";
-import type { UsageEvents } from "./cost.ts";
-import type { BodySize, Outline } from "./json/outline.ts";
-import type { Edit } from "./json/splice.ts";
-import type { UnfinishedEvent } from "./sse/event-stream.ts";
+import type { UsageEvents } from "./features/cost.ts";
+import type { BodySize, Outline } from "../wire/json/outline.ts";
+import type { Edit } from "../wire/json/splice.ts";
+import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 
 /** Common to all dialects: name, error bodies, and replies to RPCs other than text generation. */
 export interface Dialect {

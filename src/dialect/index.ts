@@ -5,7 +5,7 @@ import type { Dialect, TextDialect, VendorDialect } from "./dialect.ts";
 import { gemini } from "./gemini/dialect.ts";
 import { messages } from "./messages/dialect.ts";
 import { platform } from "./platform.ts";
-import { rerank } from "./rerank.ts";
+import { rerank } from "./operations/rerank.ts";
 import { responses } from "./responses/dialect.ts";
 
 type Value<Name extends keyof typeof DialectEnum> = (typeof DialectEnum)[Name];

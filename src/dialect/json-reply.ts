@@ -1,9 +1,9 @@
 /** Relays complete replies in JSON: the public model name is restored in them, and every other byte stays. */
-import { jsonDepthMax } from "../config/limits.ts";
-import { type Member, scanObject, sliceText } from "./json/outline.ts";
-import { Splicer } from "./json/splice.ts";
-import { JsonScanError } from "./json/scan.ts";
-import { isRecord, type JsonRecord, UnreadableReplyError } from "./json/value.ts";
+import { jsonDepthMax } from "../core/limits.ts";
+import { type Member, scanObject, sliceText } from "../wire/json/outline.ts";
+import { Splicer } from "../wire/json/splice.ts";
+import { JsonScanError } from "../wire/json/scan.ts";
+import { isRecord, type JsonRecord, UnreadableReplyError } from "../wire/json/value.ts";
 
 /** A reply after relaying. */
 export interface JsonReply {

@@ -16,7 +16,7 @@ import {
   StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { UnreadableReplyError } from "./json/value.ts";
+import { UnreadableReplyError } from "../wire/json/value.ts";
 
 /** Converts a reply to the events of an equivalent stream. */
 export function replyEvents(reply: Reply): GenerateEvent[] {

@@ -9,11 +9,11 @@ import {
   StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
-import { stopSequenceCharsMax, stopSequencesMax } from "../config/limits.ts";
+import { stopSequenceCharsMax, stopSequencesMax } from "../core/limits.ts";
 import { invalid } from "../core/validation.ts";
 import type { StreamDecoder, VendorCodec } from "./codec.ts";
 import { decodeWhole } from "./whole-reply.ts";
-import type { UnfinishedEvent } from "./sse/event-stream.ts";
+import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
 
 /** Decodes a vendor's replies, with the stop sequences that the vendor does not know. */
 export interface ReplyDecoder {

@@ -10,7 +10,7 @@ import {
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { emptyBuffer } from "../core/bytes.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
-import type { ToolCalls } from "./billed-features.ts";
+import type { ToolCalls } from "./features/billed-features.ts";
 import type {
   CallerCodec,
   ReplyOptions,
@@ -22,9 +22,9 @@ import type {
 import type { ReplyDecoder, StoppingDecoder } from "./stop-sequences.ts";
 import type { RelayedReply, StreamRelay } from "./dialect.ts";
 import { lengthEnd, replyEvents, replyTextBytes } from "./reply-events.ts";
-import { countTools, ToolCallCount, sumToolCalls } from "./tool-calls.ts";
-import type { UnfinishedEvent } from "./sse/event-stream.ts";
-import type { ToolRestorer } from "./tool-restorer.ts";
+import { countTools, ToolCallCount, sumToolCalls } from "./tools/tool-calls.ts";
+import type { UnfinishedEvent } from "../wire/sse/event-stream.ts";
+import type { ToolRestorer } from "./tools/tool-restorer.ts";
 import { isOperatorFault, outOfService } from "./vendor-error.ts";
 import { invalid } from "../core/validation.ts";
 

@@ -3,9 +3,9 @@
  * as every client expects (R-ERR-1, R-ERR-4), and nothing of the operator's account shows (R-ERR-3).
  */
 import { ErrorCode, GatewayError, type SentErrorCode } from "../core/errors.ts";
-import { ObjectScan, openBrace } from "./json/scan.ts";
-import { Splicer } from "./json/splice.ts";
-import { isRecord, type JsonRecord, UnreadableReplyError } from "./json/value.ts";
+import { ObjectScan, openBrace } from "../wire/json/scan.ts";
+import { Splicer } from "../wire/json/splice.ts";
+import { isRecord, type JsonRecord, UnreadableReplyError } from "../wire/json/value.ts";
 
 /** The strings that an error object must have, with the gateway's words for them. */
 export type ErrorWords = Readonly<Partial<Record<"type" | "code", string>>>;

@@ -2,7 +2,7 @@
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import type { OpaquePart } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../core/validation.ts";
-import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "./json/value.ts";
+import { isRecord, type JsonRecord, parseRecord, recordAt, textAt } from "../wire/json/value.ts";
 
 /** A search of the web, as a request offers it to the model. */
 export interface WebSearch {

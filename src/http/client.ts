@@ -4,7 +4,7 @@
  */
 import { type Dispatcher, Pool } from "undici";
 import type { VendorTimeouts } from "../config/config.ts";
-import { streamBufferBytesMax } from "../config/limits.ts";
+import { streamBufferBytesMax } from "../core/limits.ts";
 import { joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { type Placed, ShortLivedSet } from "../core/short-lived.ts";

@@ -16,7 +16,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from "node:tls";
-import { headerBytesMax } from "../config/limits.ts";
+import { headerBytesMax } from "../core/limits.ts";
 import { limitTime } from "../core/async.ts";
 import { GuardFailure } from "./guard-failure.ts";
 import { canonicalAddress, isPublicAddress } from "./public-address.ts";

@@ -3,7 +3,7 @@
  * name are checked when connecting; see guarded-client.ts.
  */
 import { isIP } from "node:net";
-import { publicUrlCharsMax } from "../config/limits.ts";
+import { publicUrlCharsMax } from "../core/limits.ts";
 import { isPublicAddress } from "./public-address.ts";
 
 /** An acceptable URL, or the problem with it as a clause that follows the field's name. */

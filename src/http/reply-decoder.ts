@@ -11,7 +11,7 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
-import { decodedRatioMax } from "../config/limits.ts";
+import { decodedRatioMax } from "../core/limits.ts";
 import { HttpFailure } from "./failure.ts";
 
 /** Bytes that may be decoded whatever their ratio. */

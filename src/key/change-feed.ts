@@ -9,7 +9,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
-import { type DatabaseAddress, toServers } from "../db/servers.ts";
+import { type DatabaseAddress, toServers } from "../db/pool/servers.ts";
 
 /** Pause after a heartbeat, in milliseconds. */
 const heartbeatMs = 300;

@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import type { Clock } from "../core/clock.ts";
-import { type Service, serve } from "../core/service.ts";
+import { type Service, serve } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
 import { createKeyCopies } from "./copies.ts";
 import { createKeyService, type KeyServiceOptions } from "./service.ts";

@@ -12,13 +12,13 @@ import type {
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { maySeeAccount, noSuchAccount, parseAccountId } from "../account/room.ts";
-import { accountKeysMax } from "../config/limits.ts";
+import { accountKeysMax } from "../core/limits.ts";
 import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import { type Budgets, budgetFacts } from "../core/budgets.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { changedFacts, recordAction, type Facts } from "../core/operator-log.ts";
+import { changedFacts, recordAction, type Facts } from "../observe/operator-log.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { membersOf } from "../core/partial-update.ts";

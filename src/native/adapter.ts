@@ -3,16 +3,16 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import { nativeFaultWaitMs, refusalBytesMax } from "../config/limits.ts";
+import { nativeFaultWaitMs, refusalBytesMax } from "../core/limits.ts";
 import { emptyBuffer, joinBuffers } from "../core/bytes.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
-import type { BilledFeatures } from "../dialect/billed-features.ts";
-import { rewriteAddresses } from "../dialect/json/addresses.ts";
-import { EventDataReader } from "../dialect/sse/event-stream.ts";
-import { asJob } from "../inference/job-reply.ts";
-import { type Delivered, meter, type Metered, meterInput } from "../inference/pipeline/metering.ts";
+import type { BilledFeatures } from "../dialect/features/billed-features.ts";
+import { rewriteAddresses } from "../wire/json/addresses.ts";
+import { EventDataReader } from "../wire/sse/event-stream.ts";
+import { asJob } from "../calls/adapters/job-reply.ts";
+import { type Delivered, meter, type Metered, meterInput } from "../calls/pipeline/metering.ts";
 import {
   type AnsweredBy,
   CallAdapter,
@@ -24,14 +24,14 @@ import {
   type RequestSummary,
   type VendorRefusal,
   type WholeReply,
-} from "../inference/pipeline/adapter.ts";
-import { type PlannedRoute } from "../inference/routing/planned-route.ts";
-import { type PreparedCall } from "../inference/routing/prepared-call.ts";
-import { detachedReadMs } from "../inference/routing/upstream.ts";
-import type { NativeCallRoute, NativeMeter } from "../vendor/native.ts";
-import type { VendorBody, VendorReply } from "../vendor/reply.ts";
-import { withCharacters } from "../vendor/task-params.ts";
-import type { Vendor } from "../vendor/vendor.ts";
+} from "../calls/pipeline/adapter.ts";
+import { type PlannedRoute } from "../routing/planned-route.ts";
+import { type PreparedCall } from "../routing/prepared-call.ts";
+import { detachedReadMs } from "../routing/upstream.ts";
+import type { NativeCallRoute, NativeMeter } from "../provider/native.ts";
+import type { VendorBody, VendorReply } from "../provider/reply.ts";
+import { withCharacters } from "../provider/task-params.ts";
+import type { Vendor } from "../provider/vendor.ts";
 import type { NativeContext } from "./context.ts";
 import {
   checkModel,

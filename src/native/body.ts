@@ -6,12 +6,12 @@ import { asBuffer } from "../core/bytes.ts";
 import type { GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import { applyEdits, readOutline } from "../dialect/body-members.ts";
-import type { Edit } from "../dialect/json/splice.ts";
-import { type AddressEdit, rewriteAddresses } from "../dialect/json/addresses.ts";
-import { findDuplicateMember } from "../dialect/json/duplicate-member.ts";
-import { type Member, type Outline, sliceText } from "../dialect/json/outline.ts";
-import { boundOf, requestSize, scanSize } from "../inference/tokens/request-tokens.ts";
-import type { NativeRequest } from "../vendor/native.ts";
+import type { Edit } from "../wire/json/splice.ts";
+import { type AddressEdit, rewriteAddresses } from "../wire/json/addresses.ts";
+import { findDuplicateMember } from "../wire/json/duplicate-member.ts";
+import { type Member, type Outline, sliceText } from "../wire/json/outline.ts";
+import { boundOf, requestSize, scanSize } from "../tokens/request-tokens.ts";
+import type { NativeRequest } from "../provider/native.ts";
 
 /** The parts of an HTTP request. */
 export interface NativeBodyOptions {

@@ -9,27 +9,22 @@ import type { Pool } from "pg";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { ModelConfig } from "../config/config.ts";
-import {
-  cacheLifeMsMax,
-  cacheSlackMs,
-  nativeKeptBytesMax,
-  replyBytesMax,
-} from "../config/limits.ts";
+import { cacheLifeMsMax, cacheSlackMs, nativeKeptBytesMax, replyBytesMax } from "../core/limits.ts";
 import { pricedUnits } from "../config/price.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
 import type { SentReply } from "../core/sink.ts";
 import { requireActive } from "../core/caller.ts";
-import { transact } from "../db/transaction.ts";
-import { type BilledFeatures, refuseUnpriced } from "../dialect/billed-features.ts";
-import { asJob } from "../inference/job-reply.ts";
+import { transact } from "../db/pool/transaction.ts";
+import { type BilledFeatures, refuseUnpriced } from "../dialect/features/billed-features.ts";
+import { asJob } from "../calls/adapters/job-reply.ts";
 import {
   type Delivered,
   type Metered,
   meterInput,
   nothingMetered,
-} from "../inference/pipeline/metering.ts";
+} from "../calls/pipeline/metering.ts";
 import {
   CallAdapter,
   ReadRequest,
@@ -39,19 +34,19 @@ import {
   type RequestSummary,
   type VendorRefusal,
   type WholeReply,
-} from "../inference/pipeline/adapter.ts";
-import { type PlannedRoute } from "../inference/routing/planned-route.ts";
-import { type PreparedCall } from "../inference/routing/prepared-call.ts";
-import { unusableReply } from "../inference/upstream-refusal.ts";
+} from "../calls/pipeline/adapter.ts";
+import { type PlannedRoute } from "../routing/planned-route.ts";
+import { type PreparedCall } from "../routing/prepared-call.ts";
+import { unusableReply } from "../routing/upstream-refusal.ts";
 import type {
   NativeCacheFigures,
   NativeCacheLife,
   NativeCacheListRoute,
   NativeCacheRoute,
   NativeCaches,
-} from "../vendor/native.ts";
-import { bufferedBody } from "../vendor/reply.ts";
-import type { Vendor } from "../vendor/vendor.ts";
+} from "../provider/native.ts";
+import { bufferedBody } from "../provider/reply.ts";
+import type { Vendor } from "../provider/vendor.ts";
 import { boundTo, credentialOf } from "./adapter.ts";
 import type { NativeContext } from "./context.ts";
 import { answer } from "./job-requests.ts";

@@ -5,8 +5,8 @@ import type {
   NativeModelsRoute,
   NativePassRoute,
   NativePollRoute,
-} from "../vendor/native.ts";
-import { VendorReplyError } from "../vendor/task.ts";
+} from "../provider/native.ts";
+import { VendorReplyError } from "../provider/task.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { NativeContext } from "./context.ts";
 import { type NativeExchange, withCredential } from "./mount.ts";

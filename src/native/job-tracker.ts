@@ -3,18 +3,18 @@
  * request for all concurrent readers. The report of an ended job is final.
  */
 import type { Pool } from "pg";
-import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../config/limits.ts";
+import { nativeKeptBytesMax, nativeRefreshMs, replyBytesMax } from "../core/limits.ts";
 import { limitTime } from "../core/async.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { recordNotification } from "../task/vendor-notifications.ts";
-import type { NativeSend } from "../vendor/native-http.ts";
-import type { NativeTask } from "../vendor/native.ts";
+import { recordNotification } from "../task/work/vendor-notifications.ts";
+import type { NativeSend } from "../provider/native-http.ts";
+import type { NativeTask } from "../provider/native.ts";
 import {
   type CancelAnswer,
   type TaskUpdate,
   type VendorTasks,
   VendorReplyError,
-} from "../vendor/task.ts";
+} from "../provider/task.ts";
 import { type NativeMount, withCredential } from "./mount.ts";
 import { parseObject } from "./reply-stream.ts";
 import {

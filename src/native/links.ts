@@ -2,7 +2,7 @@
  * Links that vendors' clients follow without a key (Replicate's `urls.stream`). They are sealed: opaque, unforgeable, and
  * valid for a limited time. Nothing is stored for them.
  */
-import { nativeLinkMs } from "../config/limits.ts";
+import { nativeLinkMs } from "../core/limits.ts";
 import type { KeyRef } from "../core/caller.ts";
 import type { Clock } from "../core/clock.ts";
 import { createSealing } from "../core/sealing.ts";

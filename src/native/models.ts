@@ -11,7 +11,7 @@ import type {
   NativeMeter,
   NativeModelAt,
   NativeRequest,
-} from "../vendor/native.ts";
+} from "../provider/native.ts";
 
 /** A model, and its route to the vendor. */
 export interface NativeModel {

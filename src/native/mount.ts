@@ -1,13 +1,13 @@
 /** A vendor's mounted native API, one request to it, and the rewriting of its addresses. */
 import type { VendorConfig } from "../config/config.ts";
-import type { Vendor } from "../vendor/vendor.ts";
+import type { Vendor } from "../provider/vendor.ts";
 import type { Sink } from "../core/sink.ts";
-import type { NativeTransport } from "../vendor/native-http.ts";
-import type { NativeRoute, NativeApi } from "../vendor/native.ts";
+import type { NativeTransport } from "../provider/native-http.ts";
+import type { NativeRoute, NativeApi } from "../provider/native.ts";
 import type { NativeBody } from "./body.ts";
 import type { KeyCaller } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import type { AddressEdit } from "../dialect/json/addresses.ts";
+import type { AddressEdit } from "../wire/json/addresses.ts";
 
 /** Whether a header passes. */
 export type HeaderList = (name: string) => boolean;

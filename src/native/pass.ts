@@ -1,13 +1,13 @@
 /** Passes free requests to a vendor: token counts, files, and other objects of the caller. */
-import { replyBytesMax } from "../config/limits.ts";
+import { replyBytesMax } from "../core/limits.ts";
 import type { KeyRef } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
-import { AddressRewriter, rewriteAddresses } from "../dialect/json/addresses.ts";
+import { AddressRewriter, rewriteAddresses } from "../wire/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
-import { admitModel } from "../inference/pipeline/admit.ts";
-import { unusableReply } from "../inference/upstream-refusal.ts";
-import type { NativePassRoute } from "../vendor/native.ts";
-import type { VendorReply } from "../vendor/reply.ts";
+import { admitModel } from "../calls/pipeline/admit.ts";
+import { unusableReply } from "../routing/upstream-refusal.ts";
+import type { NativePassRoute } from "../provider/native.ts";
+import type { VendorReply } from "../provider/reply.ts";
 import { type NativeContext } from "./context.ts";
 import { outwardAddresses, type NativeExchange, type NativeSink, withCredential } from "./mount.ts";
 import { checkedModel } from "./models.ts";

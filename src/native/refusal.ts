@@ -1,8 +1,8 @@
 /** Classifies a vendor's refusal of a native request: passed on, or replaced by an error of the gateway. */
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { readRefusal, type Refusal, retryAfterSeconds } from "../inference/upstream-refusal.ts";
-import { refusalBytesMax } from "../config/limits.ts";
-import { bufferedBody, type VendorReply } from "../vendor/reply.ts";
+import { readRefusal, type Refusal, retryAfterSeconds } from "../routing/upstream-refusal.ts";
+import { refusalBytesMax } from "../core/limits.ts";
+import { bufferedBody, type VendorReply } from "../provider/reply.ts";
 import type { NativeContext } from "./context.ts";
 import type { NativeMount } from "./mount.ts";
 import { noSuchObject } from "./store.ts";

@@ -3,18 +3,18 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
 import type { UnitUsage } from "../billing/prices/pricing.ts";
-import { eventBytesMax } from "../config/limits.ts";
+import { eventBytesMax } from "../core/limits.ts";
 import {
   dataLinesOf,
   dataOf,
   EventSplitter,
   type UnfinishedEvent,
-} from "../dialect/sse/event-stream.ts";
-import type { ReplyStream } from "../inference/pipeline/adapter.ts";
-import type { NativeMeter } from "../vendor/native.ts";
-import { ArraySplitter } from "../dialect/json/array-splitter.ts";
+} from "../wire/sse/event-stream.ts";
+import type { ReplyStream } from "../calls/pipeline/adapter.ts";
+import type { NativeMeter } from "../provider/native.ts";
+import { ArraySplitter } from "../wire/json/array-splitter.ts";
 import { madeUnits } from "./models.ts";
-import { type AddressEdit, AddressRewriter } from "../dialect/json/addresses.ts";
+import { type AddressEdit, AddressRewriter } from "../wire/json/addresses.ts";
 
 /** Options of a native stream. */
 export interface NativeStreamOptions {

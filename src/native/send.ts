@@ -1,12 +1,12 @@
 /** Builds the vendor's request from a native request, and the customer's headers and body from the reply. */
 import type { KeyRef } from "../core/caller.ts";
-import type { NativeSend } from "../vendor/native-http.ts";
+import type { NativeSend } from "../provider/native-http.ts";
 import { type BodyChanges } from "./body.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
 import { inwardAddresses, outwardAddresses, type NativeExchange } from "./mount.ts";
 import type { NamedModel } from "./models.ts";
 import { withoutParams } from "./path.ts";
-import { rewriteAddresses, rewriteHeader } from "../dialect/json/addresses.ts";
+import { rewriteAddresses, rewriteHeader } from "../wire/json/addresses.ts";
 
 /** Replaces a model's name by the vendor's. */
 export interface ModelChange {

@@ -12,11 +12,11 @@ import {
 } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { callerKey, keyCallerOf, requestIdKey, requireActive } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
-import { checkRequest } from "../inference/headers.ts";
-import type { CallContext } from "../inference/pipeline/context.ts";
+import { checkRequest } from "../calls/adapters/headers.ts";
+import type { CallContext } from "../calls/pipeline/context.ts";
 import { asMessages, type Messages, type SentReply } from "../core/sink.ts";
 import { HttpFailure } from "../http/failure.ts";
-import { failureError } from "../inference/upstream-refusal.ts";
+import { failureError } from "../routing/upstream-refusal.ts";
 import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import { changeCache, listCaches } from "./caches.ts";

@@ -4,7 +4,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import type { RowOf } from "../db/row.ts";
-import type { TaskUnits } from "../vendor/task.ts";
+import type { TaskUnits } from "../provider/task.ts";
 import type { NativeJobEntity } from "./entity.ts";
 import { firstCredential, type NativeExchange } from "./mount.ts";
 

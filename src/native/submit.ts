@@ -5,25 +5,25 @@
  */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { callRecord } from "../billing/calls/call-record.ts";
-import { nativeWaitMs, replyBytesMax } from "../config/limits.ts";
+import { nativeWaitMs, replyBytesMax } from "../core/limits.ts";
 import { neverCancelled } from "../core/cancel-signal.ts";
 import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
-import { admitModel } from "../inference/pipeline/admit.ts";
-import { Call } from "../inference/pipeline/call.ts";
-import { reportCall } from "../inference/pipeline/settle.ts";
+import { admitModel } from "../calls/pipeline/admit.ts";
+import { Call } from "../calls/pipeline/call.ts";
+import { reportCall } from "../calls/pipeline/settle.ts";
 import {
   attemptFailureOf,
   attemptFailureOfKind,
   failureError,
   retryAfterMs,
-} from "../inference/upstream-refusal.ts";
+} from "../routing/upstream-refusal.ts";
 import type { WholeTask } from "../task/task-row.ts";
-import type { NativeSubmitRoute } from "../vendor/native.ts";
-import { atLeast, minChargedSeconds, withCharacters } from "../vendor/task-params.ts";
-import type { VendorReply } from "../vendor/reply.ts";
+import type { NativeSubmitRoute } from "../provider/native.ts";
+import { atLeast, minChargedSeconds, withCharacters } from "../provider/task-params.ts";
+import type { VendorReply } from "../provider/reply.ts";
 import type { NativeContext } from "./context.ts";
 import { callPath, type NativeExchange, withCredential } from "./mount.ts";
 import { savedAnswerOf } from "./job-tracker.ts";

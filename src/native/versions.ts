@@ -5,7 +5,7 @@
  */
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import type { ModelConfig } from "../config/config.ts";
-import type { NativeModelAt } from "../vendor/native.ts";
+import type { NativeModelAt } from "../provider/native.ts";
 import type { FindNativeModel, NativeModel } from "./models.ts";
 import type { NativeMount } from "./mount.ts";
 

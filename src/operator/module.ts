@@ -4,12 +4,12 @@ import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.t
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../db/database.ts";
-import { createTextRunner } from "../inference/text-task.ts";
-import type { VendorTarget } from "../inference/routing/targets.ts";
-import type { Upstream } from "../inference/routing/upstream.ts";
+import { createTextRunner } from "../calls/adapters/text-task.ts";
+import type { VendorTarget } from "../routing/targets.ts";
+import type { Upstream } from "../routing/upstream.ts";
 import { createOperatorService } from "./service.ts";
 import type { VendorHealth, VendorTestResult, VendorRpcOptions } from "./vendor-rpcs.ts";
-import { type Service, serve } from "../core/service.ts";
+import { type Service, serve } from "../core/contract-rules.ts";
 
 /** Options of {@link createOperatorRoom}. */
 export interface OperatorRoomOptions {

@@ -28,9 +28,9 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { rateMember } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
-import { type BreakerKey, readBreakers } from "../inference/routing/breaker-store.ts";
-import { readHealth, type StoredHealth } from "../inference/routing/health-store.ts";
-import { latencyPercentile } from "../inference/routing/breaker.ts";
+import { type BreakerKey, readBreakers } from "../routing/breaker-store.ts";
+import { readHealth, type StoredHealth } from "../routing/health-store.ts";
+import { latencyPercentile } from "../routing/breaker.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 

@@ -11,17 +11,17 @@ import {
 } from "../../gen/uas/operator/v1/operator_pb.ts";
 import type { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import type { Config, ModelConfig, VendorConfig } from "../config/config.ts";
-import { taskRunMs } from "../config/limits.ts";
+import { taskRunMs } from "../core/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { actionValues, withAction } from "../core/operator-log.ts";
+import { actionValues, withAction } from "../observe/operator-log.ts";
 import { cutPage, type PageRequest, readPage } from "../core/pagination.ts";
 import type { RowOf } from "../db/row.ts";
 import { firstId } from "../db/partition.ts";
-import type { UnlimitedRouteEntity } from "../inference/entity.ts";
-import { routePriorities } from "../inference/routing/choice.ts";
-import { unlimitedRouteChannel } from "../inference/unlimited-routes.ts";
+import type { UnlimitedRouteEntity } from "../calls/entity.ts";
+import { routePriorities } from "../routing/choice.ts";
+import { unlimitedRouteChannel } from "../calls/unlimited-routes.ts";
 
 /** How a vendor did last, as one process sees it. Times in milliseconds since 1970. */
 export interface VendorHealth {

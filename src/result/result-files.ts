@@ -17,7 +17,7 @@ import {
   resultRedirectsMax,
   resultTtlMs,
   resultUploadMs,
-} from "../config/limits.ts";
+} from "../core/limits.ts";
 import { limitTime } from "../core/async.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -7,7 +7,7 @@ import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import type { S3Client } from "@aws-sdk/client-s3";
 import type { S3StorageConfig } from "../config/config.ts";
-import { resultReadersMax } from "../config/limits.ts";
+import { resultReadersMax } from "../core/limits.ts";
 import type { ResultStorage } from "./storage.ts";
 
 /** How long a connection, and a request without an answer, may take, in milliseconds. */

@@ -2,7 +2,7 @@
 import { createHash, type Hash, randomUUID } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { resultPendingMs } from "../config/limits.ts";
+import { resultPendingMs } from "../core/limits.ts";
 import { headBytes } from "./content-type.ts";
 import { ResultFailure } from "./result.ts";
 

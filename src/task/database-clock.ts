@@ -1,7 +1,7 @@
 /** Follows the database's clock where it is set back or forward: tasks and webhooks under way must not end by that. Each look
  * corrects the clock of the process too. */
 import type { Pool } from "pg";
-import { taskLeaseMs, webhookLeaseMs } from "../config/limits.ts";
+import { taskLeaseMs, webhookLeaseMs } from "../core/limits.ts";
 import type { CorrectedClock } from "../db/corrected-clock.ts";
 
 /** By how much clocks are corrected all the time, in milliseconds. */

@@ -1,9 +1,9 @@
 /** Errors of task requests, and the failures that end tasks. */
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { queuedTasksMax } from "../config/limits.ts";
+import { queuedTasksMax } from "../core/limits.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
-import type { TaskOutcome, TaskFaultCode } from "../vendor/task.ts";
+import type { TaskOutcome, TaskFaultCode } from "../provider/task.ts";
 import type { TransitionColumns } from "./transition.ts";
 
 /** 404 for an unknown task and for one of another account: always the same. */

@@ -3,7 +3,7 @@
  * time follows the database's clock where that is set back or forward.
  */
 import type { Pool } from "pg";
-import { taskKeptMs } from "../config/limits.ts";
+import { taskKeptMs } from "../core/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
 import type { CorrectedClock } from "../db/corrected-clock.ts";

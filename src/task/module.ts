@@ -9,39 +9,39 @@ import { callCost, createPricing, type PriceBook } from "../billing/prices/prici
 import type { Config, Settings } from "../config/config.ts";
 import { priceAt } from "../config/price.ts";
 import type { Clock } from "../core/clock.ts";
-import { countVendorLoss, type Metrics } from "../core/metrics.ts";
+import { countVendorLoss, type Metrics } from "../observe/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
-import { serve, type Service } from "../core/service.ts";
+import { serve, type Service } from "../core/contract-rules.ts";
 import type { CorrectedClock } from "../db/corrected-clock.ts";
 import type { Database } from "../db/database.ts";
-import { openPool } from "../db/open-pool.ts";
-import { backgroundOf } from "../inference/background/request.ts";
-import { createBackgroundRestore, createBackgroundRunner } from "../inference/background/runner.ts";
-import type { BackgroundTasks } from "../inference/background/tasks.ts";
-import { createCatalogue } from "../inference/catalogue.ts";
-import { admitModel } from "../inference/pipeline/admit.ts";
-import type { MediaTasks } from "../inference/media/media-tasks.ts";
-import type { CallState } from "../inference/state/responses-memory.ts";
-import type { BackgroundStore } from "../inference/background/store.ts";
-import type { EventLog } from "../inference/background/event-log.ts";
-import { createTextRunner } from "../inference/text-task.ts";
-import type { Upstream } from "../inference/routing/upstream.ts";
+import { openPool } from "../db/pool/open-pool.ts";
+import { backgroundOf } from "../responses/background/request.ts";
+import { createBackgroundRestore, createBackgroundRunner } from "../responses/background/runner.ts";
+import type { BackgroundTasks } from "../responses/background/tasks.ts";
+import { createCatalogue } from "../calls/catalogue.ts";
+import { admitModel } from "../calls/pipeline/admit.ts";
+import type { MediaTasks } from "../calls/adapters/media/media-tasks.ts";
+import type { CallState } from "../responses/stored/responses-memory.ts";
+import type { BackgroundStore } from "../responses/background/store.ts";
+import type { EventLog } from "../responses/background/event-log.ts";
+import { createTextRunner } from "../calls/adapters/text-task.ts";
+import type { Upstream } from "../routing/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
-import type { Vendor } from "../vendor/vendor.ts";
-import { createBackgroundTasks, createMediaTasks } from "./background.ts";
-import { AnswerJournal } from "./answer-journal.ts";
-import { vendorKey } from "./claim.ts";
-import { taskDurationMs } from "./charge.ts";
-import { type Callbacks, createCallbacks } from "./vendor-notifications.ts";
-import { createCancel } from "./cancel.ts";
+import type { Vendor } from "../provider/vendor.ts";
+import { createBackgroundTasks, createMediaTasks } from "./work/background.ts";
+import { AnswerJournal } from "./work/answer-journal.ts";
+import { vendorKey } from "./work/claim.ts";
+import { taskDurationMs } from "./work/charge.ts";
+import { type Callbacks, createCallbacks } from "./work/vendor-notifications.ts";
+import { createCancel } from "./work/cancel.ts";
 import { DatabaseClock } from "./database-clock.ts";
-import { TaskFeed } from "./feed.ts";
+import { TaskFeed } from "./read/feed.ts";
 import { createTaskJobs } from "./jobs.ts";
-import { WaitSlots } from "./reads.ts";
+import { WaitSlots } from "./read/reads.ts";
 import { createTaskSchemas, type TaskSchemas } from "./schema/schemas.ts";
 import { createTaskService } from "./service.ts";
 import { createTaskStore } from "./store.ts";
-import { createSubmit, openSubmitPool } from "./submit.ts";
+import { createSubmit, openSubmitPool } from "./submit/submit.ts";
 import type { TaskRow } from "./task-row.ts";
 import type {
   WorkerOptions,
@@ -49,8 +49,8 @@ import type {
   WorkerText,
   WorkerTimings,
   WorkerVendor,
-} from "./worker-options.ts";
-import { createTaskWorker } from "./worker.ts";
+} from "./work/worker-options.ts";
+import { createTaskWorker } from "./work/worker.ts";
 
 /** What {@link createTaskRoom} is built on. */
 interface TaskOptions {

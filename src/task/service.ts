@@ -11,12 +11,12 @@ import {
 } from "../core/caller.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { Cancel } from "./cancel.ts";
+import type { Cancel } from "./work/cancel.ts";
 import { taskMessage } from "./message.ts";
-import { createTaskReads, scopeOf, type TaskReadsOptions } from "./reads.ts";
+import { createTaskReads, scopeOf, type TaskReadsOptions } from "./read/reads.ts";
 import type { TaskSchemas } from "./schema/schemas.ts";
-import { parseSubmit } from "./submit-form.ts";
-import type { Submit } from "./submit.ts";
+import { parseSubmit } from "./submit/submit-form.ts";
+import type { Submit } from "./submit/submit.ts";
 
 /** Options of {@link createTaskService}. */
 export interface TaskServiceOptions extends TaskReadsOptions {

@@ -5,8 +5,8 @@ import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { bareRecord } from "../billing/calls/call-record.ts";
 import { applyIn } from "../billing/ledger/apply-in.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
-import { type TaskCharge, taskDurationMs } from "./charge.ts";
-import { notifyTask } from "./notify.ts";
+import { type TaskCharge, taskDurationMs } from "./work/charge.ts";
+import { notifyTask } from "./work/notify.ts";
 import { progressIn, statesBefore, transitions, type TaskEvent } from "./state.ts";
 import { summaryColumns, type TaskRow } from "./task-row.ts";
 

@@ -22,7 +22,7 @@ import {
   webhookProbeMs,
   webhookProbeMsMax,
   webhookProgressMs,
-} from "../config/limits.ts";
+} from "../core/limits.ts";
 import { isClockUnknown } from "../db/clock-mark.ts";
 import type { RowOf } from "../db/row.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";

@@ -23,11 +23,11 @@ import {
   webhookSlowMs,
   webhookSuspectShare,
   webhookUnprovenShare,
-} from "../config/limits.ts";
+} from "../core/limits.ts";
 import { nilUuid } from "../core/uuid.ts";
 import { LeaseLoop } from "../db/lease-loop.ts";
-import { Listener } from "../db/listener.ts";
-import type { DatabaseAddress } from "../db/servers.ts";
+import { Listener } from "../db/pool/listener.ts";
+import type { DatabaseAddress } from "../db/pool/servers.ts";
 import { GuardFailure, type GuardFailureKind } from "../http/guard-failure.ts";
 import type { GuardedClient, GuardedTimes } from "../http/guarded-client.ts";
 import {

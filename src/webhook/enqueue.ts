@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { WebhookStatus } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import { newIdAt } from "../core/uuid.ts";
-import type { Transaction } from "../db/transaction.ts";
+import type { Transaction } from "../db/pool/transaction.ts";
 import { freezePayload, type WebhookPayload } from "./payload.ts";
 import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 import { EventKind, type EventKindValue } from "./schedule.ts";

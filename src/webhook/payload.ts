@@ -1,5 +1,5 @@
 /** Encodes the body of a webhook, once: all attempts send the same bytes. */
-import { webhookBodyBytesMax, webhookErrorCharsMax } from "../config/limits.ts";
+import { webhookBodyBytesMax, webhookErrorCharsMax } from "../core/limits.ts";
 import { type Json, safeText, safeValue, writeSafe } from "./safe-json.ts";
 
 /** The documented values of `status`. */

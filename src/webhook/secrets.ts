@@ -1,6 +1,6 @@
 /** The signing secrets of accounts: generated at their first use, stored sealed, rotated without a gap. SQL: the database's clock decides. */
 import type { Pool } from "pg";
-import { webhookRotationMs } from "../config/limits.ts";
+import { webhookRotationMs } from "../core/limits.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { SealedColumns } from "../core/sealed-columns.ts";

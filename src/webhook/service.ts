@@ -18,11 +18,11 @@ import { callerKey, canSeeAccount, isOperator } from "../core/caller.ts";
 import { sessionOf } from "../core/browser-session.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { recordAction, recordActionOn } from "../core/operator-log.ts";
+import { recordAction, recordActionOn } from "../observe/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { isUuid, maxUuid, newId } from "../core/uuid.ts";
 import { invalid, present } from "../core/validation.ts";
-import { transact } from "../db/transaction.ts";
+import { transact } from "../db/pool/transaction.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { accountCheck, type WebhookRpcs, type WebhookServiceOptions } from "./access.ts";
 import {

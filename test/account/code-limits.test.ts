@@ -9,7 +9,7 @@ import {
   codeMs,
   codeSendsMax,
   codeStrangersShare,
-} from "../../src/config/limits.ts";
+} from "../../src/core/limits.ts";
 import { ErrorCode, type GatewayError } from "../../src/core/errors.ts";
 import { dailyMax, requestOf, type Sender, senders, useCodes } from "./code-rig.ts";
 

@@ -1,6 +1,6 @@
 /** R-KEY-3: what a code is good for, and how often. */
 import { describe, expect, it } from "vitest";
-import { codeChecksMax } from "../../src/config/limits.ts";
+import { codeChecksMax } from "../../src/core/limits.ts";
 import { accounts, requestOf, useCodes } from "./code-rig.ts";
 
 const rig = useCodes();

@@ -1,7 +1,7 @@
 /** The number of keys that an account's own users may have (R-MON-16). */
 import { describe, expect, it } from "vitest";
 import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
-import { accountKeysMax } from "../../src/config/limits.ts";
+import { accountKeysMax } from "../../src/core/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { createPhones, failureOf, signInWithCode } from "./browser.ts";
 import { useConsole } from "./console.ts";

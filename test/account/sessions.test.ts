@@ -7,12 +7,7 @@ import { UserRole } from "../../gen/uas/account/v1/user_pb.ts";
 import { createAccountJobs } from "../../src/account/module.ts";
 import { createSessions, type Sessions } from "../../src/account/session/store.ts";
 import { createUsers } from "../../src/account/user/store.ts";
-import {
-  sessionIdleMs,
-  sessionMs,
-  sessionOverlapMs,
-  sessionsMax,
-} from "../../src/config/limits.ts";
+import { sessionIdleMs, sessionMs, sessionOverlapMs, sessionsMax } from "../../src/core/limits.ts";
 import type { BrowserSession } from "../../src/core/browser-session.ts";
 import { newId, newIdAt } from "../../src/core/uuid.ts";
 import { openDatabase, type Database } from "../../src/db/database.ts";

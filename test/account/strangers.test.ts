@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { CodeAction } from "../../gen/uas/account/v1/session_pb.ts";
 import { totpCode } from "../../src/account/user/totp.ts";
 import { totpFreeGuesses, totpGuessesMax } from "../../src/account/session/failures.ts";
-import { codeChecksMax, codeLifeGuessesMax, failuresMax } from "../../src/config/limits.ts";
+import { codeChecksMax, codeLifeGuessesMax, failuresMax } from "../../src/core/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import {
   actionCode,

@@ -10,7 +10,7 @@ import {
   findPostmaster,
   postgresCpuMicros,
 } from "../../bench/proc.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 
 describe.runIf(process.platform === "linux")("figures from /proc", () => {
   it("the CPU time of a child process counts for its parent", async () => {

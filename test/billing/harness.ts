@@ -24,7 +24,7 @@ import type {
   HoldVerdict,
 } from "../../src/billing/ledger/ledger.ts";
 import { callRow } from "./calls/call-row.ts";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import { book } from "../../src/billing/ledger/booking.ts";
 import { LedgerKind } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { createTestDatabase } from "../support/database.ts";

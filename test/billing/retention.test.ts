@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { Anchor } from "../../src/billing/ledger/anchor.ts";
-import { Auditor } from "../../src/billing/ledger/auditor.ts";
+import { Anchor } from "../../src/billing/audit/anchor.ts";
+import { Auditor } from "../../src/billing/audit/auditor.ts";
 import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
-import { endedHoldKeptDays } from "../../src/config/limits.ts";
+import { endedHoldKeptDays } from "../../src/core/limits.ts";
 import { newId } from "../../src/core/uuid.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
 import { callRow } from "./calls/call-row.ts";

@@ -17,8 +17,8 @@ import type { CallFeed } from "../../src/billing/calls/feed.ts";
 import { createCallService } from "../../src/billing/calls/service.ts";
 import { type Caller, callerKey } from "../../src/core/caller.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { serve } from "../../src/core/service.ts";
-import type { Queryable } from "../../src/db/queryable.ts";
+import { serve } from "../../src/core/contract-rules.ts";
+import type { Queryable } from "../../src/db/pool/queryable.ts";
 
 type Handler = (request: unknown, context: HandlerContext) => Promise<unknown>;
 

@@ -1,6 +1,6 @@
 /** Compares what clients were told with what is in the books. */
 import type { Pool } from "pg";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import type { Told } from "./history.ts";
 
 /** What is wrong after a round. All 0 and empty: nothing. */

@@ -1,7 +1,7 @@
 /** A database whose clock can be set, by libfaketime. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findBinaries } from "../../src/db/embedded-process.ts";
+import { findBinaries } from "../../src/db/embedded/server-process.ts";
 import { type PostgresServer, startPostgres } from "../support/replicated.ts";
 import { type ChaosServer, makeTemplate } from "./server.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
-import { servedKinds } from "../../src/vendor/index.ts";
+import { servedKinds } from "../../src/provider/index.ts";
 import { often } from "../native/native-vendor.ts";
 import { crashAt, endWithParent, readPlan, readyWord, stepClockAtSignal } from "./plan.ts";
 

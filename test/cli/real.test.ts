@@ -25,7 +25,7 @@ async function uas(...line: string[]) {
     version: "",
     out: (text) => void (out += text),
     err: (text) => void (err += text),
-    servedKinds: async () => (await import("../../src/vendor/index.ts")).servedKinds,
+    servedKinds: async () => (await import("../../src/provider/index.ts")).servedKinds,
     app: async () => ({
       ...(await import("../../src/app/backend.ts")),
       ...(await import("../../src/app/serve.ts")),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { servedKinds as realKinds } from "../../src/vendor/index.ts";
+import { servedKinds as realKinds } from "../../src/provider/index.ts";
 import { ConfigError } from "../../src/config/problems.ts";
 import { allKinds, loadText, problemsOf, servedKinds, withFolder } from "./support.ts";
 

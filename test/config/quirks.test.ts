@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { servedKinds } from "../../src/vendor/index.ts";
+import { servedKinds } from "../../src/provider/index.ts";
 import { loadText, problemsOf } from "./support.ts";
 
 const kinds = servedKinds;

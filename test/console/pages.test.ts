@@ -2,8 +2,8 @@
 import { gzipSync, gunzipSync } from "node:zlib";
 import { fastify, type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildPages, readPages } from "../../src/console/built.ts";
-import { type Pages, registerPages } from "../../src/console/serve.ts";
+import { buildPages, readPages } from "../../src/app/built-pages.ts";
+import { type Pages, registerPages } from "../../src/edge/rest/pages.ts";
 
 /** The most JavaScript that the first page may load, compressed, in bytes. */
 const initialBytesMax = 260 * 1024;

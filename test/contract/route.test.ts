@@ -5,7 +5,7 @@ import {
   MediaOperationSchema,
   type Route,
 } from "../../gen/uas/http/v1/http_pb.ts";
-import { routeTable, type RestRoute } from "../../src/facade/route-table.ts";
+import { routeTable, type RestRoute } from "../../src/edge/rest/route-table.ts";
 import { findServices } from "./services.ts";
 
 const dialects = new Map<number, string>(

@@ -2,7 +2,7 @@
 import { createServer, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { InertReply, markOwnPage } from "../../src/core/inert-reply.ts";
+import { InertReply, markOwnPage } from "../../src/edge/inert-reply.ts";
 import { send } from "../support/raw-http.ts";
 
 let answer: (response: ServerResponse) => void;

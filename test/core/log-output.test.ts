@@ -4,7 +4,7 @@ import { closeSync, constants, existsSync, mkdtempSync, openSync, readSync, rmSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { LogOutput } from "../../src/core/log-output.ts";
+import { LogOutput } from "../../src/observe/log-output.ts";
 
 /** A pipe that makes nobody wait. Closed when the test ends, unless it was closed before. */
 function openPipe() {

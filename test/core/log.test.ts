@@ -1,7 +1,7 @@
 /** No secret in any line of the log, wherever it stands (R-AUTH-4). */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLog, createScrubber, writeInfoLine } from "../../src/core/log.ts";
+import { createLog, createScrubber, writeInfoLine } from "../../src/observe/log.ts";
 
 const key = `uas_${"aB3".repeat(10)}Zz`;
 const vendorSecret = "sk-vendor-canary-1";

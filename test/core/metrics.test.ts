@@ -1,7 +1,7 @@
 /** What the gateway counts comes out as prom-client would write it, though prom-client does not count it. */
 import * as prom from "prom-client";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Counter, createMetrics, Gauge, Histogram } from "../../src/core/metrics.ts";
+import { Counter, createMetrics, Gauge, Histogram } from "../../src/observe/metrics.ts";
 
 let registry: prom.Registry;
 let theirs: prom.Registry;

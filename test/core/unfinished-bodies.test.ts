@@ -5,10 +5,10 @@ import {
   bodyBytesPerSecondMin,
   bodyGraceMs,
   unfinishedBodyBytesMax,
-} from "../../src/config/limits.ts";
+} from "../../src/core/limits.ts";
 import type { Caller } from "../../src/core/caller.ts";
 import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
-import { UnfinishedBodies, type UnfinishedBody } from "../../src/core/unfinished-bodies.ts";
+import { UnfinishedBodies, type UnfinishedBody } from "../../src/edge/bodies/unfinished-bodies.ts";
 
 const mib = 1024 * 1024;
 

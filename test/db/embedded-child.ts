@@ -1,7 +1,7 @@
 /** A process that uses the embedded server of the folder in its argument until its input ends. A second argument: the
  * timings of its lease. */
 import { once } from "node:events";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 
 const log = { info: () => {}, warn: () => {} };
 const [, , dataDir = "", lease] = process.argv;

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { isProcessAlive, processSpace } from "../../src/core/process-space.ts";
-import type { LeaseTimings } from "../../src/db/embedded-lease.ts";
+import type { LeaseTimings } from "../../src/db/embedded/lease.ts";
 
 interface Options {
   dataDir?: string;

@@ -1,8 +1,8 @@
 /** A process that listens must start, hear again and end, whatever becomes of its connection. */
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Listener } from "../../src/db/listener.ts";
-import { type DatabaseAddress, Servers } from "../../src/db/servers.ts";
+import { Listener } from "../../src/db/pool/listener.ts";
+import { type DatabaseAddress, Servers } from "../../src/db/pool/servers.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openPool } from "../../src/db/open-pool.ts";
-import { Servers } from "../../src/db/servers.ts";
+import { openPool } from "../../src/db/pool/open-pool.ts";
+import { Servers } from "../../src/db/pool/servers.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type Replicated, startReplicated } from "../support/replicated.ts";
 

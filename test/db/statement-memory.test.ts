@@ -2,7 +2,7 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
-import { Servers } from "../../src/db/servers.ts";
+import { Servers } from "../../src/db/pool/servers.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 setFlagsFromString("--expose-gc");

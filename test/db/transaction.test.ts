@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { KeyUseEntity } from "../../src/key/entity.ts";
 import { type Database, openDatabase } from "../../src/db/database.ts";
 import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
-import { transact } from "../../src/db/transaction.ts";
+import { transact } from "../../src/db/pool/transaction.ts";
 import { newId } from "../../src/core/uuid.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 

@@ -1,6 +1,6 @@
 /** Who gets one of a few places next. */
 import { expect, test } from "vitest";
-import { Turns } from "../../src/db/share-pool.ts";
+import { Turns } from "../../src/db/pool/share-pool.ts";
 
 /** Two places, of which `many` may have one. */
 function open() {

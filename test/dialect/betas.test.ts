@@ -1,6 +1,6 @@
 /** R-TXT-13: betas that a vendor may bill are known, priced or refused. */
 import { expect, it } from "vitest";
-import { type BetaRules, checkBetas } from "../../src/dialect/betas.ts";
+import { type BetaRules, checkBetas } from "../../src/dialect/features/betas.ts";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
 import type { TextDialect } from "../../src/dialect/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";

@@ -1,6 +1,6 @@
 /** The bytes of replies that tell their cost (R-TXT-12). */
 import { describe, expect, it } from "vitest";
-import { CostStream, writeReplyCost } from "../../src/dialect/cost.ts";
+import { CostStream, writeReplyCost } from "../../src/dialect/features/cost.ts";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";

@@ -1,7 +1,7 @@
 /** Replies with embeddings: usage is read, the model's name restored, every other byte left (R-TXT-1). */
 import { describe, expect, it } from "vitest";
-import { UnreadableReplyError } from "../../src/dialect/json/value.ts";
-import { relayEmbeddings } from "../../src/dialect/embeddings.ts";
+import { UnreadableReplyError } from "../../src/wire/json/value.ts";
+import { relayEmbeddings } from "../../src/dialect/operations/embeddings.ts";
 
 function relay(text: string, publicModel?: string) {
   const { body, usage } = relayEmbeddings(Buffer.from(text), { publicModel });

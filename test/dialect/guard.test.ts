@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
 import { applyEdits, readOutline } from "../../src/dialect/body-members.ts";
-import type { Guard } from "../../src/dialect/guard.ts";
+import type { Guard } from "../../src/dialect/features/guard.ts";
 import { gemini } from "../../src/dialect/gemini/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { relayImages } from "../../src/dialect/images.ts";
-import { UnreadableReplyError } from "../../src/dialect/json/value.ts";
+import { relayImages } from "../../src/dialect/operations/images.ts";
+import { UnreadableReplyError } from "../../src/wire/json/value.ts";
 
 const options = { publicModel: undefined, hideUsage: false, choices: 3 };
 const count = (data: unknown): number =>

@@ -8,8 +8,8 @@ import {
   recordAt,
   recordsAt,
   textAt,
-} from "../../src/dialect/json/value.ts";
-import { type JsonReader, parseObject } from "../../src/dialect/json/reader.ts";
+} from "../../src/wire/json/value.ts";
+import { type JsonReader, parseObject } from "../../src/dialect/reader.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 
 const read = (body: unknown) =>

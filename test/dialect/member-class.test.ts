@@ -3,28 +3,31 @@ import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import { readSpeechBody, speechMembers } from "../../src/dialect/audio.ts";
-import { completionsMembers, readCompletionBody } from "../../src/dialect/completions.ts";
+import { readSpeechBody, speechMembers } from "../../src/dialect/operations/audio.ts";
+import {
+  completionsMembers,
+  readCompletionBody,
+} from "../../src/dialect/operations/completions.ts";
 import {
   imagesMembers,
   imagesMultipliers,
   readImagesBody,
   refuseUnpricedImages,
-} from "../../src/dialect/images.ts";
-import type { JsonRecord } from "../../src/dialect/json/value.ts";
+} from "../../src/dialect/operations/images.ts";
+import type { JsonRecord } from "../../src/wire/json/value.ts";
 import {
   mediaInput,
   mediaParameters,
   textInput,
   textParameters,
-} from "../../src/vendor/dashscope/members.ts";
-import { dashscopeNative } from "../../src/vendor/dashscope/native.ts";
-import type { NativeRequest } from "../../src/vendor/native.ts";
+} from "../../src/provider/dashscope/members.ts";
+import { dashscopeNative } from "../../src/provider/dashscope/native.ts";
+import type { NativeRequest } from "../../src/provider/native.ts";
 import { chatMembers } from "../../src/dialect/chat-completions/members.ts";
 import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
 import { refuseGeminiMembers } from "../../src/dialect/gemini/guard.ts";
 import { geminiMembers } from "../../src/dialect/gemini/members.ts";
-import { namesToCheck } from "../../src/dialect/member-class.ts";
+import { namesToCheck } from "../../src/dialect/features/member-class.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { messagesMembers } from "../../src/dialect/messages/members.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";

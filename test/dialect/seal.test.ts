@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { ReasoningSealSchema } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { openSeal, wrapSeal } from "../../src/dialect/seal.ts";
+import { openSeal, wrapSeal } from "../../src/dialect/turns/seal.ts";
 
 const anyText = fc.string({ unit: "grapheme" });
 

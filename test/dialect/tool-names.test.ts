@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { restoreToolName, toolNameFor } from "../../src/dialect/tool-names.ts";
+import { restoreToolName, toolNameFor } from "../../src/dialect/tools/tool-names.ts";
 
 const plain = (name: string) => ({ name, namespace: "" });
 

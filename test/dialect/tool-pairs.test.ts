@@ -6,8 +6,14 @@ import {
   ToolType,
   type Turn,
 } from "../../gen/uas/inference/v1/conversation_pb.ts";
-import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../../src/dialect/parts.ts";
-import { pairToolCalls } from "../../src/dialect/tool-pairs.ts";
+import {
+  newPart,
+  newToolCall,
+  newToolResult,
+  newTurn,
+  textPart,
+} from "../../src/dialect/turns/parts.ts";
+import { pairToolCalls } from "../../src/dialect/tools/tool-pairs.ts";
 
 const rules = { areIdsUnique: true, areResultsPaired: true };
 

@@ -5,10 +5,10 @@ import { chatCompletions } from "../../src/dialect/chat-completions/dialect.ts";
 import { messages } from "../../src/dialect/messages/dialect.ts";
 import { responses } from "../../src/dialect/responses/dialect.ts";
 import { NativeEvents } from "../../src/native/reply-stream.ts";
-import { DashscopeMeter } from "../../src/vendor/dashscope/native.ts";
-import { GeminiMeter } from "../../src/vendor/gemini/native.ts";
-import { FalTextMeter } from "../../src/vendor/fal/meter.ts";
-import type { NativeMeter } from "../../src/vendor/native.ts";
+import { DashscopeMeter } from "../../src/provider/dashscope/native.ts";
+import { GeminiMeter } from "../../src/provider/gemini/native.ts";
+import { FalTextMeter } from "../../src/provider/fal/meter.ts";
+import type { NativeMeter } from "../../src/provider/native.ts";
 import { cuts, event, optionsOf } from "./relaying.ts";
 
 const data = (json: unknown): string => `data: ${JSON.stringify(json)}\n\n`;

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { textDialects } from "../../src/dialect/index.ts";
-import { measureRequest, requestSize } from "../../src/inference/tokens/request-tokens.ts";
+import { measureRequest, requestSize } from "../../src/tokens/request-tokens.ts";
 
 const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
 const text = fc.string({ unit: "grapheme", maxLength: 60 });

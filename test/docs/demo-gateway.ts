@@ -7,7 +7,7 @@ import { KeyService } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type Gateway as OpenGateway, openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
-import { servedKinds } from "../../src/vendor/index.ts";
+import { servedKinds } from "../../src/provider/index.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** A running gateway with the built-in demo, an account and a key. */

@@ -39,7 +39,9 @@ test.each(pages)("the files that %s names exist", (page) => {
 
 test("docs/architecture.md: files that it names by their last part exist", () => {
   const existing = new Set(
-    globSync("src/**/*.{ts,tsx,sql}", { cwd: root }).map((file) => basename(file)),
+    globSync(["src/**/*.{ts,tsx,sql}", "console/**/*.{ts,tsx}"], { cwd: root }).map((file) =>
+      basename(file),
+    ),
   );
   const named = [...readPage("docs/architecture.md").matchAll(/`([\w-]+\.(?:tsx?|sql))`/g)];
   const missing = named.map(([, name = ""]) => name).filter((name) => !existing.has(name));

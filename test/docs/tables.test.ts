@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { errorMeanings } from "../../src/core/errors.ts";
-import { createMetrics } from "../../src/core/metrics.ts";
+import { createMetrics } from "../../src/observe/metrics.ts";
 import { readPage, root, rowsOf } from "./page.ts";
 
 describe("docs/errors.md", () => {
@@ -30,7 +30,7 @@ describe("docs/operations.md", () => {
     );
     const names = [...own.map(({ name }) => name), ...gauges];
     expect(rows.map(([name = ""]) => name).toSorted()).toEqual(names.toSorted());
-    const labels = readFileSync(join(root, "src/core/metrics.ts"), "utf8");
+    const labels = readFileSync(join(root, "src/observe/metrics.ts"), "utf8");
     for (const [name = "", written = ""] of rows) {
       const [, declared = ""] =
         new RegExp(`name: "${name}",[^}]*?labelNames: \\[([^\\]]*)\\]`).exec(labels) ?? [];

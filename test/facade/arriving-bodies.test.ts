@@ -4,10 +4,10 @@ import { Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { unfinishedBodyBytesMax } from "../../src/config/limits.ts";
+import { unfinishedBodyBytesMax } from "../../src/core/limits.ts";
 import type { Caller } from "../../src/core/caller.ts";
-import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
-import { readBody } from "../../src/facade/request-parts.ts";
+import { UnfinishedBodies } from "../../src/edge/bodies/unfinished-bodies.ts";
+import { readBody } from "../../src/edge/rest/request-parts.ts";
 
 const caller: Caller = { kind: "key", accountId: "a", keyId: "k", models: undefined };
 

@@ -1,6 +1,6 @@
 /** Requests that are bad as HTTP already: a 4xx or a closed connection, never a 5xx (R-ERR-7, R-ID-1). */
 import { describe, expect, it } from "vitest";
-import { headerBytesMax } from "../../src/config/limits.ts";
+import { headerBytesMax } from "../../src/core/limits.ts";
 import { sendBytes } from "../support/raw-http.ts";
 import { good } from "./bad-input-rows.ts";
 import { errorOf, publicModel, useGateway } from "./harness.ts";

@@ -1,5 +1,5 @@
 /** The table of bad requests: what each must get, in the style of chat completions. */
-import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/config/limits.ts";
+import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/core/limits.ts";
 import { ask } from "./harness.ts";
 
 /** One bad request: what differs from a good one, and what must come back. */

@@ -1,6 +1,6 @@
 /** Bad input never gets a 5xx, never hangs, never costs money (R-ERR-7), on every text route. */
 import { describe, expect, it } from "vitest";
-import { jsonNumbersMax } from "../../src/config/limits.ts";
+import { jsonNumbersMax } from "../../src/core/limits.ts";
 import { badRequests, changed, dense, good, nested, unknownKey } from "./bad-input-rows.ts";
 import { errorOf, expectFree, publicModel, useGateway } from "./harness.ts";
 

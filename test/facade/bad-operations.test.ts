@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/config/limits.ts";
+import { bodyBytesMax, jsonNumbersMax, jsonPartsMax } from "../../src/core/limits.ts";
 import { priceDefault, type TestModel } from "../support/gateway.ts";
 import type { RawRequest } from "../support/raw-http.ts";
 import { bearer } from "../rpc/harness.ts";

@@ -5,7 +5,7 @@ import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { Role } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
-import { detachedRepliesMax } from "../../src/config/limits.ts";
+import { detachedRepliesMax } from "../../src/core/limits.ts";
 import { bearer, withTransport } from "../rpc/harness.ts";
 import { modelOf, useStyleGateway, type VendorStyle } from "../support/style-gateway.ts";
 import type { Behaviour } from "../support/upstream/exchange.ts";

@@ -4,7 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { Role, ToolType } from "../../gen/uas/inference/v1/conversation_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { memberOf } from "../../src/dialect/json/source.ts";
+import { memberOf } from "../../src/wire/json/source.ts";
 import { type NativeGateway, startGeminiGateway } from "../native/gemini-gateway.ts";
 import type { Customer } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";

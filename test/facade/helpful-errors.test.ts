@@ -1,8 +1,8 @@
 /** Errors name what to use, in the words of whoever asked. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { routeTable } from "../../src/facade/route-table.ts";
-import { adviceFor } from "../../src/facade/unserved.ts";
+import { routeTable } from "../../src/edge/rest/route-table.ts";
+import { adviceFor } from "../../src/edge/rest/unserved.ts";
 import { readOutline } from "../../src/dialect/body-members.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { findServices } from "../contract/services.ts";

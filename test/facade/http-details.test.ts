@@ -1,7 +1,7 @@
 /** What a lawful client may do with HTTP, and how requests that violate it are refused. */
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { bodyBytesMax } from "../../src/config/limits.ts";
+import { bodyBytesMax } from "../../src/core/limits.ts";
 import { send, sendBytes } from "../support/raw-http.ts";
 import { answer } from "../support/upstream/behaviour.ts";
 import { ask, errorOf, useGateway } from "./harness.ts";

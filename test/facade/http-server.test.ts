@@ -4,9 +4,9 @@ import { IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { expect, test } from "vitest";
-import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
-import { createHttpServer, halfClosed } from "../../src/facade/http-server.ts";
-import { StreamWriter } from "../../src/facade/rest-call.ts";
+import { UnfinishedBodies } from "../../src/edge/bodies/unfinished-bodies.ts";
+import { createHttpServer, halfClosed } from "../../src/edge/rest/http-server.ts";
+import { StreamWriter } from "../../src/edge/rest/rest-call.ts";
 
 test("a client that asks for a WebSocket at a malformed host, and has left when it is answered, ends nothing but its connection", async () => {
   const upgrades = { accepts: () => true, onUpgrade: () => expect.fail("was accepted") };

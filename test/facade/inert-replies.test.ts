@@ -1,6 +1,6 @@
 /** Nothing that others wrote runs in a browser at an address of the gateway. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RestRoute, routeTable } from "../../src/facade/route-table.ts";
+import { type RestRoute, routeTable } from "../../src/edge/rest/route-table.ts";
 import { findServices } from "../contract/services.ts";
 import {
   type HostileGateway,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import { renderTune } from "../../src/vendor/demo/audio.ts";
+import { renderTune } from "../../src/provider/demo/audio.ts";
 import { type Customer, type Gateway, priceDefault, startGateway } from "../support/gateway.ts";
 import { send } from "../support/raw-http.ts";
 

@@ -1,8 +1,8 @@
 /** `/openapi.json` and `/llms.txt` describe the REST surface as the contract declares it. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
-import { llmsText, openapiDocument } from "../../src/facade/openapi.ts";
-import { routeTable } from "../../src/facade/route-table.ts";
+import { llmsText, openapiDocument } from "../../src/edge/rest/openapi.ts";
+import { routeTable } from "../../src/edge/rest/route-table.ts";
 import { findServices } from "../contract/services.ts";
 import { json, useGateway } from "./harness.ts";
 

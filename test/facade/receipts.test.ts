@@ -6,7 +6,7 @@ import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import { PriceUnit } from "../../gen/uas/billing/v1/receipt_pb.ts";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
-import { renderTune } from "../../src/vendor/demo/audio.ts";
+import { renderTune } from "../../src/provider/demo/audio.ts";
 import {
   type Customer,
   type Gateway,

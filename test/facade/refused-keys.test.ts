@@ -5,7 +5,7 @@ import { Client } from "pg";
 import { describe, expect, it } from "vitest";
 import { CallEnding, CallOutcome } from "../../gen/uas/billing/v1/call_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { refusedKeyRecordsMax } from "../../src/config/limits.ts";
+import { refusedKeyRecordsMax } from "../../src/core/limits.ts";
 import type { RawReply } from "../support/raw-http.ts";
 import type { Customer } from "../support/gateway.ts";
 import { ask, newRequestId, publicModel, useGateway } from "./harness.ts";

@@ -1,5 +1,5 @@
 /** Calls through every vendor kind while its replies are hurt, and what each class of faults must come to. */
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Flow, flows, sendFlow } from "./fault-flows.ts";
 import {

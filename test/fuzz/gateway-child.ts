@@ -7,8 +7,8 @@ import { pino } from "pino";
 import { openGateway } from "../../src/app/gateway.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
-import { setV8Flags } from "../../src/server/v8-flags.ts";
-import { servedKinds } from "../../src/vendor/index.ts";
+import { setV8Flags } from "../../src/app/v8-flags.ts";
+import { servedKinds } from "../../src/provider/index.ts";
 import { killSelf } from "../support/child.ts";
 import type { GatewayPlan, Measurement, ToChild } from "./gateway-process.ts";
 

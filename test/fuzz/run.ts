@@ -1,5 +1,5 @@
 /** A run of the fuzzer: sends requests, watches the gateway, checks the ledger, and makes findings small. */
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import { createIds } from "./ids.ts";
 import { judge, type Secrets } from "./judge.ts";
 import { chooseMutations, mutate, type Mutation } from "./mutations.ts";

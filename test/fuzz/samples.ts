@@ -1,7 +1,7 @@
 /** Valid requests of every entry point: what the fuzzer starts from. */
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import { Access, access } from "../../gen/uas/http/v1/http_pb.ts";
-import { routeTable } from "../../src/facade/route-table.ts";
+import { routeTable } from "../../src/edge/rest/route-table.ts";
 import { findMethods, findServices } from "../contract/services.ts";
 import { forms, geminiBody, geminiCacheBody, realBodies, taskBodies, writeForm } from "./bodies.ts";
 import type { Ids } from "./ids.ts";

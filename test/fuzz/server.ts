@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { whenInterrupted } from "../support/interrupted.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../support/test-server.ts";
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Client, Pool } from "pg";
-import { segmentSuffix } from "../../src/billing/ledger/journal-segment.ts";
+import { segmentSuffix } from "../../src/billing/journal/journal-segment.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
 import { DeadHolds } from "../chaos/dead-holds.ts";
 import { checkCalls, inputTokens } from "../chaos/gateway-work.ts";

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { freePort } from "../../src/db/embedded-address.ts";
+import { freePort } from "../../src/db/embedded/address.ts";
 import type { PostgresServer } from "../support/replicated.ts";
 
 /** See {@link startHaproxy}. */

@@ -5,7 +5,7 @@ import type { Caller } from "../../src/core/caller.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { ErrorCode, GatewayError } from "../../src/core/errors.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createCatalogue, modelMessage } from "../../src/inference/catalogue.ts";
+import { createCatalogue, modelMessage } from "../../src/calls/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 
 function model(key: string): ModelConfig {

@@ -7,7 +7,7 @@ import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import { modelPage } from "../../src/inference/catalogue.ts";
+import { modelPage } from "../../src/calls/catalogue.ts";
 import { always, priceDefault } from "../support/gateway.ts";
 
 type Ask = { pageSize?: number; pageToken?: string; afterKey?: string; beforeKey?: string };

@@ -2,10 +2,10 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CallRow } from "../../src/billing/calls/call-row.ts";
 import type { RefusedKey } from "../../src/core/caller.ts";
-import { refusedKeyRecordsMax, refusedKeyWindowMs } from "../../src/config/limits.ts";
+import { refusedKeyRecordsMax, refusedKeyWindowMs } from "../../src/core/limits.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createRefusedKeys } from "../../src/inference/refused-keys.ts";
-import { createMetrics } from "../../src/core/metrics.ts";
+import { createRefusedKeys } from "../../src/calls/refused-keys.ts";
+import { createMetrics } from "../../src/observe/metrics.ts";
 import { newId } from "../../src/core/uuid.ts";
 
 beforeEach(() => void vi.useFakeTimers());

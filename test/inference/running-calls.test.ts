@@ -1,8 +1,8 @@
 /** The count of running calls: what a stopping gateway waits for. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { freeWorkAccountMax } from "../../src/config/limits.ts";
+import { freeWorkAccountMax } from "../../src/core/limits.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
-import { RunningCalls } from "../../src/inference/running-calls.ts";
+import { RunningCalls } from "../../src/calls/running-calls.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {

@@ -5,7 +5,7 @@ import {
   failureError,
   readRefusal,
   retryAfterSeconds,
-} from "../../src/inference/upstream-refusal.ts";
+} from "../../src/routing/upstream-refusal.ts";
 
 afterEach(() => vi.useRealTimers());
 

@@ -2,7 +2,7 @@
 import type { Pool } from "pg";
 import { expect } from "vitest";
 import type { Caller } from "../../src/core/caller.ts";
-import { openPool } from "../../src/db/open-pool.ts";
+import { openPool } from "../../src/db/pool/open-pool.ts";
 import { createAuthenticator } from "../../src/key/authenticate.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 import { changeKnownMs } from "../support/patience.ts";

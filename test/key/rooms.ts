@@ -13,9 +13,9 @@ import { fromRpcError, type SentErrorCode } from "../../src/core/errors.ts";
 import { createKeyCopies } from "../../src/key/copies.ts";
 import type { SpentOf } from "../../src/key/message.ts";
 import { createKeyService } from "../../src/key/service.ts";
-import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createErrorMapping } from "../../src/rpc/interceptors.ts";
-import { serve } from "../../src/core/service.ts";
+import { createDirectTransport } from "../../src/edge/rpc/direct-transport.ts";
+import { createErrorMapping } from "../../src/edge/rpc/interceptors.ts";
+import { serve } from "../../src/core/contract-rules.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** An account and one of its keys. */

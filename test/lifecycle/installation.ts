@@ -16,7 +16,7 @@ export interface LockedPackage {
 /** Copies the program, with only these of its packages. */
 export function install(isInstalled: (locked: LockedPackage) => boolean): Place & { bin: string } {
   const place = makePlace();
-  for (const name of ["bin", "gen", "src", "package.json", "package-lock.json"]) {
+  for (const name of ["bin", "console", "gen", "src", "package.json", "package-lock.json"]) {
     cpSync(join(project, name), join(place.folder, name), { recursive: true });
   }
   for (const locked of lockedPackages().filter(isInstalled)) {

@@ -7,7 +7,7 @@ import { type Backend, openBackend } from "../../src/app/backend.ts";
 import { rotateMasterKey } from "../../src/app/master-key.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { readSettings } from "../../src/config/settings.ts";
-import { servedKinds } from "../../src/vendor/index.ts";
+import { servedKinds } from "../../src/provider/index.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { makePlace, type Place, Process } from "./process.ts";
 

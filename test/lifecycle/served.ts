@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pool } from "pg";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import { createBillingJobs } from "../../src/billing/jobs.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type RawReply, send } from "../support/raw-http.ts";

@@ -3,7 +3,7 @@ import { createAlibaba } from "@ai-sdk/alibaba";
 import { embed, generateText } from "ai";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { inertHeaders } from "../../src/core/inert-reply.ts";
+import { inertHeaders } from "../../src/edge/inert-reply.ts";
 import type { Customer } from "../support/gateway.ts";
 import {
   type DashscopeGateway,

@@ -4,7 +4,7 @@ import { ApiError, createFalClient, ValidationError } from "@fal-ai/client";
 import { generateImage } from "ai";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { inertHeaders } from "../../src/core/inert-reply.ts";
+import { inertHeaders } from "../../src/edge/inert-reply.ts";
 import type { Customer } from "../support/gateway.ts";
 import {
   type FalGateway,

@@ -1,6 +1,6 @@
 /** `/gemini`: calls that are answered at once, over raw HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { inertHeaders } from "../../src/core/inert-reply.ts";
+import { inertHeaders } from "../../src/edge/inert-reply.ts";
 import { formatUsd } from "../../src/core/money.ts";
 import type { Customer } from "../support/gateway.ts";
 import { type NativeGateway, startGeminiGateway } from "./gemini-gateway.ts";

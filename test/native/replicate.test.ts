@@ -1,7 +1,7 @@
 /** `/replicate`: jobs in the vendor's own form, over raw HTTP. */
 import { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { anonymousMessageBytesMax } from "../../src/config/limits.ts";
+import { anonymousMessageBytesMax } from "../../src/core/limits.ts";
 import type { Customer } from "../support/gateway.ts";
 import { send, sendBytes } from "../support/raw-http.ts";
 import { often } from "./native-vendor.ts";

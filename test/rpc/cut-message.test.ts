@@ -9,10 +9,10 @@ import { expect, it, onTestFinished } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { unfinishedBodyBytesMax } from "../../src/config/limits.ts";
-import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
-import { createErrorMapping } from "../../src/rpc/interceptors.ts";
-import { createRpcHandlers } from "../../src/rpc/router.ts";
+import { unfinishedBodyBytesMax } from "../../src/core/limits.ts";
+import { UnfinishedBodies } from "../../src/edge/bodies/unfinished-bodies.ts";
+import { createErrorMapping } from "../../src/edge/rpc/interceptors.ts";
+import { createRpcHandlers } from "../../src/edge/rpc/router.ts";
 import { send } from "../support/raw-http.ts";
 import { bearer, operatorToken, useGateway } from "./harness.ts";
 

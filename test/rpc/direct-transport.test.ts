@@ -16,10 +16,10 @@ import { ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { type Caller, callerKey, operator, requestIdKey } from "../../src/core/caller.ts";
 import { ErrorCode, fromRpcError, GatewayError } from "../../src/core/errors.ts";
-import { createAccessCheck } from "../../src/rpc/access.ts";
-import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { createAccess, createErrorMapping, requestId } from "../../src/rpc/interceptors.ts";
-import { serve } from "../../src/core/service.ts";
+import { createAccessCheck } from "../../src/edge/rpc/access.ts";
+import { createDirectTransport } from "../../src/edge/rpc/direct-transport.ts";
+import { createAccess, createErrorMapping, requestId } from "../../src/edge/rpc/interceptors.ts";
+import { serve } from "../../src/core/contract-rules.ts";
 import { bearer, exchangeOf, failureOf, readExchange } from "./harness.ts";
 
 const goodKey = "uas_good";

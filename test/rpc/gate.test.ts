@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { anonymousMessageBytesMax, unfinishedBodyBytesMax } from "../../src/config/limits.ts";
+import { anonymousMessageBytesMax, unfinishedBodyBytesMax } from "../../src/core/limits.ts";
 import { send } from "../support/raw-http.ts";
 import { bearer, operatorToken, useGateway } from "./harness.ts";
 

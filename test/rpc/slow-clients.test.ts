@@ -4,9 +4,9 @@ import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
-import { bodyGraceMs } from "../../src/config/limits.ts";
-import { UnfinishedBodies } from "../../src/core/unfinished-bodies.ts";
-import { openInternalListener } from "../../src/rpc/internal-listener.ts";
+import { bodyGraceMs } from "../../src/core/limits.ts";
+import { UnfinishedBodies } from "../../src/edge/bodies/unfinished-bodies.ts";
+import { openInternalListener } from "../../src/edge/rpc/internal-listener.ts";
 import { useGateway } from "./harness.ts";
 
 function open(url: string, text: string): Socket {

@@ -1,7 +1,7 @@
 /** The metrics of several workers as one text. */
 import { beforeEach, expect, it } from "vitest";
-import { createMetrics, type Metrics, type MetricSnapshot } from "../../src/core/metrics.ts";
-import { WorkerMetrics } from "../../src/server/supervisor.ts";
+import { createMetrics, type Metrics, type MetricSnapshot } from "../../src/observe/metrics.ts";
+import { WorkerMetrics } from "../../src/app/supervisor.ts";
 
 let all: WorkerMetrics;
 let first: Metrics;

@@ -8,7 +8,7 @@ import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import type { TextDialect } from "../../src/dialect/dialect.ts";
 import { textDialects, vendorDialects } from "../../src/dialect/index.ts";
 import { withStops } from "../../src/dialect/stop-sequences.ts";
-import { ToolRestorer } from "../../src/dialect/tool-restorer.ts";
+import { ToolRestorer } from "../../src/dialect/tools/tool-restorer.ts";
 import {
   TranslatedStream,
   type Translation,

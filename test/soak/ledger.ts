@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Pool } from "pg";
 import { openDatabase } from "../../src/db/database.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { checkLedger } from "../billing/ledger/ledger-commands.ts";
 import { readArguments } from "../support/arguments.ts";
 import { printMemory } from "./print-memory.ts";

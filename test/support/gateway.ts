@@ -17,7 +17,7 @@ import {
   openGateway,
 } from "../../src/app/gateway.ts";
 import { errorWord } from "../../src/core/errors.ts";
-import { auditLedger } from "../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../src/billing/audit/audit.ts";
 import type {
   Config,
   ConsoleConfig,

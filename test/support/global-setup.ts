@@ -14,9 +14,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { billingPartitions } from "../../src/billing/jobs.ts";
-import { buildPages } from "../../src/console/built.ts";
+import { buildPages } from "../../src/app/built-pages.ts";
 import { openDatabase } from "../../src/db/database.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
 import { createDatabase, dropDatabase, type TestServer, withDatabase } from "./test-server.ts";
 
@@ -110,7 +110,7 @@ async function compileAll(): Promise<void> {
     "src/app/serve.ts",
     "src/app/backend.ts",
     "src/cli/program.ts",
-    "src/vendor/index.ts",
+    "src/provider/index.ts",
   ];
   const code = parts.map((part) => `await import(${JSON.stringify(source(part))});`).join("");
   const args = ["--import", source("bin/compile-cache.js"), "--input-type=module", "-e", code];

@@ -14,8 +14,8 @@ import { systemClock } from "../../src/core/clock.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { callerKey, operator } from "../../src/core/caller.ts";
 import { ensurePartitions } from "../../src/db/partition.ts";
-import { createDirectTransport } from "../../src/rpc/direct-transport.ts";
-import { serve } from "../../src/core/service.ts";
+import { createDirectTransport } from "../../src/edge/rpc/direct-transport.ts";
+import { serve } from "../../src/core/contract-rules.ts";
 import { money } from "../../src/core/money.ts";
 import { newId } from "../../src/core/uuid.ts";
 

@@ -11,8 +11,8 @@ import {
   findBinaries,
   handOver,
   type RunAs,
-} from "../../src/db/embedded-process.ts";
-import { freePort } from "../../src/db/embedded-address.ts";
+} from "../../src/db/embedded/server-process.ts";
+import { freePort } from "../../src/db/embedded/address.ts";
 
 /** The programs that are needed. */
 export interface PostgresPrograms {

@@ -1,9 +1,9 @@
 /** Works on a task whose vendor answers when it is told to, until it is killed: see answer-journal.test.ts. */
 import { once } from "node:events";
 import { pino } from "pino";
-import { AnswerJournal } from "../../src/task/answer-journal.ts";
-import { createTaskWorker } from "../../src/task/worker.ts";
-import { openPool } from "../../src/db/open-pool.ts";
+import { AnswerJournal } from "../../src/task/work/answer-journal.ts";
+import { createTaskWorker } from "../../src/task/work/worker.ts";
+import { openPool } from "../../src/db/pool/open-pool.ts";
 import { type AnswerKind, answers, masterKey } from "./answers.ts";
 import { one, results, vendor, workerOptions } from "./worker-setup.ts";
 

@@ -14,8 +14,8 @@ import {
   test,
   vi,
 } from "vitest";
-import { AnswerJournal } from "../../src/task/answer-journal.ts";
-import type { WorkerVendor } from "../../src/task/worker-options.ts";
+import { AnswerJournal } from "../../src/task/work/answer-journal.ts";
+import type { WorkerVendor } from "../../src/task/work/worker-options.ts";
 import { compiledEnv } from "../support/child.ts";
 import { startFaultProxy } from "../support/fault-proxy.ts";
 import { type AnswerKind, answers, masterKey, picture } from "./answers.ts";

@@ -1,5 +1,5 @@
 /** Answers of vendors that arrive while the database is away: see answer-journal.test.ts. Needs no test runner. */
-import type { Submitted } from "../../src/vendor/task.ts";
+import type { Submitted } from "../../src/provider/task.ts";
 
 /** The content of results, which no file may show. */
 export const picture = "a picture of a customer";

@@ -2,10 +2,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
-import { type Cancel, createCancel } from "../../src/task/cancel.ts";
+import { type Cancel, createCancel } from "../../src/task/work/cancel.ts";
 import type { TaskState } from "../../src/task/state.ts";
 import { createTaskStore } from "../../src/task/store.ts";
-import type { CancelAnswer, TaskUpdate, ReportedCost } from "../../src/vendor/task.ts";
+import type { CancelAnswer, TaskUpdate, ReportedCost } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, price, vendor } from "./worker-setup.ts";
 

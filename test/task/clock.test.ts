@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newId } from "../../src/core/uuid.ts";
 import { DatabaseClock } from "../../src/task/database-clock.ts";
 import { createTaskJobs } from "../../src/task/jobs.ts";
-import type { Submitted } from "../../src/vendor/task.ts";
+import type { Submitted } from "../../src/provider/task.ts";
 import { recoverLost } from "../../src/webhook/delivery-store.ts";
 import { openTasks, type Tasks } from "./worker-harness.ts";
 import { model, one, vendor } from "./worker-setup.ts";

@@ -1,7 +1,7 @@
 /** Works on tasks until it reaches a point, and dies there: see crash.test.ts. */
 import { Pool } from "pg";
 import { killSelf } from "../support/child.ts";
-import { createTaskWorker } from "../../src/task/worker.ts";
+import { createTaskWorker } from "../../src/task/work/worker.ts";
 import { crashTasks, type Resubmit } from "./crash-vendor.ts";
 import { one, workerOptions } from "./worker-setup.ts";
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { CancelAnswer, Submitted, TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
+import type { CancelAnswer, Submitted, TaskUpdate, VendorTasks } from "../../src/provider/task.ts";
 
 /** How a vendor knows repetitions. */
 export type Resubmit = VendorTasks["resubmit"];

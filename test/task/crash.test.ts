@@ -7,7 +7,7 @@ import { crashTasks, type CrashVendor, type Resubmit, startCrashVendor } from ".
 import { compiledEnv } from "../support/child.ts";
 import { openTasks } from "./worker-harness.ts";
 import { one } from "./worker-setup.ts";
-import type { WorkerFailpoint } from "../../src/task/worker-options.ts";
+import type { WorkerFailpoint } from "../../src/task/work/worker-options.ts";
 
 /** Where a process dies, with a task of which kind. */
 interface Crash {

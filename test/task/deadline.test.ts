@@ -1,6 +1,6 @@
 /** How long tasks may take: R-TSK-9, by their models. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { TaskUpdate } from "../../src/vendor/task.ts";
+import type { TaskUpdate } from "../../src/provider/task.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, model, one, vendor } from "./worker-setup.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { TaskUpdate } from "../../src/vendor/task.ts";
+import type { TaskUpdate } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { imageNanos, model, one, vendor } from "./worker-setup.ts";
 

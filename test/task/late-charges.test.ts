@@ -2,8 +2,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { ResultFailure } from "../../src/result/result.ts";
-import { createCallbacks } from "../../src/task/vendor-notifications.ts";
-import type { TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
+import { createCallbacks } from "../../src/task/work/vendor-notifications.ts";
+import type { TaskUpdate, VendorTasks } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, type TestWorkerOptions, vendor } from "./worker-setup.ts";
 

@@ -1,7 +1,7 @@
 /** How often vendors are asked how tasks stand. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { PollSlots } from "../../src/task/poll-slots.ts";
+import { PollSlots } from "../../src/task/work/poll-slots.ts";
 
 function open(perSecond: number | undefined) {
   const clock = { nowMs: 0 };

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
 import { ResultFailure } from "../../src/result/result.ts";
-import type { CancelAnswer, TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
+import type { CancelAnswer, TaskUpdate, VendorTasks } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, vendor } from "./worker-setup.ts";
 

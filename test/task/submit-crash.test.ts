@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool } from "../../src/db/open-pool.ts";
-import type { SubmitFailpoint } from "../../src/task/submit.ts";
+import { openPool } from "../../src/db/pool/open-pool.ts";
+import type { SubmitFailpoint } from "../../src/task/submit/submit.ts";
 import { compiledEnv } from "../support/child.ts";
 import { openSubmit } from "./submit-setup.ts";
 import { openTasks, type Tasks } from "./worker-harness.ts";

@@ -6,7 +6,7 @@ import {
   openSubmitPool,
   type SubmitOptions,
   type SubmitOverrides,
-} from "../../src/task/submit.ts";
+} from "../../src/task/submit/submit.ts";
 import { imageNanos, model, price } from "./worker-setup.ts";
 
 /** Submits one picture in the name of an account. */

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { PriceConfig } from "../../src/config/config.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { TextTaskRequest, TextRunner } from "../../src/inference/text-task.ts";
-import { TaskRefused, TaskStopped } from "../../src/vendor/task.ts";
+import type { TextTaskRequest, TextRunner } from "../../src/calls/adapters/text-task.ts";
+import { TaskRefused, TaskStopped } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { model, type TestWorkerOptions } from "./worker-setup.ts";
 

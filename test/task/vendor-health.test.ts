@@ -1,7 +1,7 @@
 /** Vendors that refuse the operator's own account: who may ask them, and who is told (R-ERR-3). */
 import { expect, test } from "vitest";
-import { VendorHealth } from "../../src/task/vendor-health.ts";
-import { TaskRefused, type VendorFault } from "../../src/vendor/task.ts";
+import { VendorHealth } from "../../src/task/work/vendor-health.ts";
+import { TaskRefused, type VendorFault } from "../../src/provider/task.ts";
 
 const place = { vendor: "v", vendor_model: "m" };
 const other = { vendor: "v", vendor_model: "n" };

@@ -1,8 +1,8 @@
 /** Vendors that tell of news by themselves: their word wakes who asks, and is never believed. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
-import { createCallbacks } from "../../src/task/vendor-notifications.ts";
-import type { TaskUpdate, TaskSubmission, VendorTasks } from "../../src/vendor/task.ts";
+import { createCallbacks } from "../../src/task/work/vendor-notifications.ts";
+import type { TaskUpdate, TaskSubmission, VendorTasks } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, type TestWorkerOptions, vendor } from "./worker-setup.ts";
 

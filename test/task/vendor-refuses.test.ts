@@ -1,7 +1,7 @@
 /** Tasks of vendors that refuse the operator's own account (R-ERR-3). */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { VendorAlarm } from "../../src/task/worker-options.ts";
-import { TaskRefused } from "../../src/vendor/task.ts";
+import type { VendorAlarm } from "../../src/task/work/worker-options.ts";
+import { TaskRefused } from "../../src/provider/task.ts";
 import { openTasks, type Tasks } from "./worker-harness.ts";
 import { imageNanos, one, vendor } from "./worker-setup.ts";
 

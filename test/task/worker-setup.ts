@@ -3,8 +3,8 @@ import type { Pool } from "pg";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig } from "../../src/config/config.ts";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { WorkerOptions, WorkerVendor } from "../../src/task/worker-options.ts";
-import type { TaskUpdate, VendorTasks } from "../../src/vendor/task.ts";
+import type { WorkerOptions, WorkerVendor } from "../../src/task/work/worker-options.ts";
+import type { TaskUpdate, VendorTasks } from "../../src/provider/task.ts";
 
 /** What a picture costs, and what each task of the tests holds, in nano-USD. */
 export const imageNanos = 100n;

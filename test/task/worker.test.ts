@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { HttpFailure } from "../../src/http/failure.ts";
-import type { VendorAlarm } from "../../src/task/worker-options.ts";
-import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../src/vendor/task.ts";
+import type { VendorAlarm } from "../../src/task/work/worker-options.ts";
+import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "./worker-harness.ts";
 import { completed, one, vendor } from "./worker-setup.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
-import { servedKinds, vendorKinds } from "../../src/vendor/index.ts";
-import type { VendorCall } from "../../src/vendor/vendor.ts";
+import { servedKinds, vendorKinds } from "../../src/provider/index.ts";
+import type { VendorCall } from "../../src/provider/vendor.ts";
 import { type Arrived, type Listener, listen, vendorCall, vendorConfig } from "./listener.ts";
 
 let listener: Listener;

@@ -1,8 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { DemoRequestError } from "../../src/vendor/demo/request.ts";
-import { valueOf } from "../../src/vendor/demo/schema-value.ts";
+import { DemoRequestError } from "../../src/provider/demo/request.ts";
+import { valueOf } from "../../src/provider/demo/schema-value.ts";
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 const source = { text: "Is it 42 degrees in Paris?", param: "schema" };

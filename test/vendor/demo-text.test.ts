@@ -1,6 +1,6 @@
 /** What the demo vendor counts as tokens of its text. */
 import { expect, it } from "vitest";
-import { replyTo } from "../../src/vendor/demo/text.ts";
+import { replyTo } from "../../src/provider/demo/text.ts";
 
 function replyOf(content: string, maxTokens: number) {
   const messages = [{ role: "user", content }];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { anthropicFault } from "../../src/vendor/anthropic/index.ts";
-import { geminiFault, geminiRetryAfter } from "../../src/vendor/gemini/faults.ts";
-import { openaiFault } from "../../src/vendor/openai/faults.ts";
+import { anthropicFault } from "../../src/provider/anthropic/index.ts";
+import { geminiFault, geminiRetryAfter } from "../../src/provider/gemini/faults.ts";
+import { openaiFault } from "../../src/provider/openai/faults.ts";
 
 const bytes = (body: unknown): Buffer => Buffer.from(JSON.stringify(body));
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { fileSeconds } from "../../src/vendor/media-length.ts";
+import { fileSeconds } from "../../src/provider/media/length.ts";
 import { bytesOf, movie, wav } from "./media-files.ts";
 import { box, film, movieHead } from "./video-file.ts";
 

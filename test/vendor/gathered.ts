@@ -6,7 +6,7 @@ import {
   ReplySchema,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import type { StreamDecoder } from "../../src/dialect/codec.ts";
-import type { VendorBody } from "../../src/vendor/reply.ts";
+import type { VendorBody } from "../../src/provider/reply.ts";
 
 /** Reads a stream to its end. @throws where it fails, or has none */
 export async function gathered(decoder: StreamDecoder, body: VendorBody): Promise<Reply> {

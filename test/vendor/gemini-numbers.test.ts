@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { checkInteractionTools } from "../../src/dialect/gemini/guard.ts";
 import { NativeBody } from "../../src/native/body.ts";
-import { interactionTokens } from "../../src/vendor/gemini/native-jobs.ts";
-import { GeminiMeter, geminiNative } from "../../src/vendor/gemini/native.ts";
-import type { NativeLimits } from "../../src/vendor/native.ts";
-import type { TaskUnits } from "../../src/vendor/task.ts";
+import { interactionTokens } from "../../src/provider/gemini/native-jobs.ts";
+import { GeminiMeter, geminiNative } from "../../src/provider/gemini/native.ts";
+import type { NativeLimits } from "../../src/provider/native.ts";
+import type { TaskUnits } from "../../src/provider/task.ts";
 import { modelOf } from "./task/adapters.ts";
 
 /** What is held for a request. */

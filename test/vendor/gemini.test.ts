@@ -18,9 +18,9 @@ import {
   StopReason,
 } from "../../gen/uas/inference/v1/generate_pb.ts";
 import { gemini as codec } from "../../src/dialect/gemini/dialect.ts";
-import { vendorKinds } from "../../src/vendor/index.ts";
-import type { Vendor } from "../../src/vendor/vendor.ts";
-import type { VendorReply } from "../../src/vendor/reply.ts";
+import { vendorKinds } from "../../src/provider/index.ts";
+import type { Vendor } from "../../src/provider/vendor.ts";
+import type { VendorReply } from "../../src/provider/reply.ts";
 import { strictGemini } from "../support/upstream/gemini-strict.ts";
 import { greeting, thoughts, tokens } from "../support/upstream/scenario.ts";
 import { startUpstream, type Upstream } from "../support/upstream/upstream.ts";

@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { VendorConfig } from "../../src/config/config.ts";
-import type { VendorCall } from "../../src/vendor/vendor.ts";
+import type { VendorCall } from "../../src/provider/vendor.ts";
 import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 
 /** A request as it arrived. */

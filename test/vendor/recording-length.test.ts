@@ -1,8 +1,8 @@
 /** How long recordings are that lie about it: they are held and charged by what a player plays. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { recordingSeconds } from "../../src/vendor/media-length.ts";
-import { bytesPerSecondMin } from "../../src/vendor/media-source.ts";
+import { recordingSeconds } from "../../src/provider/media/length.ts";
+import { bytesPerSecondMin } from "../../src/provider/media/source.ts";
 import {
   aac,
   bytesOf,

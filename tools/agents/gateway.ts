@@ -1,6 +1,6 @@
 /** The gateway that the agents call, before one strict simulated vendor of each style. */
 import { openDatabase } from "../../src/db/database.ts";
-import { startEmbedded } from "../../src/db/embedded.ts";
+import { startEmbedded } from "../../src/db/embedded/embedded.ts";
 import type { TestDatabase } from "../../test/support/database.ts";
 import { startGateway } from "../../test/support/gateway.ts";
 import { createDatabase, dropDatabase, withDatabase } from "../../test/support/test-server.ts";

@@ -12,11 +12,11 @@ import {
   codeGuessesMax,
   codeLifeGuessesMax,
   codeMs,
-} from "../../config/limits.ts";
+} from "../../core/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
-import { transact } from "../../db/transaction.ts";
+import { transact } from "../../db/pool/transaction.ts";
 import type { Sms, SmsMessage } from "../sms/sms.ts";
 import {
   addressGroup,

@@ -1,7 +1,7 @@
 /** Rate limits of codes. Each send is a row; a limit is reached while the n-th newest row is young enough. SQL: all limits are one statement. */
 import type { PoolClient } from "pg";
 import type { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
-import { codeSendsMax, codeStrangersShare } from "../../config/limits.ts";
+import { codeSendsMax, codeStrangersShare } from "../../core/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** Recipient and purpose of a send. */

@@ -8,7 +8,7 @@ import {
   type SentCode,
 } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
-import { codeSendsMax } from "../../config/limits.ts";
+import { codeSendsMax } from "../../core/limits.ts";
 import { requireSession, requireBrowserSession } from "../../core/browser-session.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isUuid } from "../../core/uuid.ts";

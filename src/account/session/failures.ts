@@ -1,9 +1,9 @@
 /** Counts wrong passwords and authenticator codes. After too many, attempts are refused for a while. SQL: counted under advisory locks. */
 import { createHash } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
-import { failuresMax } from "../../config/limits.ts";
+import { failuresMax } from "../../core/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
-import { transact } from "../../db/transaction.ts";
+import { transact } from "../../db/pool/transaction.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { addressGroup, duration } from "../code/limits.ts";

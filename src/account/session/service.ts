@@ -4,7 +4,7 @@ import type { EntityManager } from "@mikro-orm/postgresql";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import type { SessionService } from "../../../gen/uas/account/v1/session_service_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { browserSessionMs } from "../../config/limits.ts";
+import { browserSessionMs } from "../../core/limits.ts";
 import {
   type BrowserSession,
   notSignedIn,
@@ -16,7 +16,7 @@ import {
 } from "../../core/browser-session.ts";
 import { callerKey, type SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { recordAction } from "../../core/operator-log.ts";
+import { recordAction } from "../../observe/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { CodePurpose, purposeOf } from "../code/limits.ts";

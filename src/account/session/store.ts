@@ -22,7 +22,7 @@ import {
   sessionOverlapMs,
   sessionSeenMs,
   sessionsMax,
-} from "../../config/limits.ts";
+} from "../../core/limits.ts";
 import type { BrowserSession } from "../../core/browser-session.ts";
 import { anonymous, type Caller, type SessionRef } from "../../core/caller.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -30,7 +30,7 @@ import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Database } from "../../db/database.ts";
 import type { RowOf } from "../../db/row.ts";
-import { transact } from "../../db/transaction.ts";
+import { transact } from "../../db/pool/transaction.ts";
 import { SessionEntity, UserEntity } from "../entity.ts";
 
 /** A stored session. */

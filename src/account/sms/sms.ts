@@ -7,7 +7,7 @@ import type {
   SmsConfig,
   TwilioSmsConfig,
 } from "../../config/config.ts";
-import { smsAnswerMs } from "../../config/limits.ts";
+import { smsAnswerMs } from "../../core/limits.ts";
 import { createHttpClient } from "../../http/client.ts";
 import { HttpFailure } from "../../http/failure.ts";
 

@@ -1,9 +1,9 @@
 /** One-time sign-in links. */
 import { raw } from "@mikro-orm/core";
 import type { EntityManager, MikroORM } from "@mikro-orm/postgresql";
-import { signInLinkMs } from "../../config/limits.ts";
+import { signInLinkMs } from "../../core/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
-import { transact } from "../../db/transaction.ts";
+import { transact } from "../../db/pool/transaction.ts";
 import { SignInLinkEntity } from "../entity.ts";
 import { digestToken, isToken, newToken } from "../session/store.ts";
 

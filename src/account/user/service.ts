@@ -12,7 +12,7 @@ import {
 } from "../../core/browser-session.ts";
 import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { recordAction } from "../../core/operator-log.ts";
+import { recordAction } from "../../observe/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { membersOf } from "../../core/partial-update.ts";
 import { isUuid } from "../../core/uuid.ts";

@@ -7,7 +7,7 @@ import type { SessionRef } from "../../core/caller.ts";
 import type { Clock } from "../../core/clock.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { transact } from "../../db/transaction.ts";
+import { transact } from "../../db/pool/transaction.ts";
 import { AccountEntity, SessionEntity, SignInLinkEntity, UserEntity } from "../entity.ts";
 
 /** A stored user; secrets are encrypted or hashed. */

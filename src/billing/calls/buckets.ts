@@ -1,6 +1,6 @@
 /** Where the hours, days, weeks and months of a time zone begin. Pure. */
 import { UsageBucket } from "../../../gen/uas/billing/v1/usage_pb.ts";
-import { bucketsMax } from "../../config/limits.ts";
+import { bucketsMax } from "../../core/limits.ts";
 import { invalid } from "../../core/validation.ts";
 
 /** An hour in milliseconds. */

@@ -9,13 +9,13 @@ import {
   tailsPerAccountMax,
   watchRenewMs,
   watchTtlMs,
-} from "../../config/limits.ts";
+} from "../../core/limits.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
-import { Listener } from "../../db/listener.ts";
+import { Listener } from "../../db/pool/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId, nilUuid } from "../../core/uuid.ts";
 import { WakeSignal } from "../../core/async.ts";
-import type { DatabaseAddress } from "../../db/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/servers.ts";
 
 /** Options of {@link CallFeed}. */
 export interface CallFeedOptions {

@@ -1,11 +1,11 @@
 /** Reads pages of the call log. The rows that one page may scan are bounded, however few calls match. */
-import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../config/limits.ts";
+import { logWindowRows, logWindowRowsMax, logWindowsMs } from "../../core/limits.ts";
 import { firstId } from "../../db/partition.ts";
 import { nextPageToken, type Page } from "../../core/pagination.ts";
 import { maxUuid } from "../../core/uuid.ts";
 import { hourMs } from "./buckets.ts";
 import type { StoredCallRow } from "../message.ts";
-import type { Queryable } from "../../db/queryable.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { ErrorCode, errorWord } from "../../core/errors.ts";
 import { type CallFilter, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";

@@ -21,7 +21,7 @@ import { isPerMillion, priceUnits } from "../../config/price-units.ts";
 import { isOperator } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
-import type { Queryable } from "../../db/queryable.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
 import type { RowOf } from "../../db/row.ts";
 import { Where } from "../../db/where.ts";
 import type { HoldStepEntity, LedgerSideEntity } from "../entity.ts";

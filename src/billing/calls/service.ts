@@ -43,12 +43,12 @@ import {
   tailMs,
   tailPauseMs,
   tailQuietMs,
-} from "../../config/limits.ts";
+} from "../../core/limits.ts";
 import type { Clock } from "../../core/clock.ts";
 import { formatUsd } from "../../core/money.ts";
 import { type Page, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
-import { type Queryable, withLossMapping } from "../../db/queryable.ts";
+import { type Queryable, withLossMapping } from "../../db/pool/queryable.ts";
 import { Where } from "../../db/where.ts";
 import { callMessage, type StoredCallRow } from "../message.ts";
 import { parseScope } from "../scope.ts";

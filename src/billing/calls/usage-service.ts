@@ -19,7 +19,7 @@ import { isOperator as isOperatorCall } from "../../core/caller.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { money } from "../../core/money.ts";
-import { withLossMapping, type Queryable } from "../../db/queryable.ts";
+import { withLossMapping, type Queryable } from "../../db/pool/queryable.ts";
 import { parseScope } from "../scope.ts";
 import { bucketStarts, parseTimeZone, hourMs } from "./buckets.ts";
 import { limitOf, parseRange, summedUntilMs } from "./range.ts";

@@ -1,6 +1,6 @@
 /** The queue of one account: operations join its next batch while one batch is under way, and in a short rest after a large
  * one (group commit). */
-import { ledgerBatchMax } from "../../config/limits.ts";
+import { ledgerBatchMax } from "../../core/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Placed } from "../../core/short-lived.ts";
 import { bareRecord } from "../calls/call-record.ts";

@@ -1,8 +1,8 @@
 /** Applies ledger operations inside a caller's transaction: for tasks, whose state and money change together. */
 import type { EntityManager } from "@mikro-orm/postgresql";
-import { holdTtlMs } from "../../config/limits.ts";
+import { holdTtlMs } from "../../core/limits.ts";
 import { textArray } from "../../db/array.ts";
-import type { Queryable } from "../../db/queryable.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import {
   applyStatement,

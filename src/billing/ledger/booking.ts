@@ -2,10 +2,10 @@
 import { LedgerKind, TopUpSource } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { currency, formatUsd } from "../../core/money.ts";
-import { withAction } from "../../core/operator-log.ts";
+import { withAction } from "../../observe/operator-log.ts";
 import { invalid } from "../../core/validation.ts";
 import type { BalanceRow } from "../message.ts";
-import type { Queryable } from "../../db/queryable.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
 import { newId } from "../../core/uuid.ts";
 
 /** Money to book on an account. */

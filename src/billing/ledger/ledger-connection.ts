@@ -1,7 +1,7 @@
 /** One dedicated connection of the ledger to PostgreSQL, which reconnects by itself. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
-import { type DatabaseAddress, toServers } from "../../db/servers.ts";
+import { type DatabaseAddress, toServers } from "../../db/pool/servers.ts";
 
 /** A statement that is prepared once per connection. */
 export interface Statement {

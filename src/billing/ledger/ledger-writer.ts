@@ -1,6 +1,6 @@
 /** The ledger of a process: group commit per account. */
 import { hostname } from "node:os";
-import { awayCloseMs, ledgerConnections } from "../../config/limits.ts";
+import { awayCloseMs, ledgerConnections } from "../../core/limits.ts";
 import { ShortLivedMap } from "../../core/short-lived.ts";
 import { newId } from "../../core/uuid.ts";
 import type { CallRow } from "../calls/call-row.ts";
@@ -22,8 +22,8 @@ import {
 import type { Sender, SettleVerdict } from "./batch.ts";
 import { CallLog } from "./call-log.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { type OpenJournal, openJournal } from "./journal-replay.ts";
-import type { JournalEntry } from "./journal-segment.ts";
+import { type OpenJournal, openJournal } from "../journal/journal-replay.ts";
+import type { JournalEntry } from "../journal/journal-segment.ts";
 import { isLasting } from "./ledger-connection.ts";
 import { Heartbeat, LeaseRenewal } from "./lease-renewal.ts";
 import {

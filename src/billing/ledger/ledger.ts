@@ -6,12 +6,12 @@ import {
   holdWaitMs,
   nodeHeartbeatMs,
   nodeSilentMs,
-} from "../../config/limits.ts";
+} from "../../core/limits.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
-import type { JournalOptions } from "./journal.ts";
-import type { DatabaseAddress } from "../../db/servers.ts";
+import type { JournalOptions } from "../journal/journal.ts";
+import type { DatabaseAddress } from "../../db/pool/servers.ts";
 
 /** Reserves money before a vendor is called. */
 export interface HoldOperation {

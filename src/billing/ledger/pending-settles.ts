@@ -1,8 +1,8 @@
 /** The settlements that wait for the database, and their way into the journal. */
-import { journalAfterMs } from "../../config/limits.ts";
+import { journalAfterMs } from "../../core/limits.ts";
 import { ShortLivedMap } from "../../core/short-lived.ts";
 import type { PendingSettle } from "./account-queue.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal } from "../journal/journal.ts";
 
 interface PendingSettlesOptions {
   /** `undefined`: settlements wait for the database, however long. */

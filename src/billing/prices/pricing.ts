@@ -14,7 +14,7 @@ import { servedPrice, tierPricesOf } from "../../config/tier-prices.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { amountNanosMax } from "../../core/money.ts";
-import type { Queryable } from "../../db/queryable.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
 import { type CanonicalPrice, canonicalPrice, parsePrice, priceVersion } from "./price-form.ts";
 
 /** The current and earlier prices of this installation. */

@@ -2,9 +2,9 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { type JsonSource, memberOf, changeMembers } from "../json/source.ts";
-import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { type JsonSource, memberOf, changeMembers } from "../../wire/json/source.ts";
+import { countAt, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** Reads one of a vendor's `annotations`. */
 export function decodeCitation(annotation: JsonRecord, source: JsonSource): Citation {

@@ -14,10 +14,10 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { decodeAudio, decodeFile, decodeImage } from "./media.ts";
 import { reasoningMembers, signatureMember } from "./reasoning.ts";
-import type { JsonReader } from "../json/reader.ts";
-import type { JsonSource } from "../json/source.ts";
-import type { JsonRecord } from "../json/value.ts";
-import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../parts.ts";
+import type { JsonReader } from "../reader.ts";
+import type { JsonSource } from "../../wire/json/source.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
+import { newPart, newToolCall, newToolResult, newTurn, textPart } from "../turns/parts.ts";
 
 /** Reads messages in their order. @throws GatewayError INVALID_REQUEST */
 export function decodeMessages(messages: readonly JsonReader[]): Turn[] {

@@ -1,8 +1,8 @@
 /** Decodes a vendor's whole reply or error. */
 import type { GenerateEvent, Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type VendorError } from "../codec.ts";
-import { JsonSource } from "../json/source.ts";
-import { UnreadableReplyError, parseReply, recordAt, recordsAt } from "../json/value.ts";
+import { JsonSource } from "../../wire/json/source.ts";
+import { UnreadableReplyError, parseReply, recordAt, recordsAt } from "../../wire/json/value.ts";
 import { replyOf } from "../reply-events.ts";
 import { ChunkReader } from "./decode-stream.ts";
 import { readVendorError } from "./errors.ts";

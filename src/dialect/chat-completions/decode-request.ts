@@ -26,8 +26,8 @@ import {
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json/reader.ts";
+import { keepTexts } from "../../wire/json/long-texts.ts";
+import { type JsonReader, parseObject } from "../reader.ts";
 import { decodeMessages } from "./decode-content.ts";
 
 /** Implements {@link CallerCodec.decodeRequest}. */

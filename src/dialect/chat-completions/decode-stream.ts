@@ -10,13 +10,13 @@ import { decodeCitation } from "./citation.ts";
 import { callsIn, readText } from "./wire.ts";
 import { readReasoning, sealOf } from "./reasoning.ts";
 import { decodeFinishReason, isFailureReason } from "./finish-reason.ts";
-import { grownUsage } from "../usage.ts";
+import { grownUsage } from "../features/usage.ts";
 import { MessageMembers, pushCarrier } from "./opaque-members.ts";
 import { CallReader } from "./stream-calls.ts";
 import { chunkUsage } from "./usage.ts";
 import { midStreamCode, readVendorError } from "./errors.ts";
 import { type StreamDecoder } from "../codec.ts";
-import { JsonSource } from "../json/source.ts";
+import { JsonSource } from "../../wire/json/source.ts";
 import {
   UnreadableReplyError,
   countAt,
@@ -25,11 +25,11 @@ import {
   recordsAt,
   textAt,
   type JsonRecord,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
-import { newPart } from "../parts.ts";
+import { newPart } from "../turns/parts.ts";
 import { missingCall, reconciledEnd } from "../reply-end.ts";
-import { EventDataReader, missingEnd, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { EventDataReader, missingEnd, type UnfinishedEvent } from "../../wire/sse/event-stream.ts";
 
 /** Implements {@link VendorCodec.decodeStream}. */
 export class ChatStreamDecoder implements StreamDecoder {

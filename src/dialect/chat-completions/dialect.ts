@@ -7,7 +7,7 @@ import {
 import { errorBody } from "../codec.ts";
 import type { RelayOptions, TextDialect } from "../dialect.ts";
 import { relayOpenaiError } from "../vendor-error.ts";
-import { modelJson, modelListJson } from "../json/model-json.ts";
+import { modelJson, modelListJson } from "../model-json.ts";
 import { decodeChatError, decodeChatReply } from "./decode-reply.ts";
 import { decodeChatRequest } from "./decode-request.ts";
 import { ChatStreamDecoder } from "./decode-stream.ts";
@@ -15,7 +15,7 @@ import { encodeChatReply, joinChatReplies } from "./encode-reply.ts";
 import { chatStops, encodeChatRequest } from "./encode-request.ts";
 import { ChatChoicesEncoder, ChatStreamEncoder } from "./encode-stream.ts";
 import { guardChat } from "./guard.ts";
-import { sentHeaders } from "../member-class.ts";
+import { sentHeaders } from "../features/member-class.ts";
 import { openaiBetas, openaiHeaders } from "./members.ts";
 import { readChatRequest } from "./read-request.ts";
 import { addedChatText, ChatStreamRelay, relayChatReply } from "./relay.ts";

@@ -17,16 +17,16 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
-import { JsonText } from "../json/json-tree.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { chatToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";
 import { addMembers, carriedMembers, type OpaqueMembers, shownDetails } from "./opaque-members.ts";
 import { wireCallId } from "./wire.ts";
 import { reasoningMembers } from "./reasoning.ts";
-import { refusePrefill } from "../parts.ts";
-import { portableTurns } from "../portable-turns.ts";
-import { placeSystem } from "../system-turns.ts";
+import { refusePrefill } from "../turns/parts.ts";
+import { portableTurns } from "../turns/portable-turns.ts";
+import { placeSystem } from "../turns/system-turns.ts";
 
 /** A JSON object of the body. */
 type Wire = Record<string, unknown>;

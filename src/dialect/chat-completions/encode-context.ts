@@ -3,9 +3,9 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
-import type { PortableQuirks } from "../portable-turns.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { isJson, isRecord, setMember } from "../json/value.ts";
+import type { PortableQuirks } from "../turns/portable-turns.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { isJson, isRecord, setMember } from "../../wire/json/value.ts";
 
 /** A request body while it is written. */
 export class EncodeContext {

@@ -6,9 +6,9 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { type JsonText, writeJson } from "../json/json-tree.ts";
-import { listElements, memberOf, changeMembers } from "../json/source.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonText, writeJson } from "../../wire/json/json-tree.ts";
+import { listElements, memberOf, changeMembers } from "../../wire/json/source.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { addMembers, carriedMembers } from "./opaque-members.ts";

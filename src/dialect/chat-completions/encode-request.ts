@@ -11,8 +11,8 @@ import { encodeMessages } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { strictFor } from "../strict-schema.ts";
+import { jsonBody, textsOf } from "../../wire/json/long-texts.ts";
+import { strictFor } from "../tools/strict-schema.ts";
 
 /** The most stop texts that vendors of this style take. */
 const stopMax = 4;

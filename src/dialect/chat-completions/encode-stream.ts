@@ -16,7 +16,7 @@ import type {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, errorMeanings, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import { type ChoicesEncoder, errorBody, type ReplyOptions, type StreamEncoder } from "../codec.ts";
-import { writeJson } from "../json/json-tree.ts";
+import { writeJson } from "../../wire/json/json-tree.ts";
 import { encodeCitation } from "./citation.ts";
 import { encodeFinishReason } from "./finish-reason.ts";
 import { addMembers, carriedMembers, type OpaqueMembers } from "./opaque-members.ts";

@@ -13,10 +13,10 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
-import { customFormat } from "../custom-tools.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { strictFor } from "../strict-schema.ts";
-import { toolNameFor } from "../tool-names.ts";
+import { customFormat } from "../tools/custom-tools.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { strictFor } from "../tools/strict-schema.ts";
+import { toolNameFor } from "../tools/tool-names.ts";
 
 /** What this style calls a tool. */
 export const chatToolName = toolNameFor({ charsMax: 64, dots: false });

@@ -1,7 +1,7 @@
 /** Reads vendor errors in every form that servers of this style use. */
 import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
 import type { VendorError } from "../codec.ts";
-import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 import { isOperatorFault } from "../vendor-error.ts";
 
 /** The error in a body or an event; `undefined` where it tells none. */

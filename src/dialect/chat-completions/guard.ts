@@ -9,7 +9,7 @@ import {
   suspectTools,
   toolTypeCheck,
   vendorMembers,
-} from "../billed-features.ts";
+} from "../features/billed-features.ts";
 import {
   checkFiles,
   checkModeration,
@@ -18,9 +18,9 @@ import {
   checkTools,
   guardOf,
   refuseStored,
-} from "../guard.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { namesToCheck } from "../member-class.ts";
+} from "../features/guard.ts";
+import { isRecord, type JsonRecord, recordAt } from "../../wire/json/value.ts";
+import { namesToCheck } from "../features/member-class.ts";
 import { chatMembers, chatTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
 

@@ -7,8 +7,8 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { audioFormat, typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
-import type { JsonReader } from "../json/reader.ts";
-import type { JsonRecord } from "../json/value.ts";
+import type { JsonReader } from "../reader.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 
 /** Reads the part whose `type` is `image_url`. Some clients send the address alone in place of an object. */
 export function decodeImage(part: JsonReader): MediaPart {

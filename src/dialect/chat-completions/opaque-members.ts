@@ -5,16 +5,16 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { partDelta, partEnd, partStart } from "../generate-events.ts";
-import { JsonText } from "../json/json-tree.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
 import {
   changeMembers,
   type JsonSource,
   listElements,
   objectMembers,
   writeMembers,
-} from "../json/source.ts";
-import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
-import { newPart } from "../parts.ts";
+} from "../../wire/json/source.ts";
+import { isRecord, type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
+import { newPart } from "../turns/parts.ts";
 
 /** Such members of a call: of Gemini's compatible endpoint, of LiteLLM, of other proxies. */
 const callMembers = ["extra_content", "provider_specific_fields", "thought_signature"] as const;

@@ -16,10 +16,10 @@ import {
 } from "../body-members.ts";
 import type { LimitParameter, VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import { type Member, type Outline, sliceText } from "../json/outline.ts";
-import { changeMembers } from "../json/source.ts";
-import type { Edit } from "../json/splice.ts";
-import { type TurnRules, turnEdits } from "../relayed-turns.ts";
+import { type Member, type Outline, sliceText } from "../../wire/json/outline.ts";
+import { changeMembers } from "../../wire/json/source.ts";
+import type { Edit } from "../../wire/json/splice.ts";
+import { type TurnRules, turnEdits } from "../turns/relayed-turns.ts";
 import { guardedChatMembers } from "./guard.ts";
 import { wireCallId } from "./wire.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { detailsText, shownDetails } from "./opaque-members.ts";
 import { joinTexts } from "./wire.ts";
-import { type JsonRecord, recordsAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordsAt, textAt } from "../../wire/json/value.ts";
 
 /** The members under which vendors of this style show reasoning: the first is the more common. */
 export const reasoningMembers = ["reasoning_content", "reasoning"] as const;

@@ -1,11 +1,11 @@
 /** Relays replies. Bytes pass unchanged except for the model name and usage that only the gateway requested. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { eventBytesMax } from "../../config/limits.ts";
+import { eventBytesMax } from "../../core/limits.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions, StreamRelay } from "../dialect.ts";
-import { EventTemplate, type TemplateRun } from "../json/event-template.ts";
+import { EventTemplate, type TemplateRun } from "../../wire/json/event-template.ts";
 import {
   endOfString,
   equalsAscii,
@@ -13,8 +13,8 @@ import {
   ObjectScan,
   skipSpace,
   type Span,
-} from "../json/scan.ts";
-import { Splicer } from "../json/splice.ts";
+} from "../../wire/json/scan.ts";
+import { Splicer } from "../../wire/json/splice.ts";
 import {
   countAt,
   isRecord,
@@ -23,15 +23,15 @@ import {
   recordsAt,
   textAt,
   UnreadableReplyError,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 import {
   dataLinesOf,
   type EventPlace,
   EventSplitter,
   missingEnd,
   type UnfinishedEvent,
-} from "../sse/event-stream.ts";
-import { grownUsage } from "../usage.ts";
+} from "../../wire/sse/event-stream.ts";
+import { grownUsage } from "../features/usage.ts";
 import {
   errorFacts,
   errorWords,

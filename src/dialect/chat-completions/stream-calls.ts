@@ -2,9 +2,9 @@
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { partDelta, partEnd, partStart } from "../generate-events.ts";
-import type { JsonSource } from "../json/source.ts";
-import { countAt, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
-import { newPart } from "../parts.ts";
+import type { JsonSource } from "../../wire/json/source.ts";
+import { countAt, type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
+import { newPart } from "../turns/parts.ts";
 import { StreamedInput, startsObject } from "../streamed-input.ts";
 import { readInput } from "./decode-content.ts";
 import { membersOfCall, type OpaqueMembers, pushCarrier } from "./opaque-members.ts";

@@ -1,7 +1,7 @@
 /** The figures of a call's consumption, both ways. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { knownNames, unknownFigures } from "../usage-members.ts";
-import { type JsonRecord, recordAt, recordsAt } from "../json/value.ts";
+import { knownNames, unknownFigures } from "../features/usage-members.ts";
+import { type JsonRecord, recordAt, recordsAt } from "../../wire/json/value.ts";
 import {
   firstCount,
   grownUsage,
@@ -9,7 +9,7 @@ import {
   reportedUsage,
   sumOfTokens,
   wholeTotals,
-} from "../usage.ts";
+} from "../features/usage.ts";
 
 /** The usage of a chunk or a whole reply, in any place where vendors write it: Moonshot in the choice, Groq in `x_groq`. */
 export function chunkUsage(chunk: JsonRecord): Usage | undefined {

@@ -6,7 +6,7 @@ import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import type { ReplyOptions } from "../codec.ts";
 import { hasMembers } from "./opaque-members.ts";
-import { type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
 
 /** The reply's id: the vendor's if it has the expected form, otherwise a generated one. */
 export function replyId(vendorId: string, callId: string): string {

@@ -1,8 +1,8 @@
 /** Reads the sources of a reply: texts that the model quoted, what searches found, and pages that were read. */
 import type { Citation } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { JsonSource } from "../json/source.ts";
-import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
+import type { JsonSource } from "../../wire/json/source.ts";
+import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
 import { isRetrieved } from "./usage.ts";
 
 /** Collects the sources of one reply, each once. They come in any chunk, and some of them again. */

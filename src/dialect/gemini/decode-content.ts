@@ -20,9 +20,9 @@ import { candidateOf, emptyReasoning, emptyText } from "./wire.ts";
 import { readFailure } from "./errors.ts";
 import { GeminiToolCount, UsageReader } from "./usage.ts";
 import { generateEvent, partDelta, partEnd, partStart } from "../generate-events.ts";
-import type { JsonSource } from "../json/source.ts";
-import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../json/value.ts";
-import { newPart } from "../parts.ts";
+import type { JsonSource } from "../../wire/json/source.ts";
+import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
+import { newPart } from "../turns/parts.ts";
 import { reconciledEnd, type ReplyContents } from "../reply-end.ts";
 
 /** The state of one reply. */

@@ -1,6 +1,6 @@
 import type { GenerateEvent, Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { JsonSource, listElements, memberOf, changeMembers } from "../json/source.ts";
-import { UnreadableReplyError, parseReply } from "../json/value.ts";
+import { JsonSource, listElements, memberOf, changeMembers } from "../../wire/json/source.ts";
+import { UnreadableReplyError, parseReply } from "../../wire/json/value.ts";
 import { replyOf } from "../reply-events.ts";
 import { ReplyReader } from "./decode-content.ts";
 

@@ -1,9 +1,14 @@
 import type { GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { StreamDecoder, StreamSplitter } from "../codec.ts";
-import { JsonSource, changeMembers } from "../json/source.ts";
-import { type JsonRecord, parseRecord, recordsAt, UnreadableReplyError } from "../json/value.ts";
-import { EventDataReader, missingEnd, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { JsonSource, changeMembers } from "../../wire/json/source.ts";
+import {
+  type JsonRecord,
+  parseRecord,
+  recordsAt,
+  UnreadableReplyError,
+} from "../../wire/json/value.ts";
+import { EventDataReader, missingEnd, type UnfinishedEvent } from "../../wire/sse/event-stream.ts";
 import { ReplyReader } from "./decode-content.ts";
 
 /** Implements {@link VendorCodec.decodeStream}: events of one `data:` each, and no end mark. */

@@ -18,11 +18,11 @@ import { typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { geminiToolName } from "./encode-tools.ts";
-import { portableTurns } from "../portable-turns.ts";
+import { portableTurns } from "../turns/portable-turns.ts";
 import { openPlace } from "./reasoning.ts";
 import type { GeminiBlob, GeminiContent, GeminiPart, GeminiPiece } from "./wire.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { type JsonRecord, parseRecord } from "../json/value.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { type JsonRecord, parseRecord } from "../../wire/json/value.ts";
 
 /** A conversation as Gemini has it. */
 interface EncodedContents {

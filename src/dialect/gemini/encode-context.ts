@@ -2,8 +2,8 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { RequestTarget } from "../codec.ts";
-import { JsonText } from "../json/json-tree.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 
 /** The state of one encoding. */
 export class EncodeContext {

@@ -13,9 +13,9 @@ import { encodeContents } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeTools } from "./encode-tools.ts";
 import type { GeminiRequest, GenerationConfig, ThinkingConfig } from "./wire.ts";
-import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { parseRecord } from "../json/value.ts";
+import { jsonBody, textsOf } from "../../wire/json/long-texts.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { parseRecord } from "../../wire/json/value.ts";
 
 /** Implements {@link VendorCodec.encodeRequest}. The model and whether to stream are told by the address. */
 export function encodeGeminiRequest(generation: Generation, target: RequestTarget): EncodedRequest {

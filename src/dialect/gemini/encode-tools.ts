@@ -10,12 +10,12 @@ import {
   ToolChoiceMode,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { customInputSchema } from "../custom-tools.ts";
+import { customInputSchema } from "../tools/custom-tools.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import type { FunctionCallingConfig, GeminiRequest } from "./wire.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { type JsonRecord, parseRecord } from "../json/value.ts";
-import { toolNameFor } from "../tool-names.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { type JsonRecord, parseRecord } from "../../wire/json/value.ts";
+import { toolNameFor } from "../tools/tool-names.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 
 /** What Gemini calls a tool. */

@@ -2,7 +2,7 @@
 import { ErrorCode } from "../../../gen/uas/error/v1/error_pb.ts";
 import type { ReplyError } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorError } from "../codec.ts";
-import { countAt, isRecord, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { countAt, isRecord, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** The model wrote something that Gemini itself could not read, and threw away: there is no reply. Told as
  * the end of one, an agent would take its work for done. */

@@ -5,12 +5,12 @@ import {
   refuseUnknown,
   toolTypeCheck,
   type ToolRules,
-} from "../billed-features.ts";
+} from "../features/billed-features.ts";
 import { invalid } from "../../core/validation.ts";
-import { checkServiceTier, guardOf, refuseStored } from "../guard.ts";
-import { namesToCheck } from "../member-class.ts";
+import { checkServiceTier, guardOf, refuseStored } from "../features/guard.ts";
+import { namesToCheck } from "../features/member-class.ts";
 import { geminiMembers, geminiTools } from "./members.ts";
-import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../json/value.ts";
+import { isRecord, type JsonRecord, parseRecord, recordsAt } from "../../wire/json/value.ts";
 
 const suspects = {
   members: namesToCheck(geminiMembers),

@@ -1,10 +1,16 @@
 /** Reads usage: tokens, and the calls of Google's own tools. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { ToolCalls } from "../billed-features.ts";
-import { knownNames, unknownFigures } from "../usage-members.ts";
-import { tokensMax } from "../usage.ts";
-import { type JsonRecord, protoCountAt, recordAt, recordsAt, textAt } from "../json/value.ts";
+import type { ToolCalls } from "../features/billed-features.ts";
+import { knownNames, unknownFigures } from "../features/usage-members.ts";
+import { tokensMax } from "../features/usage.ts";
+import {
+  type JsonRecord,
+  protoCountAt,
+  recordAt,
+  recordsAt,
+  textAt,
+} from "../../wire/json/value.ts";
 
 /** The counts, and their lists by modality. */
 const countNames = /^\w+(?:TokenCount|TokensDetails)$/;

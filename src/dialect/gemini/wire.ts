@@ -1,7 +1,7 @@
 /** The JSON of generateContent requests, as far as it is written here. */
 import type { Part, Reasoning } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonText } from "../json/json-tree.ts";
-import { type JsonRecord, recordsAt } from "../json/value.ts";
+import type { JsonText } from "../../wire/json/json-tree.ts";
+import { type JsonRecord, recordsAt } from "../../wire/json/value.ts";
 
 /** A request body. */
 export interface GeminiRequest {

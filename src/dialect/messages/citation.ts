@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { type JsonRecord, textAt } from "../json/value.ts";
+import { type JsonRecord, textAt } from "../../wire/json/value.ts";
 
 /** A citation of this style. Where its text begins and ends is not told in it. @param json its text */
 export function readCitation(record: JsonRecord, json: string): Citation {

@@ -4,7 +4,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Part, PartSchema, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type VendorError } from "../codec.ts";
-import { JsonSource } from "../json/source.ts";
+import { JsonSource } from "../../wire/json/source.ts";
 import {
   UnreadableReplyError,
   parseRecord,
@@ -13,7 +13,7 @@ import {
   recordsAt,
   textAt,
   type JsonRecord,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 import { missingCall, reconciledEnd, SeenContents } from "../reply-end.ts";
 import { readCitation } from "./citation.ts";
 import { readServedTier } from "./wire.ts";

@@ -29,9 +29,9 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { append } from "../../core/append.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { unsupportedThread } from "../guard.ts";
-import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json/reader.ts";
+import { unsupportedThread } from "../features/guard.ts";
+import { keepTexts } from "../../wire/json/long-texts.ts";
+import { type JsonReader, parseObject } from "../reader.ts";
 import {
   newExtra,
   newTurn,
@@ -40,9 +40,9 @@ import {
   newToolCall,
   newToolResult,
   textPart,
-} from "../parts.ts";
+} from "../turns/parts.ts";
 import { readServiceTier, type PartKind } from "./wire.ts";
-import { parseRecord } from "../json/value.ts";
+import { parseRecord } from "../../wire/json/value.ts";
 import { readCitation } from "./citation.ts";
 import { decodeDocument, decodeImage } from "./media.ts";
 import { readRedacted, readThinking } from "./reasoning.ts";

@@ -23,7 +23,7 @@ import {
   sealDelta,
   textDelta,
 } from "../generate-events.ts";
-import { JsonSource, changeMembers, withoutSpace } from "../json/source.ts";
+import { JsonSource, changeMembers, withoutSpace } from "../../wire/json/source.ts";
 import {
   countAt,
   isRecord,
@@ -32,9 +32,9 @@ import {
   recordAt,
   textAt,
   UnreadableReplyError,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 import { missingCall, reconciledEnd, SeenContents } from "../reply-end.ts";
-import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
+import { EventDataReader, type UnfinishedEvent } from "../../wire/sse/event-stream.ts";
 import { StreamedInput } from "../streamed-input.ts";
 import { readCitation } from "./citation.ts";
 import { readBlock, readInput } from "./decode-reply.ts";

@@ -4,10 +4,10 @@ import {
   GetModelResponseSchema,
   ListModelsResponseSchema,
 } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import { pageSizeMax } from "../../config/limits.ts";
+import { pageSizeMax } from "../../core/limits.ts";
 import { invalid } from "../../core/validation.ts";
 import type { TextDialect } from "../dialect.ts";
-import { anthropicModelJson, modelListJson } from "../json/model-json.ts";
+import { anthropicModelJson, modelListJson } from "../model-json.ts";
 import { decodeMessagesError, decodeMessagesReply } from "./decode-reply.ts";
 import { decodeMessagesRequest } from "./decode-request.ts";
 import { MessagesStreamDecoder } from "./decode-stream.ts";
@@ -18,10 +18,10 @@ import { MessagesStreamEncoder } from "./encode-stream.ts";
 import { messagesErrorBody, relayMessagesError } from "./errors.ts";
 import { guardMessages } from "./guard.ts";
 import { messagesBetas, messagesHeaders } from "./members.ts";
-import { sentHeaders } from "../member-class.ts";
+import { sentHeaders } from "../features/member-class.ts";
 import { readMessagesRequest } from "./read-request.ts";
 import { addedMessagesText, MessagesStreamRelay, relayMessagesReply } from "./relay.ts";
-import { carriesSeals } from "../seal.ts";
+import { carriesSeals } from "../turns/seal.ts";
 
 /** What this style calls the contract's fields. */
 const memberNames: Readonly<Record<string, string>> = {

@@ -9,9 +9,9 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { wrapCustomInput } from "../custom-tools.ts";
-import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
-import { parseRecord } from "../json/value.ts";
+import { wrapCustomInput } from "../tools/custom-tools.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../../wire/json/json-tree.ts";
+import { parseRecord } from "../../wire/json/value.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import { wireToolName } from "./encode-tools.ts";
 import { encodeMedia } from "./media.ts";

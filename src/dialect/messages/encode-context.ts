@@ -8,10 +8,10 @@ import type {
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
 import type { RequestTarget } from "../codec.ts";
-import type { PortableQuirks } from "../portable-turns.ts";
+import type { PortableQuirks } from "../turns/portable-turns.ts";
 import { type ModelTraits, traitsOf } from "./model-traits.ts";
-import { type JsonBranch, JsonText } from "../json/json-tree.ts";
-import { parseRecord } from "../json/value.ts";
+import { type JsonBranch, JsonText } from "../../wire/json/json-tree.ts";
+import { parseRecord } from "../../wire/json/value.ts";
 
 /** Most blocks that may end a cached prefix; the vendor refuses more. */
 const cacheHintsMax = 4;

@@ -15,18 +15,18 @@ import { append } from "../../core/append.ts";
 import { invalid } from "../../core/validation.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { portableTurns } from "../portable-turns.ts";
-import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
-import { jsonBody, textsOf } from "../json/long-texts.ts";
+import { portableTurns } from "../turns/portable-turns.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../../wire/json/json-tree.ts";
+import { jsonBody, textsOf } from "../../wire/json/long-texts.ts";
 import {
   type JsonMember,
   listElements,
   objectMembers,
   withoutSpace,
   writeMembers,
-} from "../json/source.ts";
-import { parseRecord, setMember } from "../json/value.ts";
-import { placeSystem } from "../system-turns.ts";
+} from "../../wire/json/source.ts";
+import { parseRecord, setMember } from "../../wire/json/value.ts";
+import { placeSystem } from "../turns/system-turns.ts";
 import { type Block, encodePart } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeSampling, refuseForeignExtras } from "./encode-settings.ts";

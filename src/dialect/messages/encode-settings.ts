@@ -6,7 +6,7 @@ import {
   type ReasoningOptions,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import type { JsonBranch } from "../json/json-tree.ts";
+import type { JsonBranch } from "../../wire/json/json-tree.ts";
 import type { EncodeContext } from "./encode-context.ts";
 import type { ModelTraits } from "./model-traits.ts";
 

@@ -17,7 +17,7 @@ import type {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { memberOf, changeMembers } from "../json/source.ts";
+import { memberOf, changeMembers } from "../../wire/json/source.ts";
 import { sourcesText, writeCitation } from "./citation.ts";
 import { messagesErrorBody } from "./errors.ts";
 import { writeEnding } from "./finish-reason.ts";

@@ -10,12 +10,12 @@ import {
   type ToolName,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { customDescription, customInputSchema } from "../custom-tools.ts";
-import { type JsonBranch, JsonText, type JsonTree } from "../json/json-tree.ts";
-import { changeMembers } from "../json/source.ts";
-import { parseRecord, textAt } from "../json/value.ts";
+import { customDescription, customInputSchema } from "../tools/custom-tools.ts";
+import { type JsonBranch, JsonText, type JsonTree } from "../../wire/json/json-tree.ts";
+import { changeMembers } from "../../wire/json/source.ts";
+import { parseRecord, textAt } from "../../wire/json/value.ts";
 import type { EncodeContext } from "./encode-context.ts";
-import { toolNameFor } from "../tool-names.ts";
+import { toolNameFor } from "../tools/tool-names.ts";
 import { dropWebSearch, readWebSearch } from "../web-search.ts";
 
 /** The version that all models with a search know. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ErrorCode, type GatewayError, type SentErrorCode } from "../../core/errors.ts";
-import { ObjectScan } from "../json/scan.ts";
+import { ObjectScan } from "../../wire/json/scan.ts";
 import { withErrorWords } from "../vendor-error.ts";
 
 /** What the style calls each of our codes (R-ERR-1). */

@@ -1,6 +1,6 @@
 /** Finish reasons, both ways. */
 import { type Reply, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** The end of a reply. */
 export type Ending = Pick<Reply, "stopReason" | "stopSequence" | "stopDetail">;

@@ -8,7 +8,7 @@ import {
   suspectTools,
   toolTypeCheck,
   vendorMembers,
-} from "../billed-features.ts";
+} from "../features/billed-features.ts";
 import {
   checkContainer,
   checkFiles,
@@ -23,12 +23,12 @@ import {
   refuseStored,
   type ToolCheck,
   unsupportedThread,
-} from "../guard.ts";
-import { namesToCheck } from "../member-class.ts";
+} from "../features/guard.ts";
+import { namesToCheck } from "../features/member-class.ts";
 import { messagesMembers, messagesTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
-import { objectAt, ObjectScan } from "../json/scan.ts";
-import { isRecord, type JsonRecord, textAt } from "../json/value.ts";
+import { objectAt, ObjectScan } from "../../wire/json/scan.ts";
+import { isRecord, type JsonRecord, textAt } from "../../wire/json/value.ts";
 
 /** Members that mean the header `anthropic-beta` to some vendors, whose betas are checked in the header only. */
 const bodyBetas = ["anthropic_beta", "betas"] as const;

@@ -8,9 +8,9 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
-import type { JsonBranch } from "../json/json-tree.ts";
-import type { JsonReader } from "../json/reader.ts";
-import { isRecord } from "../json/value.ts";
+import type { JsonBranch } from "../../wire/json/json-tree.ts";
+import type { JsonReader } from "../reader.ts";
+import { isRecord } from "../../wire/json/value.ts";
 import type { PartKind } from "./wire.ts";
 import type { EncodeContext } from "./encode-context.ts";
 

@@ -1,6 +1,6 @@
 /** The names of Anthropic's messages, and what each can cost (R-TXT-13). */
-import type { ToolRules } from "../billed-features.ts";
-import { classed } from "../member-class.ts";
+import type { ToolRules } from "../features/billed-features.ts";
+import { classed } from "../features/member-class.ts";
 
 /** The members of a request. Some are headers in the SDK: `betas`, `user_profile_id` and `workspace_id`. */
 export const messagesMembers = {

@@ -3,8 +3,8 @@ import { invalid } from "../../core/validation.ts";
 import { knownMembers, type Members, missing, readCount } from "../body-members.ts";
 import type { VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import { findMembers, sameStyleRequest } from "../same-style-request.ts";
-import type { TurnRules } from "../relayed-turns.ts";
+import { findMembers, sameStyleRequest } from "../turns/same-style-request.ts";
+import type { TurnRules } from "../turns/relayed-turns.ts";
 import { guardedMessagesMembers } from "./guard.ts";
 import { traitsOf } from "./model-traits.ts";
 

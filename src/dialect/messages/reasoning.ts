@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Reasoning, ReasoningSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { openSeal, wrapSeal } from "../seal.ts";
+import { openSeal, wrapSeal } from "../turns/seal.ts";
 
 type ReasoningInit = MessageInitShape<typeof ReasoningSchema>;
 

@@ -1,10 +1,10 @@
 /** Relays replies. Bytes pass unchanged except for the model name. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
-import { isRecord, type JsonRecord, parseRecord } from "../json/value.ts";
-import { ObjectScan, openBrace } from "../json/scan.ts";
-import { ToolCallCount, toolOfBlock } from "../tool-calls.ts";
+import { EventRelay, restoreReplyModel } from "../event-relay.ts";
+import { isRecord, type JsonRecord, parseRecord } from "../../wire/json/value.ts";
+import { ObjectScan, openBrace } from "../../wire/json/scan.ts";
+import { ToolCallCount, toolOfBlock } from "../tools/tool-calls.ts";
 import {
   errorFacts,
   hasError,

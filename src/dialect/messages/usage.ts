@@ -1,7 +1,13 @@
 /** Usage: this style counts tokens read from and written to the cache beside the input, ours within it. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { type ReportedUsage, reportedUsage, sumOfTokens, tokenCount, tokensMax } from "../usage.ts";
-import { knownNames, unknownFigures } from "../usage-members.ts";
+import {
+  type ReportedUsage,
+  reportedUsage,
+  sumOfTokens,
+  tokenCount,
+  tokensMax,
+} from "../features/usage.ts";
+import { knownNames, unknownFigures } from "../features/usage-members.ts";
 import {
   isRecord,
   type JsonRecord,
@@ -9,7 +15,7 @@ import {
   recordsAt,
   setMember,
   textAt,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 
 /** The vendor's figures; `undefined` if input or output is missing: both are then estimated. */
 export function readUsage(reported: JsonRecord): Usage | undefined {

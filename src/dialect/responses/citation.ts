@@ -2,8 +2,8 @@
 import { create } from "@bufbuild/protobuf";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type Citation, CitationSchema } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { countAt, type JsonRecord, textAt } from "../json/value.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { countAt, type JsonRecord, textAt } from "../../wire/json/value.ts";
 
 /** An annotation of a text. */
 export function decodeCitation(json: string): Citation {

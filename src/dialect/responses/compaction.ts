@@ -21,12 +21,12 @@ import {
 import { ErrorCode } from "../../core/errors.ts";
 import { invalid } from "../../core/validation.ts";
 import type { CallerCodec } from "../codec.ts";
-import type { JsonReader } from "../json/reader.ts";
-import { objectMembers, writeMembers } from "../json/source.ts";
-import { JsonText, writeJson } from "../json/json-tree.ts";
-import { UnreadableReplyError } from "../json/value.ts";
-import { newPart, newTurn, textPart } from "../parts.ts";
-import { openSummary, wrapSummary } from "../seal.ts";
+import type { JsonReader } from "../reader.ts";
+import { objectMembers, writeMembers } from "../../wire/json/source.ts";
+import { JsonText, writeJson } from "../../wire/json/json-tree.ts";
+import { UnreadableReplyError } from "../../wire/json/value.ts";
+import { newPart, newTurn, textPart } from "../turns/parts.ts";
+import { openSummary, wrapSummary } from "../turns/seal.ts";
 import type { ReplyRewriter } from "../translate.ts";
 import { usageJson } from "./usage.ts";
 

@@ -14,8 +14,8 @@ import {
   ToolType,
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import type { JsonReader } from "../json/reader.ts";
-import { parseRecord } from "../json/value.ts";
+import type { JsonReader } from "../reader.ts";
+import { parseRecord } from "../../wire/json/value.ts";
 import {
   newExtra,
   newPart,
@@ -24,11 +24,11 @@ import {
   newToolResult,
   newTurn,
   textPart,
-} from "../parts.ts";
+} from "../turns/parts.ts";
 import { decodeCitation } from "./citation.ts";
 import { summaryTurn } from "./compaction.ts";
 import { decodeMedia } from "./media.ts";
-import { openSeal } from "../seal.ts";
+import { openSeal } from "../turns/seal.ts";
 
 /** What a member that is a string or an array of content parts holds. */
 interface Content {

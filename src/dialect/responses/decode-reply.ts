@@ -17,7 +17,7 @@ import {
 import { type Reply, ReplySchema } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { type VendorError } from "../codec.ts";
-import { JsonSource } from "../json/source.ts";
+import { JsonSource } from "../../wire/json/source.ts";
 import {
   UnreadableReplyError,
   countAt,
@@ -27,7 +27,7 @@ import {
   recordsAt,
   textAt,
   type JsonRecord,
-} from "../json/value.ts";
+} from "../../wire/json/value.ts";
 import { decodeCitation } from "./citation.ts";
 import { failureOf } from "./errors.ts";
 import { contentsOf, stopReasonOf } from "./finish-reason.ts";

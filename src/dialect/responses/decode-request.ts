@@ -30,9 +30,9 @@ import {
 import { missing } from "../body-members.ts";
 import { append } from "../../core/append.ts";
 import type { DecodeRequestOptions } from "../codec.ts";
-import { keepTexts } from "../json/long-texts.ts";
-import { type JsonReader, parseObject } from "../json/reader.ts";
-import { newTurn, textPart } from "../parts.ts";
+import { keepTexts } from "../../wire/json/long-texts.ts";
+import { type JsonReader, parseObject } from "../reader.ts";
+import { newTurn, textPart } from "../turns/parts.ts";
 import { withoutCompacted } from "./compaction.ts";
 import { decodeItem, instructionsTurn } from "./decode-content.ts";
 

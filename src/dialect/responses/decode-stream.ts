@@ -20,7 +20,7 @@ import {
   sealDelta,
   textDelta,
 } from "../generate-events.ts";
-import { JsonSource } from "../json/source.ts";
+import { JsonSource } from "../../wire/json/source.ts";
 import {
   countAt,
   type JsonRecord,
@@ -29,8 +29,8 @@ import {
   recordsAt,
   textAt,
   UnreadableReplyError,
-} from "../json/value.ts";
-import { EventDataReader, type UnfinishedEvent } from "../sse/event-stream.ts";
+} from "../../wire/json/value.ts";
+import { EventDataReader, type UnfinishedEvent } from "../../wire/sse/event-stream.ts";
 import { decodeCitation } from "./citation.ts";
 import {
   createdAt,
@@ -43,7 +43,7 @@ import {
 import { failureOf } from "./errors.ts";
 import { ItemPlaces } from "./item-places.ts";
 import { type ReplyContents, stopReasonOf } from "./finish-reason.ts";
-import { grownUsage } from "../usage.ts";
+import { grownUsage } from "../features/usage.ts";
 import { StreamedInput } from "../streamed-input.ts";
 import { readUsage } from "./usage.ts";
 

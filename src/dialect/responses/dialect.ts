@@ -12,14 +12,14 @@ import {
   GetResponseResponseSchema,
   ListInputItemsResponseSchema,
 } from "../../../gen/uas/inference/v1/response_service_pb.ts";
-import { sentHeaders } from "../member-class.ts";
+import { sentHeaders } from "../features/member-class.ts";
 import { openaiBetas, openaiHeaders } from "../chat-completions/members.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { chatCompletions } from "../chat-completions/dialect.ts";
 import { errorBody } from "../codec.ts";
 import type { TextDialect } from "../dialect.ts";
 import { relayOpenaiError } from "../vendor-error.ts";
-import { carriesSeals } from "../seal.ts";
+import { carriesSeals } from "../turns/seal.ts";
 import { decodeResponsesError, decodeResponsesReply } from "./decode-reply.ts";
 import { decodeResponsesRequest } from "./decode-request.ts";
 import { ResponsesStreamDecoder } from "./decode-stream.ts";

@@ -13,11 +13,11 @@ import {
   type Turn,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import type { JsonText } from "../json/json-tree.ts";
-import type { JsonRecord } from "../json/value.ts";
-import { refusePrefill } from "../parts.ts";
-import { portableTurns } from "../portable-turns.ts";
-import { placeSystem } from "../system-turns.ts";
+import type { JsonText } from "../../wire/json/json-tree.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
+import { refusePrefill } from "../turns/parts.ts";
+import { portableTurns } from "../turns/portable-turns.ts";
+import { placeSystem } from "../turns/system-turns.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
 import type { EncodeContext } from "./encode-context.ts";

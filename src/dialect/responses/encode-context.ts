@@ -3,11 +3,11 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type CacheHint, type Extra, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { VendorQuirks } from "../../core/vendor-quirks.ts";
 import { invalid } from "../../core/validation.ts";
-import type { PortableQuirks } from "../portable-turns.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { isJson, type JsonRecord } from "../json/value.ts";
+import type { PortableQuirks } from "../turns/portable-turns.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { isJson, type JsonRecord } from "../../wire/json/value.ts";
 import { itemIdFor, type ItemType } from "./wire.ts";
-import { toolNameFor } from "../tool-names.ts";
+import { toolNameFor } from "../tools/tool-names.ts";
 
 /** As in chat completions, but dots are allowed. */
 const shortName = toolNameFor({ charsMax: 64, dots: true });

@@ -10,14 +10,14 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { Reply } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { JsonText, writeJson } from "../json/json-tree.ts";
-import { type JsonRecord, parseRecord } from "../json/value.ts";
+import { JsonText, writeJson } from "../../wire/json/json-tree.ts";
+import { type JsonRecord, parseRecord } from "../../wire/json/value.ts";
 import { annotationJson } from "./citation.ts";
 import { contentType } from "./decode-content.ts";
 import { contentsOf, endingOf, lostEndingNames } from "./finish-reason.ts";
 import { ResponseWriter } from "./response-json.ts";
 import { itemIdFor, itemPrefixes, type ItemType } from "./wire.ts";
-import { wrapSeal } from "../seal.ts";
+import { wrapSeal } from "../turns/seal.ts";
 
 /** Implements {@link CallerCodec.encodeReply}. */
 export function encodeResponsesReply(reply: Reply, options: ReplyOptions): Buffer {

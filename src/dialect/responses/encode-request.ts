@@ -5,9 +5,9 @@ import { ConversationSchema, type Extra } from "../../../gen/uas/inference/v1/co
 import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { invalid } from "../../core/validation.ts";
 import type { EncodedRequest, RequestTarget } from "../codec.ts";
-import { jsonBody, textsOf } from "../json/long-texts.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { isRecord, type JsonRecord, setMember } from "../json/value.ts";
+import { jsonBody, textsOf } from "../../wire/json/long-texts.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { isRecord, type JsonRecord, setMember } from "../../wire/json/value.ts";
 import { encryptedReasoning } from "./decode-request.ts";
 import { encodeTurns } from "./encode-content.ts";
 import { EncodeContext } from "./encode-context.ts";

@@ -7,8 +7,8 @@ import {
   type ResponseFormat,
   ResponseFormatType,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import type { JsonRecord } from "../json/value.ts";
-import { strictFor } from "../strict-schema.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
+import { strictFor } from "../tools/strict-schema.ts";
 import type { EncodeContext } from "./encode-context.ts";
 
 /** Writes `reasoning`; `undefined` where nothing is said of it. */

@@ -20,8 +20,8 @@ import type {
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
 import type { ReplyOptions, StreamEncoder } from "../codec.ts";
-import { JsonText } from "../json/json-tree.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 import { contentType } from "./decode-content.ts";
 import {
   callType,

@@ -11,11 +11,11 @@ import {
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { invalid } from "../../core/validation.ts";
-import { customFormat } from "../custom-tools.ts";
-import type { JsonText } from "../json/json-tree.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { customFormat } from "../tools/custom-tools.ts";
+import type { JsonText } from "../../wire/json/json-tree.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 import type { EncodeContext } from "./encode-context.ts";
-import { strictFor } from "../strict-schema.ts";
+import { strictFor } from "../tools/strict-schema.ts";
 import { dropWebSearch, readWebSearch, refuseDomains, type WebSearch } from "../web-search.ts";
 
 /** Writes `tools`, `tool_choice` and `parallel_tool_calls`, as far as they are there. */

@@ -1,6 +1,6 @@
 /** Maps vendor errors to error codes of the gateway. */
 import { ErrorCode, type SentErrorCode } from "../../core/errors.ts";
-import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** A vendor error as shown to the caller. */
 export interface Failure {

@@ -3,8 +3,8 @@ import { ToolType, type ToolCall } from "../../../gen/uas/inference/v1/conversat
 import type { PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
-import { type JsonText, writeJson } from "../json/json-tree.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { type JsonText, writeJson } from "../../wire/json/json-tree.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 import { callItem, callStatus, type ItemStatus } from "./encode-reply.ts";
 
 /** Numbers the events of one stream and writes them. */

@@ -1,7 +1,7 @@
 /** Finish reasons, both ways: a response's status and details, and the contract's reasons. */
 import type { Part } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type ReplyEnd, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** Content of a reply that affects its end. */
 export interface ReplyContents {

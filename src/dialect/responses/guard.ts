@@ -9,7 +9,7 @@ import {
   suspectTools,
   toolTypeCheck,
   vendorMembers,
-} from "../billed-features.ts";
+} from "../features/billed-features.ts";
 import {
   checkFiles,
   checkModeration,
@@ -18,12 +18,12 @@ import {
   guardOf,
   type GuardedBody,
   refuseStored,
-} from "../guard.ts";
-import { namesToCheck } from "../member-class.ts";
+} from "../features/guard.ts";
+import { namesToCheck } from "../features/member-class.ts";
 import { responsesMembers, responsesTools } from "./members.ts";
 import { invalid } from "../../core/validation.ts";
-import { ObjectScan } from "../json/scan.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
+import { ObjectScan } from "../../wire/json/scan.ts";
+import { isRecord, type JsonRecord, recordAt } from "../../wire/json/value.ts";
 
 const suspects = {
   members: [

@@ -5,7 +5,7 @@
  * An event belongs to the item with its id, else with its call id, else with its index, else to the
  * one that is under way.
  */
-import { countAt, type JsonRecord, recordAt, textAt } from "../json/value.ts";
+import { countAt, type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
 
 /** What is known of an item. */
 interface Place {

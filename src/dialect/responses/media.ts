@@ -7,9 +7,9 @@ import {
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { audioFormat, typeOfBase64 } from "../../core/media-type.ts";
 import { invalid } from "../../core/validation.ts";
-import { decodeUri } from "../json/escapes.ts";
-import type { JsonReader } from "../json/reader.ts";
-import type { JsonRecord } from "../json/value.ts";
+import { decodeUri } from "../../wire/json/escapes.ts";
+import type { JsonReader } from "../reader.ts";
+import type { JsonRecord } from "../../wire/json/value.ts";
 
 type MediaInit = MessageInitShape<typeof MediaPartSchema>;
 

@@ -1,6 +1,6 @@
 /** The names of OpenAI's responses, and what each can cost (R-TXT-13). Their headers are those of chat completions. */
-import type { ToolRules } from "../billed-features.ts";
-import { classed } from "../member-class.ts";
+import type { ToolRules } from "../features/billed-features.ts";
+import { classed } from "../features/member-class.ts";
 
 /** The members of a request. */
 export const responsesMembers = {

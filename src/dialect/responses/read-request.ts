@@ -10,9 +10,9 @@ import {
 } from "../body-members.ts";
 import type { VendorModel } from "../codec.ts";
 import type { ReadRequestOptions, TextRequest } from "../dialect.ts";
-import type { TurnRules } from "../relayed-turns.ts";
-import { parseRecord } from "../json/value.ts";
-import { findMembers, sameStyleRequest } from "../same-style-request.ts";
+import type { TurnRules } from "../turns/relayed-turns.ts";
+import { parseRecord } from "../../wire/json/value.ts";
+import { findMembers, sameStyleRequest } from "../turns/same-style-request.ts";
 import { guardedResponsesMembers } from "./guard.ts";
 
 const quote = 0x22;

@@ -3,15 +3,15 @@ import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { errorBody } from "../codec.ts";
 import type { RelayedReply, RelayOptions } from "../dialect.ts";
-import { JsonText } from "../json/json-tree.ts";
-import { ObjectScan, openBrace, quote, skipSpace } from "../json/scan.ts";
-import { changeMembers } from "../json/source.ts";
-import { Splicer } from "../json/splice.ts";
-import { isRecord, type JsonRecord, parseRecord, textAt } from "../json/value.ts";
-import { EventRelay, restoreReplyModel } from "../sse/event-relay.ts";
-import { EventDataReader } from "../sse/event-stream.ts";
-import { ToolCallCount, toolOfItem } from "../tool-calls.ts";
-import { grownUsage } from "../usage.ts";
+import { JsonText } from "../../wire/json/json-tree.ts";
+import { ObjectScan, openBrace, quote, skipSpace } from "../../wire/json/scan.ts";
+import { changeMembers } from "../../wire/json/source.ts";
+import { Splicer } from "../../wire/json/splice.ts";
+import { isRecord, type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
+import { EventRelay, restoreReplyModel } from "../event-relay.ts";
+import { EventDataReader } from "../../wire/sse/event-stream.ts";
+import { ToolCallCount, toolOfItem } from "../tools/tool-calls.ts";
+import { grownUsage } from "../features/usage.ts";
 import {
   errorFacts,
   type ErrorWords,

@@ -6,15 +6,15 @@ import type { Generation } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type Usage, UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import type { ReplyOptions } from "../codec.ts";
-import { JsonText, writeJson } from "../json/json-tree.ts";
+import { JsonText, writeJson } from "../../wire/json/json-tree.ts";
 import {
   changeMembers,
   listElements,
   memberOf,
   objectMembers,
   writeMembers,
-} from "../json/source.ts";
-import { type JsonRecord, parseRecord, textAt } from "../json/value.ts";
+} from "../../wire/json/source.ts";
+import { type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
 import { EncodeContext } from "./encode-context.ts";
 import { encodeReasoning, encodeText } from "./encode-settings.ts";
 import { encodeTooling } from "./encode-tools.ts";

@@ -1,8 +1,14 @@
 /** Usage as responses have it: cached and written tokens are among those read. */
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { isRecord, type JsonRecord, recordAt } from "../json/value.ts";
-import { knownNames, unknownFigures } from "../usage-members.ts";
-import { firstCount, largestCount, reportedUsage, tokenCount, wholeTotals } from "../usage.ts";
+import { isRecord, type JsonRecord, recordAt } from "../../wire/json/value.ts";
+import { knownNames, unknownFigures } from "../features/usage-members.ts";
+import {
+  firstCount,
+  largestCount,
+  reportedUsage,
+  tokenCount,
+  wholeTotals,
+} from "../features/usage.ts";
 
 /**
  * Reads `usage`; `undefined` where there is nothing usable.

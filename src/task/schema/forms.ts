@@ -2,13 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig } from "../../config/config.ts";
-import {
-  boundOf,
-  requestSize,
-  scanSize,
-  mediaTokens,
-} from "../../inference/tokens/request-tokens.ts";
-import type { TaskUnits, UnitModel } from "../../vendor/task.ts";
+import { boundOf, requestSize, scanSize, mediaTokens } from "../../tokens/request-tokens.ts";
+import type { TaskUnits, UnitModel } from "../../provider/task.ts";
 import {
   common,
   file,

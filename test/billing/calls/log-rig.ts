@@ -5,8 +5,8 @@ import { CallFeed } from "../../../src/billing/calls/feed.ts";
 import { createCallService } from "../../../src/billing/calls/service.ts";
 import { type Caller, callerKey, operator } from "../../../src/core/caller.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createDirectTransport } from "../../../src/rpc/direct-transport.ts";
-import { serve } from "../../../src/core/service.ts";
+import { createDirectTransport } from "../../../src/edge/rpc/direct-transport.ts";
+import { serve } from "../../../src/core/contract-rules.ts";
 import { type Billing, openBilling } from "../harness.ts";
 
 /** A database whose call log can be asked. */

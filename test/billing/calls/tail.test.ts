@@ -7,7 +7,7 @@ import {
   type TailCallsResponse,
 } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { operator } from "../../../src/core/caller.ts";
-import { tailsPerAccountMax } from "../../../src/config/limits.ts";
+import { tailsPerAccountMax } from "../../../src/core/limits.ts";
 import { idAt, makeCalls } from "./any-calls.ts";
 import { callRow } from "./call-row.ts";
 import { type LogRig, openLog } from "./log-rig.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { auditLedger } from "../../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../../src/billing/audit/audit.ts";
 import { createLedger } from "../../../src/billing/ledger/ledger-writer.ts";
 import { callRow } from "../calls/call-row.ts";
 import { type Billing, holdWaitMs, openBilling } from "../harness.ts";

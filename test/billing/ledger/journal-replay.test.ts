@@ -4,10 +4,10 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal } from "../../../src/billing/ledger/journal.ts";
+import { Journal } from "../../../src/billing/journal/journal.ts";
 import { processSpaceId } from "../../../src/core/process-space.ts";
-import { type JournalEntry, Segment } from "../../../src/billing/ledger/journal-segment.ts";
-import { JournalReplay, type ReplayOptions } from "../../../src/billing/ledger/journal-replay.ts";
+import { type JournalEntry, Segment } from "../../../src/billing/journal/journal-segment.ts";
+import { JournalReplay, type ReplayOptions } from "../../../src/billing/journal/journal-replay.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
 

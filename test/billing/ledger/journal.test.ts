@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Journal, type JournalOptions } from "../../../src/billing/ledger/journal.ts";
+import { Journal, type JournalOptions } from "../../../src/billing/journal/journal.ts";
 import {
   decodeJournal,
   encodeEntry,
   type JournalEntry,
   Segment,
-} from "../../../src/billing/ledger/journal-segment.ts";
+} from "../../../src/billing/journal/journal-segment.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../src/core/uuid.ts";
 

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import type { Pool } from "pg";
 import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
 import { applyIn } from "../../../src/billing/ledger/apply-in.ts";
-import { auditLedger } from "../../../src/billing/ledger/audit.ts";
+import { auditLedger } from "../../../src/billing/audit/audit.ts";
 import { type Booking, book } from "../../../src/billing/ledger/booking.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { type KeyName, ModelAccount, type Op } from "./ledger-model.ts";

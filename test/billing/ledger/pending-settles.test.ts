@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Journal } from "../../../src/billing/ledger/journal.ts";
+import { Journal } from "../../../src/billing/journal/journal.ts";
 import type { PendingSettle } from "../../../src/billing/ledger/account-queue.ts";
 import { PendingSettles } from "../../../src/billing/ledger/pending-settles.ts";
 import { callRow } from "../calls/call-row.ts";

@@ -12,8 +12,8 @@ import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.t
 import { type Gateway as OpenGateway, openGateway } from "../../../src/app/gateway.ts";
 import { demoYaml, loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
-import { buildPages, readPages } from "../../../src/console/built.ts";
-import { servedKinds } from "../../../src/vendor/index.ts";
+import { buildPages, readPages } from "../../../src/app/built-pages.ts";
+import { servedKinds } from "../../../src/provider/index.ts";
 import { letMinutePass } from "../../account/browser.ts";
 import { createTestDatabase } from "../../support/database.ts";
 

@@ -6,7 +6,7 @@ import type { Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { KeyService } from "../../../gen/uas/key/v1/key_service_pb.ts";
-import { renderImage } from "../../../src/vendor/demo/image.ts";
+import { renderImage } from "../../../src/provider/demo/image.ts";
 import { copiedBy, pasted, wireOf } from "./clipboard.ts";
 import { type ConsoleRig, startConsole } from "./console-rig.ts";
 import { barriers, faultsOf, overflow, ready } from "./every-page.ts";

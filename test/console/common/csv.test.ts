@@ -1,7 +1,7 @@
 /** Files for spreadsheets: what comes out is what went in, and no cell is a formula. */
 import { array, assert, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import { csvOf } from "../../../src/console/common/csv.ts";
+import { csvOf } from "../../../console/src/common/csv.ts";
 
 /** Reads a file as RFC 4180 says. */
 function read(csv: string): string[][] {

@@ -1,7 +1,7 @@
 /** Money on the pages: what is shown is what is there (R-MON-1). */
 import { assert, bigInt, boolean, property } from "fast-check";
 import { expect, test } from "vitest";
-import { decimalUsd, parseUsd, usd } from "../../../src/console/common/money.ts";
+import { decimalUsd, parseUsd, usd } from "../../../console/src/common/money.ts";
 
 const nanos = bigInt({ min: 0n, max: 999_999_999_999_999_999n });
 

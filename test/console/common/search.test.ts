@@ -14,7 +14,7 @@ import {
   readNext,
   readTaskSearch,
   readUsageSearch,
-} from "../../../src/console/common/search.ts";
+} from "../../../console/src/common/search.ts";
 
 const readers = [
   readAccountSearch,

@@ -7,7 +7,7 @@ import {
   wallIn,
   wallTime,
   zoneOf,
-} from "../../../src/console/common/time.ts";
+} from "../../../console/src/common/time.ts";
 
 const iso = (zone: string, wall: string): string => new Date(momentIn(zone, wall)).toISOString();
 

@@ -9,7 +9,7 @@ import {
   messageOf,
   noReply,
   withChunk,
-} from "../../../src/console/playground/chat.ts";
+} from "../../../console/src/playground/chat.ts";
 import {
   bodyOf,
   type FunctionTool,
@@ -19,7 +19,7 @@ import {
   newTool,
   parametersFault,
   toolOf,
-} from "../../../src/console/playground/conversation.ts";
+} from "../../../console/src/playground/conversation.ts";
 
 const run = promisify(execFile);
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type GenerateEvent, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { UnreadableReplyError } from "../../../src/dialect/json/value.ts";
+import { UnreadableReplyError } from "../../../src/wire/json/value.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { decodeStream, deltaChunk, eventStream, usageChunk } from "./support.ts";
 

@@ -4,7 +4,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { ReplySchema, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
-import { UnreadableReplyError } from "../../../src/dialect/json/value.ts";
+import { UnreadableReplyError } from "../../../src/wire/json/value.ts";
 import { replyOptions } from "./support.ts";
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { MediaType, ToolType } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { type Reply, StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError } from "../../../src/dialect/json/value.ts";
+import { UnreadableReplyError } from "../../../src/wire/json/value.ts";
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { bytes, chunk, endOf, sse, streamed, whole } from "./reply.ts";

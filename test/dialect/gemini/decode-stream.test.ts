@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError } from "../../../src/dialect/json/value.ts";
+import { UnreadableReplyError } from "../../../src/wire/json/value.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { casesOf, chunk, counts, endOf, sse, streamed, whole } from "./reply.ts";
 

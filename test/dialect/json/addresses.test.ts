@@ -5,7 +5,7 @@ import {
   AddressRewriter,
   rewriteAddresses,
   rewriteHeader,
-} from "../../../src/dialect/json/addresses.ts";
+} from "../../../src/wire/json/addresses.ts";
 
 const members = new Set(["uri", "get"]);
 const edit = { from: "https://vendor.test", to: "http://us/p", members };

@@ -1,8 +1,8 @@
 /** The objects of an array that grows, however its bytes are cut. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventTooLongError } from "../../../src/dialect/sse/event-stream.ts";
-import { ArraySplitter } from "../../../src/dialect/json/array-splitter.ts";
+import { EventTooLongError } from "../../../src/wire/sse/event-stream.ts";
+import { ArraySplitter } from "../../../src/wire/json/array-splitter.ts";
 
 test("every object is told once and whole, and all bytes come out", () => {
   const member = fc.oneof(fc.string(), fc.nat(), fc.constant({ a: [{ "}": "{" }] }));

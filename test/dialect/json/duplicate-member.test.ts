@@ -1,6 +1,6 @@
 /** Names that stand twice in one object of a body (R-ERR-7). */
 import { expect, test } from "vitest";
-import { findDuplicateMember } from "../../../src/dialect/json/duplicate-member.ts";
+import { findDuplicateMember } from "../../../src/wire/json/duplicate-member.ts";
 
 test.each([
   ['{"a":1,"a":2}', "a"],

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { textDialects } from "../../../src/dialect/index.ts";
-import { EventTemplate } from "../../../src/dialect/json/event-template.ts";
+import { EventTemplate } from "../../../src/wire/json/event-template.ts";
 
 /** Also with what ends no text: escaped quotes, and backslashes before quotes that do. */
 const text = fc.oneof(

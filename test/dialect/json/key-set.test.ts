@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readOutline } from "../../../src/dialect/body-members.ts";
-import { KeySet, placeOfBytes } from "../../../src/dialect/json/duplicate-member.ts";
+import { KeySet, placeOfBytes } from "../../../src/wire/json/duplicate-member.ts";
 
 /** What guards look for below the top level. */
 const suspects = [

@@ -1,9 +1,9 @@
 /** Pictures, documents and recordings are no text, wherever a vendor reads them; and only there. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { FoundMedia } from "../../../src/dialect/json/media.ts";
-import { scanObject } from "../../../src/dialect/json/outline.ts";
-import { boundOf, measureRequest } from "../../../src/inference/tokens/request-tokens.ts";
+import type { FoundMedia } from "../../../src/wire/json/media.ts";
+import { scanObject } from "../../../src/wire/json/outline.ts";
+import { boundOf, measureRequest } from "../../../src/tokens/request-tokens.ts";
 
 const base64 = "iVBORw0KGgo/+".repeat(20);
 

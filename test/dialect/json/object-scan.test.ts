@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isWholeObject, ObjectScan } from "../../../src/dialect/json/scan.ts";
+import { isWholeObject, ObjectScan } from "../../../src/wire/json/scan.ts";
 
 /** Names without escapes: those that vendors use, and all that the scan compares. */
 const names = fc.string({ unit: "grapheme-ascii" }).filter((name) => !/["\\]/.test(name));

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { scanObject } from "../../../src/dialect/json/outline.ts";
-import { JsonLimitError, JsonScanError } from "../../../src/dialect/json/scan.ts";
-import { textWeight } from "../../../src/dialect/json/text-weight.ts";
+import { scanObject } from "../../../src/wire/json/outline.ts";
+import { JsonLimitError, JsonScanError } from "../../../src/wire/json/scan.ts";
+import { textWeight } from "../../../src/wire/json/text-weight.ts";
 
 const depthMax = 64;
 

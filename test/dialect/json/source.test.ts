@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readOutline } from "../../../src/dialect/body-members.ts";
-import { parseObject } from "../../../src/dialect/json/reader.ts";
+import { parseObject } from "../../../src/dialect/reader.ts";
 import {
   JsonSource,
   listElements,
@@ -10,9 +10,9 @@ import {
   objectMembers,
   changeMembers,
   withoutSpace,
-} from "../../../src/dialect/json/source.ts";
-import { JsonText, writeJson } from "../../../src/dialect/json/json-tree.ts";
-import { jsonBody, LongTexts } from "../../../src/dialect/json/long-texts.ts";
+} from "../../../src/wire/json/source.ts";
+import { JsonText, writeJson } from "../../../src/wire/json/json-tree.ts";
+import { jsonBody, LongTexts } from "../../../src/wire/json/long-texts.ts";
 import { anyJson, anyObject, type SpelledJson } from "./arbitrary.ts";
 
 /** A value at a path in other JSON, whose names are unlike those of the value. */

@@ -4,7 +4,7 @@ import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { ReasoningSealSchema, Role } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import { decodeMessagesRequest } from "../../../src/dialect/messages/decode-request.ts";
 import { messagesErrorBody } from "../../../src/dialect/messages/errors.ts";
-import { wrapSeal } from "../../../src/dialect/seal.ts";
+import { wrapSeal } from "../../../src/dialect/turns/seal.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 
 const messages: unknown[] = [{ role: "user", content: "hi" }];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { StopReason, type GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UnreadableReplyError } from "../../../src/dialect/json/value.ts";
+import { UnreadableReplyError } from "../../../src/wire/json/value.ts";
 import {
   decodeMessagesError,
   decodeMessagesReply,

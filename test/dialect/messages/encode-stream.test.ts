@@ -14,7 +14,7 @@ import {
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
 import type { ReplyOptions } from "../../../src/dialect/codec.ts";
-import { openSeal } from "../../../src/dialect/seal.ts";
+import { openSeal } from "../../../src/dialect/turns/seal.ts";
 import { replyEvents } from "../../../src/dialect/reply-events.ts";
 import { decodeMessagesReply } from "../../../src/dialect/messages/decode-reply.ts";
 import { MessagesStreamDecoder } from "../../../src/dialect/messages/decode-stream.ts";

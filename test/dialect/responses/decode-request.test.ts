@@ -7,7 +7,7 @@ import {
   ReasoningSealSchema,
   Role,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import { wrapSeal } from "../../../src/dialect/seal.ts";
+import { wrapSeal } from "../../../src/dialect/turns/seal.ts";
 import { canonicalBody } from "./arbitrary.ts";
 import { decode, encode } from "./support.ts";
 

@@ -5,7 +5,7 @@ import OpenAIV6 from "openai-v6";
 import { describe, expect, it } from "vitest";
 import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
-import { openSeal } from "../../../src/dialect/seal.ts";
+import { openSeal } from "../../../src/dialect/turns/seal.ts";
 import { ResponsesStreamEncoder } from "../../../src/dialect/responses/encode-stream.ts";
 import { plain, replies } from "./replies.ts";
 import {

@@ -3,7 +3,7 @@
  * version 2.3.0, commit f85dbe22 of 21 August 2026), by the type of the object: events, items, contents, tools. A
  * response is `response`, its usage `usage`.
  */
-import { isRecord, type JsonRecord } from "../../../src/dialect/json/value.ts";
+import { isRecord, type JsonRecord } from "../../../src/wire/json/value.ts";
 
 const content = "type item_id output_index content_index sequence_number";
 const summary = "type item_id output_index summary_index sequence_number";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { responses as style } from "../../../src/dialect/responses/dialect.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
-import { memberOf } from "../../../src/dialect/json/source.ts";
+import { memberOf } from "../../../src/wire/json/source.ts";
 import { cuts, event, interludes, optionsOf, relayed, unknownMembers } from "../relaying.ts";
 
 const usage = {

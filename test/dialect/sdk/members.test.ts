@@ -5,8 +5,8 @@ import {
   recordingNested,
   speechMembers,
   speechNested,
-} from "../../../src/dialect/audio.ts";
-import type { ToolRules } from "../../../src/dialect/billed-features.ts";
+} from "../../../src/dialect/operations/audio.ts";
+import type { ToolRules } from "../../../src/dialect/features/billed-features.ts";
 import {
   chatMembers,
   chatNested,
@@ -15,8 +15,11 @@ import {
   chatUsage,
   openaiBetas,
 } from "../../../src/dialect/chat-completions/members.ts";
-import { completionsMembers, completionsNested } from "../../../src/dialect/completions.ts";
-import { embeddingsMembers } from "../../../src/dialect/embeddings.ts";
+import {
+  completionsMembers,
+  completionsNested,
+} from "../../../src/dialect/operations/completions.ts";
+import { embeddingsMembers } from "../../../src/dialect/operations/embeddings.ts";
 import {
   geminiMembers,
   geminiNested,
@@ -24,7 +27,7 @@ import {
   geminiUsage,
   interactionMembers,
 } from "../../../src/dialect/gemini/members.ts";
-import { imagesMembers, imagesNested } from "../../../src/dialect/images.ts";
+import { imagesMembers, imagesNested } from "../../../src/dialect/operations/images.ts";
 import {
   messagesBetas,
   messagesMembers,
@@ -33,7 +36,10 @@ import {
   messagesTypes,
   messagesUsage,
 } from "../../../src/dialect/messages/members.ts";
-import { moderationsMembers, moderationsNested } from "../../../src/dialect/moderations.ts";
+import {
+  moderationsMembers,
+  moderationsNested,
+} from "../../../src/dialect/operations/moderations.ts";
 import {
   responsesMembers,
   responsesNested,

@@ -1,13 +1,13 @@
 /** Events of a stream, however its bytes are cut and its lines end. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { eventBytesMax } from "../../../src/config/limits.ts";
+import { eventBytesMax } from "../../../src/core/limits.ts";
 import {
   EventDataReader,
   EventSplitter,
   EventTooLongError,
   missingEnd,
-} from "../../../src/dialect/sse/event-stream.ts";
+} from "../../../src/wire/sse/event-stream.ts";
 
 /** A line of an event; some are so long that the event is held. */
 const line = fc.oneof(

@@ -6,7 +6,7 @@ import {
   listElements,
   memberOf,
   objectMembers,
-} from "../../../src/dialect/json/source.ts";
+} from "../../../src/wire/json/source.ts";
 import { anyJson, anyObject, type SpelledJson } from "../json/arbitrary.ts";
 import { type Caller, send, type Vendor } from "./translation.ts";
 

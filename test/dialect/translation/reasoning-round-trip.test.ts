@@ -3,7 +3,7 @@ import {
   ReasoningCollector,
   recallReasoning,
   type ReasoningCarry,
-} from "../../../src/inference/state/reasoning.ts";
+} from "../../../src/responses/stored/reasoning.ts";
 import {
   answer,
   answerStreamed,

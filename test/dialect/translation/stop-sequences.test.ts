@@ -9,11 +9,11 @@ import {
   StopReason,
 } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { VendorCodec } from "../../../src/dialect/codec.ts";
-import { newPart } from "../../../src/dialect/parts.ts";
+import { newPart } from "../../../src/dialect/turns/parts.ts";
 import { ownStops, withStops } from "../../../src/dialect/stop-sequences.ts";
 import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
-import { nothingUnfinished } from "../../../src/dialect/sse/event-stream.ts";
+import { nothingUnfinished } from "../../../src/wire/sse/event-stream.ts";
 
 type Kind = GenerateEvent["kind"];
 

@@ -7,7 +7,7 @@ import { UsageSchema } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { StreamRelay } from "../../../src/dialect/dialect.ts";
 import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.ts";
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
-import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
+import { ToolRestorer } from "../../../src/dialect/tools/tool-restorer.ts";
 import { TranslatedStream } from "../../../src/dialect/translate.ts";
 import type { Caller, Vendor } from "./translation.ts";
 import { accumulatedOf, delivered, stopWords } from "../../support/sdk-streams.ts";

@@ -12,7 +12,7 @@ import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.t
 import { gemini } from "../../../src/dialect/gemini/dialect.ts";
 import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
-import { ToolRestorer } from "../../../src/dialect/tool-restorer.ts";
+import { ToolRestorer } from "../../../src/dialect/tools/tool-restorer.ts";
 import {
   type ChargedUsage,
   type ReplyWatcher,
@@ -22,7 +22,7 @@ import {
   translateToStream,
 } from "../../../src/dialect/translate.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
-import { withMemberName } from "../../../src/inference/translation.ts";
+import { withMemberName } from "../../../src/calls/adapters/translation.ts";
 
 /** A style that clients speak. */
 export type Caller = "chat" | "responses" | "messages";

@@ -23,8 +23,8 @@ const root = new URL("../../../", import.meta.url);
 
 const sources: Readonly<Record<TextKind, () => string>> = {
   english: () => filesOf("docs/", ".md"),
-  code: () => filesOf("src/inference/", ".ts"),
-  chinese: () => filesOf("src/console/text/zh/", ".ts").replaceAll(/[\u0020-\u007e\n]+/g, ""),
+  code: () => filesOf("src/calls/", ".ts"),
+  chinese: () => filesOf("console/src/text/zh/", ".ts").replaceAll(/[\u0020-\u007e\n]+/g, ""),
   json: () => readFileSync(new URL("package.json", root), "utf8"),
   numbers: () => Array.from({ length: 4_000 }, (_, at) => ((at * 7_919) % 9_973) / 7).join(", "),
 };

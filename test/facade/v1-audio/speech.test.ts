@@ -9,7 +9,7 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { PriceUnit } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import { codePoints } from "../../../src/dialect/audio.ts";
+import { codePoints } from "../../../src/dialect/operations/audio.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { expectFree, expectRefused, newRequestId, useGateway } from "../harness.ts";
 import { detachedReplies, Leaver } from "../leaver.ts";

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, it } from "vitest";
-import { streamBufferBytesMax } from "../../../src/config/limits.ts";
+import { streamBufferBytesMax } from "../../../src/core/limits.ts";
 import { flood } from "../../support/upstream/behaviour.ts";
 import { ask, useGateway } from "../harness.ts";
 

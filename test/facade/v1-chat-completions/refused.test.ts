@@ -2,7 +2,7 @@
 import { APIError, AuthenticationError, NotFoundError, PermissionDeniedError } from "openai";
 import { describe, expect, it } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { textWeight, wholeTokens } from "../../../src/dialect/json/text-weight.ts";
+import { textWeight, wholeTokens } from "../../../src/wire/json/text-weight.ts";
 import { ask, errorOf, expectFree, newRequestId, useGateway } from "../harness.ts";
 import { changeKnownMs } from "../../support/patience.ts";
 

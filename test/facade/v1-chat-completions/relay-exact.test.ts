@@ -1,7 +1,7 @@
 /** Nothing but what must change changes on the way to the vendor and back (R-TXT-1). */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { findDuplicateMember } from "../../../src/dialect/json/duplicate-member.ts";
+import { findDuplicateMember } from "../../../src/wire/json/duplicate-member.ts";
 import { bytes, byteStream } from "../../support/upstream/behaviour.ts";
 import { publicModel, useGateway } from "../harness.ts";
 import {

@@ -7,7 +7,7 @@ import Anthropic, {
 import AnthropicV0 from "anthropic-sdk-v0";
 import { NotFoundError as OpenAINotFound } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { countBytesMax } from "../../../src/config/limits.ts";
+import { countBytesMax } from "../../../src/core/limits.ts";
 import {
   type PlainAnswer,
   type PlainVendor,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll } from "vitest";
 import {
   createResponseStore,
   type ResponseStore,
-} from "../../../src/inference/state/response-store.ts";
+} from "../../../src/responses/stored/response-store.ts";
 import { type Fixture, useGateway } from "../harness.ts";
 
 /** Ready from `beforeAll` on. */

@@ -2,7 +2,7 @@
  * account, and the vendor is not asked about anybody else's (R-VND-3). */
 import type OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { bytesPerToken } from "../../../src/config/limits.ts";
+import { bytesPerToken } from "../../../src/core/limits.ts";
 import { type Customer, type Gateway, startGateway } from "../../support/gateway.ts";
 import { type RawReply, send } from "../../support/raw-http.ts";
 import { strictResponses } from "../../support/upstream/responses-strict.ts";

@@ -1,6 +1,6 @@
 /** POST /v1/responses: refusals in the shape of chat completions (R-ERR-1). */
 import { describe, expect, it } from "vitest";
-import { bodyBytesMax } from "../../../src/config/limits.ts";
+import { bodyBytesMax } from "../../../src/core/limits.ts";
 import { errorOf, expectFree, publicModel, useGateway } from "../harness.ts";
 
 const fixture = useGateway();

@@ -1,10 +1,13 @@
 /** R-AUTH-7: messages that arrive on WebSockets are counted until they are complete. */
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { unfinishedBodyBytesMax } from "../../../src/config/limits.ts";
-import { ArrivingMessages } from "../../../src/core/arriving-messages.ts";
-import { type UnfinishedBody, UnfinishedBodies } from "../../../src/core/unfinished-bodies.ts";
-import { readFrameHead } from "../../../src/facade/web-socket/connection.ts";
+import { unfinishedBodyBytesMax } from "../../../src/core/limits.ts";
+import { ArrivingMessages } from "../../../src/edge/bodies/arriving-messages.ts";
+import {
+  type UnfinishedBody,
+  UnfinishedBodies,
+} from "../../../src/edge/bodies/unfinished-bodies.ts";
+import { readFrameHead } from "../../../src/edge/websocket/connection.ts";
 import { type Gateway, startGateway } from "../../support/gateway.ts";
 import { send } from "../../support/raw-http.ts";
 import { startUpstream, type Upstream } from "../../support/upstream/upstream.ts";

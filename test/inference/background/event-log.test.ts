@@ -6,10 +6,10 @@ import {
   createEventLog,
   type EventLog,
   eventText,
-} from "../../../src/inference/background/event-log.ts";
-import { Recorder } from "../../../src/inference/background/runner.ts";
-import { createStateJobs } from "../../../src/inference/state/state.ts";
-import { createResponseStore } from "../../../src/inference/state/response-store.ts";
+} from "../../../src/responses/background/event-log.ts";
+import { Recorder } from "../../../src/responses/background/runner.ts";
+import { createStateJobs } from "../../../src/responses/stored/state.ts";
+import { createResponseStore } from "../../../src/responses/stored/response-store.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { newAccount, response, useDatabase } from "../state/harness.ts";
 

@@ -6,13 +6,13 @@ import {
   AdmissionQueues,
   type QueuedRequest,
   waitingMax,
-} from "../../../src/inference/limits/admission-queue.ts";
+} from "../../../src/limits/admission-queue.ts";
 import type {
   LimitedRequest,
   LimitRefusal,
   LimitSubject,
   Ticket,
-} from "../../../src/inference/limits/limiter.ts";
+} from "../../../src/limits/limiter.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -8,7 +8,7 @@ import {
   type LimitSubject,
   type LimitRefusal,
   type Ticket,
-} from "../../../src/inference/limits/limiter.ts";
+} from "../../../src/limits/limiter.ts";
 import { createTestDatabase } from "../../support/database.ts";
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;

@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import * as fc from "fast-check";
 import { afterAll, expect, it } from "vitest";
 import { ErrorCode } from "../../../src/core/errors.ts";
-import { readUpload } from "../../../src/inference/media/upload.ts";
+import { readUpload } from "../../../src/calls/adapters/media/upload.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "uas-uploads-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -6,8 +6,8 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { CancelSource } from "../../../src/core/cancel-signal.ts";
 import { GatewayStopping } from "../../../src/core/caller.ts";
 import { createHttpClient } from "../../../src/http/client.ts";
-import type { Call } from "../../../src/inference/pipeline/call.ts";
-import { DetachedReplies, DisconnectHandler } from "../../../src/inference/pipeline/disconnect.ts";
+import type { Call } from "../../../src/calls/pipeline/call.ts";
+import { DetachedReplies, DisconnectHandler } from "../../../src/calls/pipeline/disconnect.ts";
 
 const toTheEnd = Number.POSITIVE_INFINITY;
 

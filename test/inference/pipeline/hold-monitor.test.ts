@@ -4,11 +4,11 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { ExtendOperation, ExtendVerdict } from "../../../src/billing/ledger/ledger.ts";
-import { extendWaitMs, streamOutageMs } from "../../../src/config/limits.ts";
+import { extendWaitMs, streamOutageMs } from "../../../src/core/limits.ts";
 import { ErrorCode, type GatewayError } from "../../../src/core/errors.ts";
-import { Call } from "../../../src/inference/pipeline/call.ts";
-import { HoldMonitor } from "../../../src/inference/pipeline/hold-monitor.ts";
-import { planHold } from "../../../src/inference/pipeline/hold-plan.ts";
+import { Call } from "../../../src/calls/pipeline/call.ts";
+import { HoldMonitor } from "../../../src/calls/pipeline/hold-monitor.ts";
+import { planHold } from "../../../src/calls/pipeline/hold-plan.ts";
 
 /** A nano-USD a token, of input and of output. */
 const costOf = ({ inputTokens, outputTokens }: Usage): bigint => BigInt(inputTokens + outputTokens);

@@ -1,7 +1,7 @@
 /** R-MON-5: when a hold grows and when a reply stops, against an account that is played out token by token. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { HoldGrowth, type HoldPlan, planHold } from "../../../src/inference/pipeline/hold-plan.ts";
+import { HoldGrowth, type HoldPlan, planHold } from "../../../src/calls/pipeline/hold-plan.ts";
 
 const plans = fc
   .record({

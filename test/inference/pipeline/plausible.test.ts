@@ -7,7 +7,7 @@ import {
   chargeablePart,
   isPlausible,
   type PlausibleFacts,
-} from "../../../src/inference/pipeline/plausible.ts";
+} from "../../../src/calls/pipeline/plausible.ts";
 
 const facts: PlausibleFacts = {
   inputTokens: 1_000,

@@ -3,10 +3,10 @@ import { Pool } from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { VendorConfig } from "../../../src/config/config.ts";
-import { createMetrics } from "../../../src/core/metrics.ts";
-import { Affinity, AffinityShare } from "../../../src/inference/routing/affinity.ts";
-import { Targets } from "../../../src/inference/routing/targets.ts";
-import type { Vendor } from "../../../src/vendor/vendor.ts";
+import { createMetrics } from "../../../src/observe/metrics.ts";
+import { Affinity, AffinityShare } from "../../../src/routing/affinity.ts";
+import { Targets } from "../../../src/routing/targets.ts";
+import type { Vendor } from "../../../src/provider/vendor.ts";
 import { createTestDatabase } from "../../support/database.ts";
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AttemptFailure, Breaker } from "../../../src/inference/routing/breaker.ts";
+import { type AttemptFailure, Breaker } from "../../../src/routing/breaker.ts";
 import { breakerDefault } from "../../../src/config/routing.ts";
 
 const second = 1_000;

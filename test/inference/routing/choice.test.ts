@@ -1,10 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type Candidate,
-  chooseCandidate,
-  routePriorities,
-} from "../../../src/inference/routing/choice.ts";
+import { type Candidate, chooseCandidate, routePriorities } from "../../../src/routing/choice.ts";
 
 const candidate = fc.record({
   priority: fc.integer({ min: 0, max: 3 }),

@@ -3,12 +3,12 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { VendorConfig } from "../../../src/config/config.ts";
-import { createMetrics } from "../../../src/core/metrics.ts";
+import { createMetrics } from "../../../src/observe/metrics.ts";
 import { HttpFailure } from "../../../src/http/failure.ts";
-import { FreeRequests } from "../../../src/inference/routing/free-requests.ts";
-import { Targets } from "../../../src/inference/routing/targets.ts";
-import type { Vendor } from "../../../src/vendor/vendor.ts";
-import { vendorKinds } from "../../../src/vendor/index.ts";
+import { FreeRequests } from "../../../src/routing/free-requests.ts";
+import { Targets } from "../../../src/routing/targets.ts";
+import type { Vendor } from "../../../src/provider/vendor.ts";
+import { vendorKinds } from "../../../src/provider/index.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 
 let sim: PlainVendor;

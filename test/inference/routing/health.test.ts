@@ -3,11 +3,11 @@ import { Pool } from "pg";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { VendorConfig } from "../../../src/config/config.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { createMetrics } from "../../../src/core/metrics.ts";
-import { latencyPercentile } from "../../../src/inference/routing/breaker.ts";
-import { HealthStore, readHealth } from "../../../src/inference/routing/health-store.ts";
-import { Targets } from "../../../src/inference/routing/targets.ts";
-import { vendorKinds } from "../../../src/vendor/index.ts";
+import { createMetrics } from "../../../src/observe/metrics.ts";
+import { latencyPercentile } from "../../../src/routing/breaker.ts";
+import { HealthStore, readHealth } from "../../../src/routing/health-store.ts";
+import { Targets } from "../../../src/routing/targets.ts";
+import { vendorKinds } from "../../../src/provider/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;

@@ -1,9 +1,9 @@
 /** How the preferences of a request order the routes of a model. */
 import { expect, test } from "vitest";
 import type { DatedPrice } from "../../../src/config/config.ts";
-import type { PlannedRoute } from "../../../src/inference/routing/planned-route.ts";
-import { applyPreferences } from "../../../src/inference/routing/preferences.ts";
-import type { Targets } from "../../../src/inference/routing/targets.ts";
+import type { PlannedRoute } from "../../../src/routing/planned-route.ts";
+import { applyPreferences } from "../../../src/routing/preferences.ts";
+import type { Targets } from "../../../src/routing/targets.ts";
 import { priceDefault } from "../../support/gateway.ts";
 
 const nowMs = 1_800_000_000_000;

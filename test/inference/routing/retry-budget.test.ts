@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { RetryBudget } from "../../../src/inference/routing/targets.ts";
+import { RetryBudget } from "../../../src/routing/targets.ts";
 
 it("retries are never more than a fifth of the calls, and ten (R-RTE-2)", () => {
   fc.assert(

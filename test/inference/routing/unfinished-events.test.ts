@@ -2,8 +2,8 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { eventBytesMax, unfinishedEventBytesMax } from "../../../src/config/limits.ts";
-import { UnfinishedEvents } from "../../../src/inference/routing/unfinished-events.ts";
+import { eventBytesMax, unfinishedEventBytesMax } from "../../../src/core/limits.ts";
+import { UnfinishedEvents } from "../../../src/routing/unfinished-events.ts";
 import { type Customer, type Gateway, startGateway } from "../../support/gateway.ts";
 
 it("the streams with the longest unfinished events end where a process keeps too many bytes of them", () => {

@@ -1,11 +1,7 @@
 /** What a vendor still takes, by its rate limit headers. */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import {
-  hasQuota,
-  VendorQuota,
-  type QuotaMark,
-} from "../../../src/inference/routing/vendor-quota.ts";
+import { hasQuota, VendorQuota, type QuotaMark } from "../../../src/routing/vendor-quota.ts";
 
 const openai = (requests: number, reset = "1m0s") => ({
   "x-ratelimit-remaining-requests": String(requests),

@@ -1,8 +1,8 @@
 /** A database with the tables of the kept state, and responses to keep in it. */
 import { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
-import type { JsonRecord } from "../../../src/dialect/json/value.ts";
-import type { NewResponse } from "../../../src/inference/state/response-store.ts";
+import type { JsonRecord } from "../../../src/wire/json/value.ts";
+import type { NewResponse } from "../../../src/responses/stored/response-store.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { newId } from "../../../src/core/uuid.ts";
 

@@ -3,7 +3,7 @@ import {
   inputItems,
   type JsonItem,
   listedItems,
-} from "../../../src/inference/state/input-items.ts";
+} from "../../../src/responses/stored/input-items.ts";
 
 /** The items as their text says, which is what they were parsed to. */
 function recordsOf(items: readonly JsonItem[]): Record<string, unknown>[] {

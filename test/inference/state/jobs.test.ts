@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { expect, test, vi } from "vitest";
-import { createStateJobs } from "../../../src/inference/state/state.ts";
-import { createReasoningCarry } from "../../../src/inference/state/reasoning.ts";
-import { createResponseStore } from "../../../src/inference/state/response-store.ts";
+import { createStateJobs } from "../../../src/responses/stored/state.ts";
+import { createReasoningCarry } from "../../../src/responses/stored/reasoning.ts";
+import { createResponseStore } from "../../../src/responses/stored/response-store.ts";
 import { expire, newAccount, response, useDatabase } from "./harness.ts";
 
 const fixture = useDatabase();

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { keptReasoningBytesMax } from "../../../src/config/limits.ts";
-import { createReasoningCarry } from "../../../src/inference/state/reasoning.ts";
+import { keptReasoningBytesMax } from "../../../src/core/limits.ts";
+import { createReasoningCarry } from "../../../src/responses/stored/reasoning.ts";
 import { expire, newAccount, useDatabase } from "./harness.ts";
 
 const fixture = useDatabase();

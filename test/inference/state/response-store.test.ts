@@ -1,11 +1,11 @@
 import { Pool } from "pg";
 import { describe, expect, it } from "vitest";
-import { storedResponseBytesMax } from "../../../src/config/limits.ts";
+import { storedResponseBytesMax } from "../../../src/core/limits.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import {
   createResponseStore,
   type ResponseStore,
-} from "../../../src/inference/state/response-store.ts";
+} from "../../../src/responses/stored/response-store.ts";
 import { answer, expire, newAccount, newResponseId, response, useDatabase } from "./harness.ts";
 
 const fixture = useDatabase();

@@ -1,9 +1,9 @@
 /** R-MON-3: what is held for a request is more than it turns out to be. */
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type CountText, loadEncoding } from "../../../src/inference/tokens/count-worker.ts";
-import type { Encoding } from "../../../src/inference/tokens/family.ts";
-import { textWeight, wholeTokens } from "../../../src/dialect/json/text-weight.ts";
+import { type CountText, loadEncoding } from "../../../src/tokens/count-worker.ts";
+import type { Encoding } from "../../../src/tokens/family.ts";
+import { textWeight, wholeTokens } from "../../../src/wire/json/text-weight.ts";
 import { forms, scripts } from "./corpus.ts";
 
 const counts = new Map<Encoding, CountText>();

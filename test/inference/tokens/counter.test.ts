@@ -1,13 +1,13 @@
 /** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
 import { afterEach, describe, expect, it } from "vitest";
-import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/config/limits.ts";
+import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/core/limits.ts";
 import { type Caller, runInAccountContext } from "../../../src/core/caller.ts";
 import {
   type CountQuestion,
   createTokenCounter,
   type TokenCounter,
   type TokenCounterOptions,
-} from "../../../src/inference/tokens/counter.ts";
+} from "../../../src/tokens/counter.ts";
 
 const script = new URL("fail.ts", import.meta.url);
 const counters: TokenCounter[] = [];

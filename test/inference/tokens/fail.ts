@@ -1,6 +1,6 @@
 /** A thread for tests: does what the request says in place of counting. */
 import { parentPort } from "node:worker_threads";
-import type { CountQuestion } from "../../../src/inference/tokens/counter.ts";
+import type { CountQuestion } from "../../../src/tokens/counter.ts";
 
 parentPort?.on("message", ({ body }: CountQuestion) => {
   const word = Buffer.from(body).toString();

@@ -1,11 +1,7 @@
 /** R-MON-12: media of a request hold the most that any vendor reads of them. */
 import { describe, expect, it } from "vitest";
-import {
-  boundOf,
-  RequestTokens,
-  measureRequest,
-} from "../../../src/inference/tokens/request-tokens.ts";
-import type { TokenCounter } from "../../../src/inference/tokens/counter.ts";
+import { boundOf, RequestTokens, measureRequest } from "../../../src/tokens/request-tokens.ts";
+import type { TokenCounter } from "../../../src/tokens/counter.ts";
 
 const url = "https://example.com/x";
 const body = (part: object) =>

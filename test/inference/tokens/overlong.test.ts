@@ -1,7 +1,7 @@
 /** Which counter counts a request that seems too long for every route. */
 import { expect, it } from "vitest";
-import type { TokenCounter } from "../../../src/inference/tokens/counter.ts";
-import { RequestTokens } from "../../../src/inference/tokens/request-tokens.ts";
+import type { TokenCounter } from "../../../src/tokens/counter.ts";
+import { RequestTokens } from "../../../src/tokens/request-tokens.ts";
 
 it("a request that seems too long is never counted by the counter of bills, whose queue an account without money would fill (R-LIM-2)", async () => {
   const sent = Buffer.from(JSON.stringify({ messages: [{ content: "word ".repeat(1_000) }] }));

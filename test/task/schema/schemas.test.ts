@@ -7,7 +7,7 @@ import type { ModelConfig } from "../../../src/config/config.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { snakeCase } from "../../../src/task/schema/members.ts";
 import { createTaskSchemas, type TaskModel } from "../../../src/task/schema/schemas.ts";
-import type { VendorTasks } from "../../../src/vendor/task.ts";
+import type { VendorTasks } from "../../../src/provider/task.ts";
 
 const types = [ModelType.TEXT, ModelType.IMAGE, ModelType.VIDEO, ModelType.AUDIO] as const;
 

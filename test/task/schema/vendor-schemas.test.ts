@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { ModelType, ModelTypeSchema } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, VendorConfig } from "../../../src/config/config.ts";
 import { createTaskSchemas } from "../../../src/task/schema/schemas.ts";
-import { vendorKinds } from "../../../src/vendor/index.ts";
+import { vendorKinds } from "../../../src/provider/index.ts";
 
 const config: VendorConfig = {
   name: "v",

@@ -1,9 +1,9 @@
 /** Every adapter of tasks with its simulated vendor: what the contract is proved over. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import type { ModelConfig, PriceConfig } from "../../../src/config/config.ts";
-import { vendorKinds } from "../../../src/vendor/index.ts";
-import type { TaskSubmission, VendorTasks } from "../../../src/vendor/task.ts";
-import type { Vendor } from "../../../src/vendor/vendor.ts";
+import { vendorKinds } from "../../../src/provider/index.ts";
+import type { TaskSubmission, VendorTasks } from "../../../src/provider/task.ts";
+import type { Vendor } from "../../../src/provider/vendor.ts";
 import { vendorConfig } from "../listener.ts";
 import type { Adapter } from "./adapter.ts";
 import { dashscopeSays, dashscopeSecret, startDashscope } from "./dashscope-vendor.ts";

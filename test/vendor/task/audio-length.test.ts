@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { renderTune } from "../../../src/vendor/demo/audio.ts";
-import { type AudioFormat, audioSeconds } from "../../../src/vendor/media-length.ts";
+import { renderTune } from "../../../src/provider/demo/audio.ts";
+import { type AudioFormat, audioSeconds } from "../../../src/provider/media/length.ts";
 import { aac, bytesOf, flac, mp3, opus } from "../media-files.ts";
 
 const formats: readonly AudioFormat[] = ["mp3", "opus", "aac", "flac", "wav", "pcm"];

@@ -10,8 +10,8 @@ import {
   TaskRefused,
   type VendorTasks,
   VendorReplyError,
-} from "../../../src/vendor/task.ts";
-import type { Vendor } from "../../../src/vendor/vendor.ts";
+} from "../../../src/provider/task.ts";
+import type { Vendor } from "../../../src/provider/vendor.ts";
 import { adapters, madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import type { Mishap, SimulatedVendor } from "./simulated.ts";
 

@@ -2,15 +2,15 @@
 import { crc32, inflateSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import { createDemoTasks } from "../../../src/vendor/demo/tasks.ts";
-import { audioSeconds } from "../../../src/vendor/media-length.ts";
+import { createDemoTasks } from "../../../src/provider/demo/tasks.ts";
+import { audioSeconds } from "../../../src/provider/media/length.ts";
 import {
   type OpenTasks,
   type TaskOutcome,
   TaskRefused,
   type TaskSubmission,
   VendorReplyError,
-} from "../../../src/vendor/task.ts";
+} from "../../../src/provider/task.ts";
 import { modelOf, submission } from "./adapters.ts";
 
 const signal = new AbortController().signal;

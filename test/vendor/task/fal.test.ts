@@ -1,7 +1,7 @@
 /** What jobs of fal have of their own. */
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { TaskUpdate, VendorTasks } from "../../../src/vendor/task.ts";
+import type { TaskUpdate, VendorTasks } from "../../../src/provider/task.ts";
 import { madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import { falSays, falSecret, startFal } from "./fal-vendor.ts";
 import type { SimulatedVendor, TaskAnswer } from "./simulated.ts";

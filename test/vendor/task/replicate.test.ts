@@ -2,8 +2,8 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { TaskUpdate, VendorTasks } from "../../../src/vendor/task.ts";
-import type { Vendor } from "../../../src/vendor/vendor.ts";
+import type { TaskUpdate, VendorTasks } from "../../../src/provider/task.ts";
+import type { Vendor } from "../../../src/provider/vendor.ts";
 import { madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import { prediction, replicateSecret, startReplicate } from "./replicate-vendor.ts";
 import type { SimulatedVendor } from "./simulated.ts";

@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
-import type { VendorTasks } from "../../../src/vendor/task.ts";
+import type { VendorTasks } from "../../../src/provider/task.ts";
 import { madeVendor, modelOf, submission, tasksOf } from "./adapters.ts";
 import { ended, filmed, geminiSecret, startGemini } from "./gemini-vendor.ts";
 import { openaiPicture, openaiSecret, startOpenai } from "./openai-vendor.ts";

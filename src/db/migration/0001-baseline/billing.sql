@@ -238,7 +238,7 @@ create view hold as
 
 -- The chain of audits. Everything up to seq, and every call below hold_id, has been audited. contents: JSON
 -- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256
--- of contents. The newest one is also kept outside this database: src/billing/ledger/anchor.ts.
+-- of contents. The newest one is also kept outside this database: src/billing/audit/anchor.ts.
 create table ledger_checkpoint (
   n bigint not null,
   create_time timestamptz not null default now(),

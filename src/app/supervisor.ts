@@ -1,0 +1,411 @@
+/**
+ * Runs several workers, each a process with its own gateway. They share the listening ports: this process accepts
+ * every connection and passes it to the next worker. So workers can be replaced one by one without a refused
+ * connection.
+ */
+import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { Logger } from "pino";
+import type { Config, Settings } from "../config/config.ts";
+import { AggregatorRegistry, Registry } from "prom-client";
+import { failureMessage } from "../core/errors.ts";
+import { Gauge, type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
+
+/** Options of a {@link Supervisor}. */
+interface SupervisorOptions {
+  /** The order that every worker gets. */
+  readonly order: Omit<WorkerOrder, "worker">;
+  /** The folder of the console's pages; `undefined` where there is none. */
+  readonly pages: Promise<string | undefined>;
+  readonly log: Logger;
+  /** Writes whole lines of workers' logs. */
+  readonly write: (lines: string) => void;
+}
+
+/** A worker that ran this long before it exited is restarted at once, in milliseconds. */
+const steadyMs = 60_000;
+
+/** Pause before a worker that exited sooner is restarted, in milliseconds. It doubles each time. */
+const pauseMs = 500;
+
+/** Longest pause, in milliseconds. */
+const pauseMsMax = 30_000;
+
+/** Deadline for a worker to report its metrics, in milliseconds. After it, the last report counts. */
+const metricsMs = 1_000;
+
+/** One worker position; restarts keep it. */
+interface Slot {
+  readonly number: number;
+  /** `undefined` between exit and restart. */
+  process: Worker | undefined;
+  /** While a worker is replaced: resolves when the new one serves, rejects when it has failed. */
+  replacing: PromiseWithResolvers<void> | undefined;
+  /** `undefined` until it serves. */
+  servesSinceMs: number | undefined;
+  /** The reason it gave for a failed start. */
+  failure: string | undefined;
+  /** Consecutive early exits. */
+  earlyDeaths: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Starts, restarts and stops the workers. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  #order: SupervisorOptions["order"];
+  readonly #slots: readonly Slot[];
+  readonly #metrics = new WorkerMetrics();
+  readonly #asked = new Map<number, () => void>();
+  #askedCount = 0;
+  /** Workers that were replaced and still drain. */
+  readonly #leaving = new Set<Worker>();
+  #restarting: Promise<void> = Promise.resolve();
+  /** During start: workers that do not listen yet. */
+  readonly #starting = new Set<Slot>();
+  readonly #started = Promise.withResolvers<ListenUrls>();
+  #isStopping = false;
+  /** Failures while draining. */
+  readonly #failures: string[] = [];
+  readonly #stopped = Promise.withResolvers<void>();
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#order = options.order;
+    this.#slots = Array.from({ length: options.order.settings.workers }, (_, index) => ({
+      number: index + 1,
+      process: undefined,
+      replacing: undefined,
+      servesSinceMs: undefined,
+      failure: undefined,
+      earlyDeaths: 0,
+      timer: undefined,
+    }));
+  }
+
+  /** Starts all workers. Resolves when every one serves. @throws the first failure, after all workers have ended */
+  async start(): Promise<ListenUrls> {
+    cluster.setupPrimary({
+      exec: fileURLToPath(new URL("../../bin/uas-worker.js", import.meta.url)),
+      args: [],
+      // Structured clone: the configuration holds maps and bigints.
+      serialization: "advanced",
+      // Worker output passes through this process, since concurrent writers could interleave lines.
+      stdio: ["ignore", "pipe", "inherit", "ipc"],
+    });
+    for (const slot of this.#slots) this.#starting.add(slot);
+    for (const slot of this.#slots) this.#fork(slot);
+    try {
+      return await this.#started.promise;
+    } catch (error) {
+      this.#isStopping = true;
+      this.kill();
+      await this.#ended();
+      this.#failures.length = 0;
+      throw error;
+    }
+  }
+
+  /**
+   * Replaces all workers by ones with the configuration as it is now, one after the other: each new one serves before
+   * the old one stops. If the configuration is faulty or a new worker fails, the old ones stay. Never rejects.
+   */
+  restart(readConfig: () => Promise<Config>): Promise<void> {
+    this.#restarting = this.#restarting.then(() => this.#restartAll(readConfig));
+    return this.#restarting;
+  }
+
+  /** Drains all workers. Resolves when the last has ended. @throws where one did not end cleanly */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    for (const slot of this.#slots) {
+      clearTimeout(slot.timer);
+      send(slot.process, { kind: "stop", isReplaced: false });
+    }
+    // One whose replacement does not serve yet has got no order to stop; to others this is a repetition.
+    for (const worker of this.#leaving) send(worker, { kind: "stop", isReplaced: false });
+    await this.#ended();
+    if (this.#failures.length > 0) throw new Error(this.#failures.join("; "));
+  }
+
+  /** Kills all workers. Recovery releases their holds. */
+  kill(): void {
+    const all = [...this.#slots.map(({ process }) => process), ...this.#leaving];
+    for (const worker of all) worker?.process.kill("SIGKILL");
+  }
+
+  #ended(): Promise<void> {
+    const hasEnded = this.#slots.every(({ process }) => process === undefined);
+    if (hasEnded && this.#leaving.size === 0) this.#stopped.resolve();
+    return this.#stopped.promise;
+  }
+
+  async #restartAll(readConfig: () => Promise<Config>): Promise<void> {
+    const { log } = this.#options;
+    const before = this.#order;
+    try {
+      this.#order = { ...before, config: await readConfig() };
+      log.info("replacing all workers");
+      for (const slot of this.#slots) {
+        if (this.#isStopping) return;
+        await this.#replace(slot);
+      }
+      log.info("all workers are replaced");
+    } catch (error) {
+      this.#order = before;
+      if (this.#isStopping) return;
+      log.error({ reason: failureMessage(error) }, "workers were not replaced");
+    }
+  }
+
+  /** Starts another worker in a slot; when it serves, the old one drains. Resolves when that has ended. */
+  async #replace(slot: Slot): Promise<void> {
+    const { process: old, servesSinceMs } = slot;
+    // One that is about to be restarted gets the new order anyway.
+    if (old === undefined) return;
+    slot.replacing = Promise.withResolvers();
+    this.#leaving.add(old);
+    this.#fork(slot);
+    try {
+      await slot.replacing.promise;
+    } catch (error) {
+      if (this.#isStopping) throw error;
+      this.#leaving.delete(old);
+      slot.process = old;
+      slot.servesSinceMs = servesSinceMs;
+      if (old.isDead()) this.#fork(slot);
+      throw error;
+    } finally {
+      slot.replacing = undefined;
+    }
+    const ended = old.isDead() ? undefined : once(old.process, "close");
+    send(old, { kind: "stop", isReplaced: true });
+    await ended;
+  }
+
+  #fork(slot: Slot): void {
+    const worker = cluster.fork();
+    slot.process = worker;
+    slot.servesSinceMs = undefined;
+    slot.failure = undefined;
+    worker.on("message", (message: FromWorker) => this.#onMessage(slot, worker, message));
+    // The worker is exiting; its exit event is handled elsewhere.
+    worker.on("error", () => {});
+    if (worker.process.stdout) forwardLines(worker.process.stdout, this.#options.write);
+    // Unlike `exit`, `close` comes after the last output.
+    worker.process.once("close", (code, signal) =>
+      this.#onEnd(slot, worker, { pid: worker.process.pid, code, signal }),
+    );
+  }
+
+  #onMessage(slot: Slot, worker: Worker, message: FromWorker): void {
+    switch (message.kind) {
+      case "here":
+        this.#tell(slot);
+        break;
+      case "listening":
+        this.#onListening(slot, message.urls);
+        break;
+      case "failed":
+        slot.failure = message.reason;
+        break;
+      case "own":
+        this.#metrics.update(worker.id, message.metrics);
+        this.#asked.get(message.id)?.();
+        break;
+      case "readAll":
+        void this.#readMetrics().then((text) =>
+          send(worker, { kind: "all", id: message.id, text }),
+        );
+        break;
+    }
+  }
+
+  #tell(slot: Slot): void {
+    const { process: told } = slot;
+    send(told, { kind: "start", order: { ...this.#order, worker: slot.number } });
+    if (this.#isStopping) send(told, { kind: "stop", isReplaced: false });
+    void this.#options.pages.then((folder) => send(told, { kind: "pages", folder }));
+  }
+
+  #onListening(slot: Slot, urls: ListenUrls): void {
+    const { log } = this.#options;
+    slot.servesSinceMs = performance.now();
+    log.info({ worker: slot.number, pid: slot.process?.process.pid }, "a worker serves");
+    slot.replacing?.resolve();
+    if (this.#starting.delete(slot) && this.#starting.size === 0) this.#started.resolve(urls);
+  }
+
+  #onEnd(slot: Slot, ended: Worker, end: WorkerEnd): void {
+    this.#metrics.keep(ended.id);
+    if (this.#leaving.delete(ended)) {
+      this.#options.log.info({ worker: slot.number, ...end }, "a replaced worker has ended");
+      if (this.#isStopping) void this.#ended();
+      return;
+    }
+    slot.process = undefined;
+    const { number: worker, failure } = slot;
+    const how = failure ?? `worker ${worker} ended with ${end.signal ?? `exit code ${end.code}`}`;
+    if (this.#starting.size > 0) this.#started.reject(new Error(failure ?? `${how} at its start`));
+    slot.replacing?.reject(new Error(how));
+    if (this.#isStopping) {
+      if (end.code !== 0) this.#failures.push(how);
+      void this.#ended();
+      return;
+    }
+    if (this.#starting.size > 0 || slot.replacing) return;
+    this.#metrics.countRestart();
+    const servedMs = performance.now() - (slot.servesSinceMs ?? Number.POSITIVE_INFINITY);
+    const isSteady = servedMs >= steadyMs;
+    slot.earlyDeaths = isSteady ? 0 : slot.earlyDeaths + 1;
+    const waitMs = isSteady ? 0 : Math.min(pauseMs * 2 ** (slot.earlyDeaths - 1), pauseMsMax);
+    const fields = { worker, ...end, reason: failure, waitMs };
+    this.#options.log.error(fields, "a worker has died; restarting it");
+    slot.timer = setTimeout(() => this.#fork(slot), waitMs);
+  }
+
+  async #readMetrics(): Promise<string> {
+    const all = [...this.#slots.map(({ process }) => process), ...this.#leaving];
+    await Promise.all(all.map((worker) => this.#readOwn(worker)));
+    return this.#metrics.read();
+  }
+
+  /** Requests the metrics of one worker. */
+  async #readOwn(worker: Worker | undefined): Promise<void> {
+    if (!worker?.isConnected()) return;
+    const id = ++this.#askedCount;
+    const answer = Promise.withResolvers<void>();
+    this.#asked.set(id, answer.resolve);
+    const late = setTimeout(answer.resolve, metricsMs);
+    send(worker, { kind: "readOwn", id });
+    await answer.promise;
+    clearTimeout(late);
+    this.#asked.delete(id);
+  }
+}
+
+/** How a worker's process ended. */
+interface WorkerEnd {
+  readonly pid: number | undefined;
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+function send(worker: Worker | undefined, message: ToWorker): void {
+  if (worker?.isConnected()) worker.send(message);
+}
+
+/** Forwards whole lines. An incomplete last line is dropped: the worker was killed while writing it. */
+function forwardLines(from: Readable, write: (lines: string) => void): void {
+  let rest = "";
+  from.setEncoding("utf8");
+  from.on("data", (text: string) => {
+    const end = text.lastIndexOf("\n") + 1;
+    if (end > 0) write(rest + text.slice(0, end));
+    rest = end > 0 ? text.slice(end) : rest + text;
+  });
+}
+
+/**
+ * Adds up the metrics of workers.
+ *
+ * A counter must not decrease when a worker exits: monitoring would take that for a restart of the whole gateway
+ * and count everything the other workers served again. So the last report of an exited worker is kept.
+ */
+export class WorkerMetrics {
+  readonly #own = new Registry();
+  readonly #restarts = workerMetrics(this.#own).workerRestarts;
+  /** By the id of the worker's process. */
+  readonly #latest = new Map<number, readonly MetricSnapshot[]>();
+  #departed: readonly MetricSnapshot[] = [];
+
+  constructor() {
+    const startSeconds = Date.now() / 1000 - process.uptime();
+    void new Gauge({
+      registry: this.#own,
+      name: "process_start_time_seconds",
+      help: "Start time of the supervisor since unix epoch in seconds.",
+      aggregator: "first",
+      read: () => startSeconds,
+    });
+  }
+
+  /** Stores a worker's metrics since its start. */
+  update(worker: number, metrics: readonly MetricSnapshot[]): void {
+    this.#latest.set(worker, metrics);
+  }
+
+  /** Counts a worker that died and is restarted. */
+  countRestart(): void {
+    this.#restarts.inc();
+  }
+
+  /** Keeps the totals of a worker that has ended. */
+  keep(worker: number): void {
+    const last = this.#latest.get(worker) ?? [];
+    this.#latest.delete(worker);
+    const counted = last.filter(({ type }) => type !== "gauge");
+    // The aggregated metrics have plain values instead of methods.
+    const sum: unknown = add([this.#departed, counted]).getMetricsAsArray();
+    this.#departed = sum as readonly MetricSnapshot[];
+  }
+
+  /** The metrics as Prometheus text. */
+  async read(): Promise<string> {
+    const own: unknown = await this.#own.getMetricsAsJSON();
+    const all = [own as readonly MetricSnapshot[], ...this.#latest.values(), this.#departed];
+    return add(all).metrics();
+  }
+}
+
+/** The first worker's metric decides how values are combined. */
+function add(all: readonly (readonly MetricSnapshot[])[]): Registry {
+  return AggregatorRegistry.aggregate([...all]);
+}
+
+// Messages between a supervisor and its workers, over Node's IPC channel.
+
+/** Where a worker listens. */
+export interface ListenUrls {
+  readonly publicUrl: string;
+  readonly internalUrl: string;
+}
+
+/**
+ * What a worker serves with. Restarted workers get the same order, since the configuration file may have changed
+ * meanwhile.
+ */
+export interface WorkerOrder {
+  readonly settings: Settings;
+  readonly config: Config;
+  /** The number of this worker, from 1. A restarted worker keeps it. */
+  readonly worker: number;
+  /** The URL of the embedded PostgreSQL that the supervisor runs; `undefined` where there is none. */
+  readonly embeddedUrl: string | undefined;
+}
+
+/** Messages to a worker. */
+export type ToWorker =
+  | { readonly kind: "start"; readonly order: WorkerOrder }
+  /** The folder of the console's pages; `undefined` where they cannot be served. */
+  | { readonly kind: "pages"; readonly folder: string | undefined }
+  /** Requests the worker's own metrics. */
+  | { readonly kind: "readOwn"; readonly id: number }
+  /** Answers `readAll`. */
+  | { readonly kind: "all"; readonly id: number; readonly text: string }
+  /** Drain, then exit. `isReplaced`: another worker serves in its place already. */
+  | { readonly kind: "stop"; readonly isReplaced: boolean };
+
+/** Messages from a worker. */
+export type FromWorker =
+  /** The worker listens for messages; earlier ones would be lost. */
+  | { readonly kind: "here" }
+  | { readonly kind: "listening"; readonly urls: ListenUrls }
+  /** The start failed; `reason` is one line. The worker exits by itself. */
+  | { readonly kind: "failed"; readonly reason: string }
+  /** Answers `readOwn`; with id 0 without being asked, before the worker exits. */
+  | { readonly kind: "own"; readonly id: number; readonly metrics: readonly MetricSnapshot[] }
+  /** Requests the metrics of all workers. */
+  | { readonly kind: "readAll"; readonly id: number };

@@ -1,0 +1,300 @@
+/** Audits the ledger step by step from the newest checkpoint on, one process at a time. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool, PoolClient } from "pg";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { firstId } from "../../db/partition.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
+import type { Anchor } from "./anchor.ts";
+import { type AuditBreach, auditLedger, breachesMax } from "./audit.ts";
+import { auditHours, auditNow, type AuditWindow, auditWindow } from "./audit-step.ts";
+import {
+  type Acceptance,
+  addCheckpoint,
+  type Checkpoint,
+  newestCheckpoint,
+  verifyChain,
+} from "./checkpoint.ts";
+
+/** The result of an audit. */
+export interface AuditReport {
+  /** At most 100. Empty: no rule is broken. */
+  readonly breaches: readonly AuditBreach[];
+  /** The newest checkpoint; its number is 0 where there is none. */
+  readonly checkpoint: Checkpoint;
+  /** Whether all that had happened at the start was audited; else the next audit goes on. */
+  readonly isComplete: boolean;
+}
+
+/** How an audit is done. Times are in milliseconds. */
+export interface AuditOptions {
+  /** How long to wait while another process audits. Default 0. */
+  readonly waitMs?: number;
+  /** How long to begin new steps. Default {@link auditMaxMs}. */
+  readonly maxMs?: number;
+}
+
+/** How a state is accepted. */
+export interface AcceptOptions extends Pick<AuditOptions, "waitMs"> {
+  /** Records who accepted it, in the same transaction. Default: nothing. */
+  readonly record?: (client: PoolClient, checkpoint: Checkpoint) => Promise<void>;
+}
+
+/** How long an hourly audit goes on: the rest is left to the next one. */
+const auditMaxMs = 5 * 60 * 1_000;
+
+/** How long to wait for transactions that had begun when an audit begins. They take milliseconds. */
+const settleMaxMs = 5_000;
+
+/** How old a hold is before it is audited: clocks of processes differ, and a hold below the audited ids is missed. */
+const holdAgeMs = 10 * 60 * 1_000;
+
+/** About how many entries, and at most how many holds and calls, one step reads. */
+const stepRows = 50_000;
+/** How many entry numbers the first step covers. A number stands for a batch: up to 200 entries. */
+const firstNumbers = 2_000;
+
+/** The advisory lock of an audit: any fixed number. */
+const auditLock = 0x7561_6175;
+const lockPollMs = 100;
+
+/** Audits, and adds to the chain of checkpoints. */
+export class Auditor {
+  readonly #pool: Pool;
+  readonly #anchor: Anchor;
+
+  constructor(pool: Pool, anchor: Anchor) {
+    this.#pool = pool;
+    this.#anchor = anchor;
+  }
+
+  /**
+   * Audits what is new since the newest checkpoint, and compares balances, keys and open holds. A step without a breach
+   * adds a checkpoint, which is then kept outside the database. A step with a breach is audited again the next time.
+   *
+   * @returns `undefined` where another process is auditing
+   */
+  run({ waitMs = 0, maxMs = auditMaxMs }: AuditOptions = {}): Promise<AuditReport | undefined> {
+    return this.exclusively(waitMs, async (client) => {
+      const losses = await this.#anchor.findLosses();
+      const previous = await newestCheckpoint(client);
+      // A database that was taken back proves it by what it lacks: nothing is added to its chain.
+      const steps =
+        losses.length > 0
+          ? { breaches: losses, checkpoint: previous, isComplete: false }
+          : await audit(client, previous, performance.now() + maxMs);
+      const { checkpoint, isComplete } = steps;
+      if (losses.length === 0 && checkpoint.n > 0) await this.#anchor.keep(checkpoint);
+      const breaches = [...steps.breaches, ...(await auditNow(client, checkpoint.seq))];
+      return { breaches: breaches.slice(0, breachesMax), checkpoint, isComplete };
+    });
+  }
+
+  /** As {@link run}, and checks the whole ledger and the whole chain again. Reads every row. */
+  async runFull(options: AuditOptions = {}): Promise<AuditReport | undefined> {
+    const report = await this.run(options);
+    if (report === undefined) return undefined;
+    const whole = [...(await auditLedger(this.#pool)), ...(await verifyChain(this.#pool))];
+    const known = new Set(report.breaches.map(({ rule, detail }) => `${rule} ${detail}`));
+    const more = whole.filter(({ rule, detail }) => !known.has(`${rule} ${detail}`));
+    return { ...report, breaches: [...report.breaches, ...more].slice(0, breachesMax) };
+  }
+
+  /**
+   * Accepts a database that lacks what is kept outside, or whose new entries break a rule: the chain goes on from what
+   * is there, and the new checkpoint says why.
+   *
+   * @throws GatewayError INVALID_REQUEST where there is nothing to accept
+   */
+  accept(
+    reason: string,
+    { waitMs = 0, record }: AcceptOptions = {},
+  ): Promise<Checkpoint | undefined> {
+    return this.exclusively(waitMs, async (client) => {
+      const losses = await this.#anchor.findLosses();
+      const previous = await newestCheckpoint(client);
+      const steps = await audit(client, previous, Number.POSITIVE_INFINITY);
+      const missing = [...losses, ...steps.breaches].map(({ detail }) => detail);
+      if (missing.length === 0) {
+        throw new GatewayError(
+          ErrorCode.INVALID_REQUEST,
+          "the audit finds nothing that needs to be accepted; nothing was changed",
+        );
+      }
+      const checkpoint = await acceptRest(client, steps.checkpoint, {
+        accepted: { reason, missing },
+        n: Math.max(steps.checkpoint.n, await this.#anchor.highestNumber()) + 1,
+        record,
+      });
+      await this.#anchor.keep(checkpoint, true);
+      return checkpoint;
+    });
+  }
+
+  /**
+   * Does work while no other process audits or removes what audits read.
+   *
+   * @param waitMs how long to wait for another one, in milliseconds
+   * @returns `undefined` where another one goes on
+   */
+  async exclusively<Result>(
+    waitMs: number,
+    work: (client: PoolClient) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const client = await this.#pool.connect();
+    // The next query tells of a connection that breaks; without a listener it would end the process.
+    const ignore = (): void => {};
+    client.on("error", ignore);
+    try {
+      const result = (await takeLock(client, waitMs)) ? await work(client) : undefined;
+      await client.query("select pg_advisory_unlock_all()");
+      client.off("error", ignore);
+      client.release();
+      return result;
+    } catch (error) {
+      // A refusal comes between transactions. Anything else closes the connection, and with it transaction and lock.
+      const isSound = error instanceof GatewayError;
+      if (isSound) await client.query("select pg_advisory_unlock_all()");
+      client.release(!isSound);
+      throw error;
+    }
+  }
+}
+
+async function takeLock(client: Queryable, waitMs: number): Promise<boolean> {
+  const endMs = performance.now() + waitMs;
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>(
+      "select pg_try_advisory_lock($1) as locked",
+      [auditLock],
+    );
+    if (rows[0]?.locked) return true;
+    if (performance.now() >= endMs) return false;
+    await sleep(lockPollMs);
+  }
+}
+
+/** Audits step by step; stops at the first step with a breach. */
+async function audit(client: Queryable, from: Checkpoint, endMs: number): Promise<AuditReport> {
+  const seq = (await settledNumber(client)) ?? from.seq;
+  const holdId = await endOfHolds(client, from.holdId);
+  let checkpoint = from;
+  let numbers = firstNumbers;
+  while (BigInt(checkpoint.seq) < BigInt(seq) || checkpoint.holdId < holdId) {
+    if (performance.now() >= endMs) return { breaches: [], checkpoint, isComplete: false };
+    const window = await nextWindow(client, checkpoint, { numbers, seq, holdId });
+    const isLast = window.toSeq === seq && window.toId === holdId;
+    const step = await auditStep(client, checkpoint, window, isLast);
+    if ("breaches" in step) return { ...step, checkpoint, isComplete: false };
+    const entries = step.checkpoint.entries - checkpoint.entries;
+    if (step.checkpoint === checkpoint) break;
+    numbers = Math.max(1, Math.min(numbers * 4, Math.ceil((numbers * stepRows) / (entries || 1))));
+    checkpoint = step.checkpoint;
+  }
+  return { breaches: [], checkpoint, isComplete: true };
+}
+
+/**
+ * Audits a window in a transaction, so that all statements see one snapshot, and adds its checkpoint; none for a last
+ * window without rows, which the next audit starts with.
+ */
+async function auditStep(
+  client: Queryable,
+  previous: Checkpoint,
+  window: AuditWindow,
+  isLast: boolean,
+): Promise<{ readonly breaches: readonly AuditBreach[] } | { readonly checkpoint: Checkpoint }> {
+  await client.query("begin isolation level repeatable read");
+  const breaches = [...(await auditWindow(client, window)), ...(await auditHours(client, window))];
+  if (breaches.length > 0) {
+    await client.query("rollback");
+    return { breaches };
+  }
+  const isSkipped = isLast && !(await hasRows(client, window));
+  const checkpoint = isSkipped ? previous : await addCheckpoint(client, previous, window);
+  await client.query("commit");
+  return { checkpoint };
+}
+
+/** Goes over everything that is left without checking it. */
+async function acceptRest(
+  client: PoolClient,
+  previous: Checkpoint,
+  options: {
+    readonly accepted: Acceptance;
+    readonly n: number;
+    readonly record: AcceptOptions["record"];
+  },
+): Promise<Checkpoint> {
+  const toSeq = (await settledNumber(client)) ?? previous.seq;
+  const toId = await endOfHolds(client, previous.holdId);
+  const window = { fromSeq: previous.seq, toSeq, fromId: previous.holdId, toId };
+  await client.query("begin isolation level repeatable read");
+  const checkpoint = await addCheckpoint(client, previous, window, options);
+  await options.record?.(client, checkpoint);
+  await client.query("commit");
+  return checkpoint;
+}
+
+async function hasRows(client: Queryable, window: AuditWindow): Promise<boolean> {
+  const { fromSeq, toSeq, fromId, toId } = window;
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from ledger_entry where seq > $1 and seq <= $2)
+       or exists (select from released_hold where seq > $1 and seq <= $2)
+       or exists (select from call where id >= $3 and id < $4) as found`,
+    [fromSeq, toSeq, fromId, toId],
+  );
+  return rows[0]?.found ?? false;
+}
+
+/**
+ * The newest entry number up to which every entry has been committed or will never be. A number is drawn by a
+ * transaction that holds a lock and so has an id: once all transactions that were running have ended, no entry with a
+ * lower number can appear. `undefined`: one of them takes too long.
+ */
+async function settledNumber(client: Queryable): Promise<string | undefined> {
+  const { rows: numbers } = await client.query<{ seq: string }>(
+    "select case when is_called then last_value else 0 end as seq from ledger_entry_seq",
+  );
+  const { rows: ends } = await client.query<{ end: string }>(
+    'select pg_snapshot_xmax(pg_current_snapshot())::text as "end"',
+  );
+  const endMs = performance.now() + settleMaxMs;
+  for (;;) {
+    const { rows } = await client.query<{ ended: boolean }>(
+      "select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as ended",
+      [ends[0]?.end],
+    );
+    if (rows[0]?.ended) return numbers[0]?.seq;
+    if (performance.now() >= endMs) return undefined;
+    await sleep(lockPollMs);
+  }
+}
+
+/** The id below which all holds have ended; at least `from`. */
+async function endOfHolds(client: Queryable, from: string): Promise<string> {
+  const { rows } = await client.query<{ id: string | null; now: Date }>(
+    "select (select id from open_hold order by id limit 1) as id, clock_timestamp() as now",
+  );
+  const limit = firstId(new Date((rows[0]?.now.getTime() ?? 0) - holdAgeMs));
+  const open = rows[0]?.id ?? limit;
+  const end = open < limit ? open : limit;
+  return end > from ? end : from;
+}
+
+async function nextWindow(
+  client: Queryable,
+  { seq: fromSeq, holdId: fromId }: Checkpoint,
+  end: { readonly numbers: number; readonly seq: string; readonly holdId: string },
+): Promise<AuditWindow> {
+  const toSeq = BigInt(fromSeq) + BigInt(end.numbers);
+  const { rows } = await client.query<{ id: string }>(
+    "select id from call where id >= $1 and id < $2 order by id offset $3 limit 1",
+    [fromId, end.holdId, stepRows],
+  );
+  return {
+    fromSeq,
+    toSeq: toSeq < BigInt(end.seq) ? toSeq.toString() : end.seq,
+    fromId,
+    toId: rows[0]?.id ?? end.holdId,
+  };
+}

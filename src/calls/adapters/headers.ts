@@ -1,0 +1,138 @@
+/** The headers that pass through the gateway: those named here, and no others. */
+
+import { bodyBytesMax } from "../../core/limits.ts";
+import { asBuffer } from "../../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { invalid } from "../../core/validation.ts";
+import { type BetaRules, checkBetas } from "../../dialect/features/betas.ts";
+import { withoutMembers } from "../../dialect/body-members.ts";
+import type { TextDialect } from "../../dialect/dialect.ts";
+import type { Outline } from "../../wire/json/outline.ts";
+import {
+  readPreferences,
+  type RoutePreferences,
+  type RoutingWishes,
+} from "../../routing/preferences.ts";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** The common members of requests in a wire style. */
+export interface WireRequest {
+  readonly query: string;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+}
+
+/** The headers of a vendor's reply that the customer gets. Its rate limits, organization and cookies concern only the
+ * operator. */
+const relayedHeaders: ReadonlySet<string> = new Set([
+  "content-type",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+]);
+
+/** Selects the allowed headers. */
+function forwarded(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
+  const forwardedHeaders: Record<string, string> = {};
+  for (const name of allowed) {
+    const value = headers[name];
+    if (value !== undefined) forwardedHeaders[name] = value;
+  }
+  return forwardedHeaders;
+}
+
+/**
+ * The headers of a request for a vendor of its style.
+ *
+ * @throws GatewayError INVALID_REQUEST for a beta without a price, or one that is not known
+ */
+export function vendorHeaders(
+  headers: Headers,
+  { forwardedHeaders, betas }: Pick<TextDialect, "forwardedHeaders" | "betas">,
+  rules: BetaRules,
+): Record<string, string> {
+  checkBetas(headers, betas, rules);
+  return forwarded(headers, forwardedHeaders);
+}
+
+/**
+ * The headers of a reply for the client.
+ *
+ * @param length its length in bytes; `undefined`: it is streamed
+ */
+export function replyHeaders(headers: Headers, length: number | undefined): Record<string, string> {
+  const relayed = forwarded(headers, relayedHeaders);
+  if (length !== undefined) return { ...relayed, "content-length": String(length) };
+  // A buffering proxy would delay the stream.
+  return { ...relayed, "cache-control": "no-cache", "x-accel-buffering": "no" };
+}
+
+const visible = /^[\x21-\x7e]*$/;
+const headerText = /^[\x20-\x7e]*$/;
+
+/**
+ * Checks what an HTTP parser would refuse, but a caller of the RPC can send.
+ *
+ * @throws GatewayError INVALID_REQUEST or REQUEST_TOO_LARGE
+ */
+export function checkRequest({ body, query, headers }: WireRequest): void {
+  if (body.length > bodyBytesMax) {
+    throw new GatewayError(
+      ErrorCode.REQUEST_TOO_LARGE,
+      `The body is longer than ${bodyBytesMax} bytes; send less, or refer to large files by URL`,
+    );
+  }
+  if (!visible.test(query))
+    throw invalid("query", "The query has characters that a URL cannot have");
+  for (const name in headers) {
+    if (headerText.test(headers[name] ?? "")) continue;
+    throw invalid("headers", "A header has characters that a header cannot have");
+  }
+}
+
+/** The vendor's id of a call, from any of the headers that vendors use; empty: there is none. */
+export function upstreamRequestId(headers: Headers): string {
+  return headers["x-request-id"] ?? headers["request-id"] ?? "";
+}
+
+// Members of a body that are about routing: read, and taken out before a vendor sees it.
+
+/** The members that list fallback models: OpenRouter's name, and the one that `uas.yaml` has. */
+const modelLists: readonly string[] = ["models", "fallback_models"];
+
+const routingMembers: ReadonlySet<string> = new Set(["provider", ...modelLists]);
+
+/** The most models that a request may name. */
+const modelsMax = 10;
+
+/** Whether a body has such members. Nearly all have none. */
+export function hasRoutingMembers({ members }: Outline): boolean {
+  return members.some(({ key }) => routingMembers.has(key));
+}
+
+/** Reads the members, and returns the body without them. @throws GatewayError INVALID_REQUEST */
+export function takeRoutingMembers(
+  body: Uint8Array,
+  { members }: Outline,
+): RoutingWishes & { readonly body: Buffer } {
+  const bytes = asBuffer(body);
+  let preferences: RoutePreferences | undefined;
+  let models: readonly string[] | undefined;
+  for (const { key, valueStart, valueEnd } of members) {
+    const value = (): string => bytes.toString("utf8", valueStart, valueEnd);
+    if (key === "provider") preferences = readPreferences(value(), "provider");
+    else if (modelLists.includes(key)) {
+      if (models !== undefined) throw invalid(key, "send `models` or `fallback_models`, not both");
+      models = readModels(key, value());
+    }
+  }
+  return { preferences, models, body: withoutMembers(bytes, members, routingMembers) };
+}
+
+function readModels(name: string, json: string): readonly string[] {
+  const models: unknown = JSON.parse(json);
+  const isList = Array.isArray(models) && models.length <= modelsMax;
+  if (isList && models.every((each) => typeof each === "string")) return models;
+  throw invalid(name, `"${name}" must be a list of at most ${modelsMax} model names`);
+}

@@ -1,0 +1,194 @@
+/** Builds the inference room. */
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
+import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
+import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
+import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import type { Pricing } from "../billing/prices/pricing.ts";
+import type { Config, Settings, ModelConfig } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import { serve, type Service } from "../core/contract-rules.ts";
+import type { Database } from "../db/database.ts";
+import type { OperationName } from "../provider/vendor.ts";
+import { createCatalogue, type EndpointsOf } from "./catalogue.ts";
+import { createCountTokens } from "./adapters/count-tokens.ts";
+import { type BackgroundResponses, createHandlers, type InferenceHandlers } from "./handlers.ts";
+import { AdmissionQueues } from "../limits/admission-queue.ts";
+import type { Limiter } from "../limits/limiter.ts";
+import { createMediaHandler } from "./adapters/media/handler.ts";
+import { takesImages, takesText } from "./adapters/media/media-params.ts";
+import type { MediaTasks } from "./adapters/media/media-tasks.ts";
+import type { DetachedReplies } from "./pipeline/disconnect.ts";
+import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
+import { createRefusedKeys, type RefusedKeys } from "./refused-keys.ts";
+import type { RunningCalls } from "./running-calls.ts";
+import { createInferenceService, createMediaService } from "./service.ts";
+import type { CallState } from "../responses/stored/responses-memory.ts";
+import type { PipelineDeps } from "./pipeline/context.ts";
+import type { TokenCounter } from "../tokens/counter.ts";
+import { createUnlimitedRoutes, type UnlimitedRoutes } from "./unlimited-routes.ts";
+import type { Upstream } from "../routing/upstream.ts";
+
+/** Options of {@link createPipeline}. */
+interface PipelineOptions {
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly ledger: LedgerWriter;
+  readonly pricing: Pricing;
+  readonly calls: RunningCalls;
+  readonly limiter: Limiter;
+  readonly detached: DetachedReplies;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly counter: TokenCounter;
+  /** Counts for callers who pay nothing for it. */
+  readonly freeCounter: TokenCounter;
+  readonly upstream: Upstream;
+  readonly database: Pick<Database, "pool" | "url">;
+}
+
+/** What all calls of a process share, and the job that keeps it current. */
+interface Pipeline {
+  readonly deps: PipelineDeps;
+  readonly jobs: UnlimitedRoutes;
+}
+
+/** Creates what calls share. */
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { clock, config, ledger, pricing, calls, limiter, detached, metrics, log } = options;
+  const { counter, freeCounter, upstream } = options;
+  const { pool, url } = options.database;
+  const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
+  const deps: PipelineDeps = {
+    clock,
+    catalogue: createCatalogue(config.models),
+    ledger,
+    pricing,
+    upstream,
+    calls,
+    limiter,
+    limitDefaults: config.limits,
+    admission: new AdmissionQueues(limiter),
+    streams: new MonitoredStreams(),
+    unlimitedRoutes,
+    detached,
+    metrics,
+    log,
+    counter,
+    freeCounter,
+  };
+  return { deps, jobs: unlimitedRoutes };
+}
+
+/** Options of {@link createInference}. */
+interface InferenceRoomOptions {
+  readonly pipeline: PipelineDeps;
+  readonly state: CallState;
+  /** `dataDir`: temporary files are in a folder of it. */
+  readonly settings: Pick<Settings, "dataDir">;
+  readonly background: BackgroundResponses;
+  /** Runs requests for images and speech as tasks. */
+  readonly media: MediaTasks;
+}
+
+/** The inference room of a server. */
+interface InferenceRoom {
+  readonly services: readonly Service[];
+  readonly handlers: InferenceHandlers;
+  readonly refusedKeys: RefusedKeys;
+}
+
+/** Creates the services and handlers of calls. */
+export function createInference(options: InferenceRoomOptions): InferenceRoom {
+  const { pipeline, state, settings, background, media } = options;
+  const { catalogue, upstream, clock, pricing } = pipeline;
+  const handlers = createHandlers(
+    { ...pipeline, state },
+    {
+      background,
+      media: createMediaHandler({
+        ...pipeline,
+        tasks: media,
+        uploadFolder: join(settings.dataDir, "uploads"),
+      }),
+    },
+  );
+  const countTokens = createCountTokens({
+    catalogue,
+    upstream,
+    calls: pipeline.calls,
+    clock,
+    counter: pipeline.freeCounter,
+  });
+  const modelFacts = {
+    endpointsOf: createEndpointsOf(upstream, media),
+    offeredSince: (model: ModelConfig) => pricing.offeredSince(model),
+    clock,
+  };
+  return {
+    services: [
+      serve(
+        InferenceService,
+        createInferenceService({ catalogue, handlers, countTokens, modelFacts }),
+      ),
+      serve(MediaService, createMediaService(handlers)),
+    ],
+    handlers,
+    refusedKeys: createRefusedKeys(pipeline),
+  };
+}
+
+// The paths that models answer: by their type, and by what the vendors of their routes offer.
+
+const taskPath = "/api/ai/tasks";
+
+/** The paths of each type; with an operation, only where a vendor of the model offers it. */
+const paths: ReadonlyMap<
+  ModelType,
+  readonly (readonly [path: string, operation?: OperationName])[]
+> = new Map([
+  [ModelType.TEXT, [["/v1/chat/completions"], ["/v1/responses"], ["/v1/messages"], [taskPath]]],
+  [
+    ModelType.IMAGE,
+    [
+      ["/v1/images/generations"],
+      ["/v1/images/edits", "editImages"],
+      ["/v1/images/variations", "varyImages"],
+      [taskPath],
+    ],
+  ],
+  [ModelType.VIDEO, [[taskPath]]],
+  [
+    ModelType.AUDIO,
+    [
+      ["/v1/audio/speech", "speak"],
+      ["/v1/audio/transcriptions", "transcribe"],
+      ["/v1/audio/translations", "translate"],
+      [taskPath],
+    ],
+  ],
+  [ModelType.EMBEDDING, [["/v1/embeddings"]]],
+  [ModelType.RERANK, [["/v1/rerank"], ["/v2/rerank"]]],
+  [ModelType.MODERATION, [["/v1/moderations"]]],
+]);
+
+/** Creates the lookup. */
+function createEndpointsOf(upstream: Pick<Upstream, "plan">, media: MediaTasks): EndpointsOf {
+  const offers = (model: ModelConfig, operation: OperationName): boolean =>
+    upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0 ||
+    (operation === "editImages" && takesImages(media.find(model))) ||
+    (operation === "speak" && takesText(media.find(model)));
+  return (model) => {
+    const isText = model.type === ModelType.TEXT;
+    if (isText && upstream.plan(model, undefined).every(({ dialect }) => dialect === undefined)) {
+      // Its vendors have native APIs only.
+      return [];
+    }
+    return (paths.get(model.type) ?? [])
+      .filter(([, operation]) => operation === undefined || offers(model, operation))
+      .map(([path]) => path);
+  };
+}

@@ -1,0 +1,50 @@
+/** The context of every phase of a call: the caller, and the parts of the gateway that calls share. */
+import type { Logger } from "pino";
+import type { Ledger } from "../../billing/ledger/ledger.ts";
+import type { Pricing } from "../../billing/prices/pricing.ts";
+import type { KeyCaller } from "../../core/caller.ts";
+import type { CancelSignal } from "../../core/cancel-signal.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Metrics } from "../../observe/metrics.ts";
+import type { Catalogue } from "../catalogue.ts";
+import type { LimitDefaults } from "../../config/config.ts";
+import type { AdmissionQueues } from "../../limits/admission-queue.ts";
+import type { Limiter } from "../../limits/limiter.ts";
+import type { RunningCalls } from "../running-calls.ts";
+import type { TokenCounter } from "../../tokens/counter.ts";
+import type { UnlimitedRoutes } from "../unlimited-routes.ts";
+import type { Upstream } from "../../routing/upstream.ts";
+import type { DetachedReplies } from "./disconnect.ts";
+import type { MonitoredStreams } from "./hold-monitor.ts";
+
+/** The caller of one call, and the signal that ends it. */
+export interface CallContext {
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+  /** Background requests with the same key return the same response. Absent: each request creates one. */
+  readonly idempotencyKey?: string | undefined;
+  /** Cancelled when the client disconnects or the gateway stops. */
+  readonly signal: CancelSignal;
+}
+
+/** The parts of a process that all calls share. */
+export interface PipelineDeps {
+  readonly clock: Clock;
+  readonly catalogue: Catalogue;
+  readonly ledger: Ledger;
+  readonly pricing: Pricing;
+  readonly upstream: Upstream;
+  readonly calls: RunningCalls;
+  readonly limiter: Pick<Limiter, "admit" | "isFar" | "end">;
+  readonly limitDefaults: LimitDefaults;
+  /** Where calls wait for room in their limits. */
+  readonly admission: Pick<AdmissionQueues, "admit" | "onEnd">;
+  readonly streams: MonitoredStreams;
+  readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add" | "kept">;
+  readonly detached: DetachedReplies;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly counter: TokenCounter;
+  /** Counts for those who may pay nothing: {@link counter} never waits for it (R-LIM-2). */
+  readonly freeCounter: TokenCounter;
+}

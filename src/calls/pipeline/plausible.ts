@@ -1,0 +1,76 @@
+/**
+ * What a figure of a vendor can charge at most (R-MON-15). A vendor with a defect may report any number; a
+ * prepaid customer must not pay for it.
+ */
+import { bytesPerToken } from "../../core/limits.ts";
+import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
+import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+
+/** What is known of a call beside its vendor's figures. */
+export interface PlausibleFacts {
+  /** Input tokens that the request is held for: an upper bound of its own text. */
+  readonly inputTokens: number;
+  /** Output tokens that the request allows, or that its model can generate if it names no limit. */
+  readonly maxTokens: number;
+  /** Whether the request names an output limit, or its maximum is fixed in another way, as for images. */
+  readonly isLimited: boolean;
+  /** Reasoning that the vendor may count outside the limit: the model's maximum, if it reasons. */
+  readonly reasoningTokens: number;
+  /** Input that the vendor may add: for stored conversations, files by reference, and tools that it runs. */
+  readonly addedInputTokens: number;
+  /** Bytes of text that were delivered: no token is shorter. */
+  readonly textBytes: number;
+}
+
+/** Input tokens that vendors add to any request: templates, and descriptions of tools. */
+const templateTokens = 8_192;
+
+/** How often a request without a limit may exceed what it can be expected to cost. */
+const unlimitedFactor = 2;
+
+/**
+ * Input that a vendor may add: a stored conversation or file that the request names has any length up to the model's context,
+ * and each call of a tool that the vendor runs reads all of it again.
+ */
+export function vendorInputTokens(
+  features: BilledFeatures | undefined,
+  refersToStored: boolean,
+  contextTokens: number,
+): number {
+  const calls = toolMembers.reduce((sum, member) => sum + (features?.[member] ?? 0), 0);
+  return calls > 0 ? contextTokens * (1 + calls) : refersToStored ? contextTokens : 0;
+}
+
+const toolMembers = ["webSearches", "webFetches", "codeExecutions", "fileSearches"] as const;
+
+/** Whether a usage can be what the request and the delivered text have. */
+export function isPlausible(usage: Usage, facts: PlausibleFacts): boolean {
+  const { inputTokens, maxTokens, isLimited, reasoningTokens, addedInputTokens, textBytes } = facts;
+  const inputMax = unlimitedFactor * inputTokens + templateTokens + addedInputTokens;
+  const factor = isLimited ? 1 : unlimitedFactor;
+  const outputMax = factor * Math.max(maxTokens, textBytes) + reasoningTokens;
+  return usage.inputTokens <= inputMax && usage.outputTokens <= outputMax;
+}
+
+/**
+ * The part of an implausible usage that is charged: what is held for, or twice that without a limit, and the text that was
+ * delivered. It grows with the text, so that a stream ends where its balance does.
+ */
+export function chargeablePart(usage: Usage, facts: PlausibleFacts): Usage {
+  const factor = facts.isLimited ? 1 : unlimitedFactor;
+  const inputTokens = Math.min(usage.inputTokens, factor * facts.inputTokens);
+  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens);
+  const cacheWriteTokens = Math.min(usage.cacheWriteTokens, inputTokens - cachedInputTokens);
+  const textTokens = Math.ceil(facts.textBytes / bytesPerToken);
+  const outputMax = factor * Math.max(facts.maxTokens, textTokens);
+  // A vendor that counts wrongly may count too little, too.
+  const outputTokens = Math.max(Math.min(usage.outputTokens, outputMax), textTokens);
+  return {
+    ...usage,
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens,
+    outputTokens,
+    reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
+  };
+}

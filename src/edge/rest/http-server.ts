@@ -1,0 +1,154 @@
+/**
+ * The HTTP server of the public listener: what Node.js leaves open or answers without a body of ours. Limits of time, requests
+ * that violate HTTP, `Expect`, and clients that close their sending side only.
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { headerBytesMax, headMs, requestMs } from "../../core/limits.ts";
+import type { UnfinishedBodies } from "../bodies/unfinished-bodies.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { InertReply } from "../inert-reply.ts";
+import { dialects } from "../../dialect/index.ts";
+import {
+  clientErrorListener,
+  hostProblem,
+  jsonType,
+  type PlainError,
+  runningOn,
+  wholeReply,
+} from "../bodies/malformed-request.ts";
+
+/** How long an idle connection is kept for further requests, in milliseconds: longer than balancers and SDKs keep it, so that
+ * they close it, and never send a request to a closing one. */
+const keepAliveMs = 72_000;
+
+/** How often the limits of time are checked, in milliseconds. */
+const checkMs = 1_000;
+
+/** Browsers use https for a year once they have seen it. */
+const onlyHttps = "max-age=31536000";
+
+/** The HTTP server's side of WebSockets. */
+export interface Upgrades {
+  /** Whether a request with an upgrade becomes a WebSocket. All others are served as if they had none. */
+  accepts(request: IncomingMessage): boolean;
+  /** Takes over the socket of such a request. */
+  onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+/**
+ * Creates the server.
+ *
+ * @param listener gets every request that is lawful HTTP
+ * @param upgrades takes over the connections of requests that become WebSockets
+ * @param options `publicUrl`, `consoleUrl`: with https, replies say that browsers must use it. `bodies` watches the
+ * rests of requests that were answered before their bodies ended
+ */
+export function createHttpServer(
+  listener: RequestListener,
+  upgrades: Upgrades,
+  {
+    publicUrl,
+    consoleUrl,
+    bodies,
+  }: {
+    readonly publicUrl?: string | undefined;
+    readonly consoleUrl?: string | undefined;
+    readonly bodies: UnfinishedBodies;
+  },
+): Server {
+  const isHttps = [publicUrl, consoleUrl].some((url) => url?.startsWith("https:"));
+  const options = {
+    ServerResponse: InertReply,
+    maxHeaderSize: headerBytesMax,
+    headersTimeout: headMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: checkMs,
+    // Node's own check answers without a body.
+    requireHostHeader: false,
+    shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
+  };
+  // One function for all responses: it costs each of them less than one of its own.
+  const watchRest = function (this: ServerResponse): void {
+    bodies.watchRest(this.req);
+  };
+  const serve: RequestListener = (request, response) => {
+    response.on("close", watchRest);
+    if (isHttps) response.setHeader("strict-transport-security", onlyHttps);
+    const problem = hostProblem(request);
+    if (problem === undefined) listener(request, response);
+    else sendPlain(response, { status: 400, message: problem });
+  };
+  const server = createServer(options, serve);
+  // Without a listener Node says "100 Continue" before anybody has looked at the head. Who reads the body says it.
+  server.on("checkContinue", serve);
+  server.on("checkExpectation", (_request, response: ServerResponse) => {
+    const message = "The header `expect` may only be 100-continue: leave it out";
+    sendPlain(response, { status: 417, message });
+  });
+  server.on("upgrade", (request, socket, head) => {
+    const problem = hostProblem(request);
+    if (problem === undefined) return upgrades.onUpgrade(request, socket, head);
+    // Node no longer listens: the error of a client that has left would end the process.
+    socket.on("error", () => socket.destroy());
+    socket.end(wholeReply(400, plainError(problem)));
+  });
+  allowHalfOpen(server);
+  return server;
+}
+
+/**
+ * Lets clients close their sending side and still get their reply; by default Node.js ends the connection. A client that
+ * has closed both sides looks the same until something was sent to it twice: its system refuses the first, and the second
+ * reports that. So such connections are probed, and who is gone disconnects as any other client.
+ */
+function allowHalfOpen(server: Server): void {
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+  server.on("connection", (socket: Socket) => socket.on("end", () => probe(socket, probePauses)));
+}
+
+/** The event of a response whose client has closed its sending side; see {@link probe}. */
+export const halfClosed = "halfClosed";
+
+/** Pauses between probes, in milliseconds; the last one is repeated. */
+const probePauses: readonly number[] = [50, 1_000, 10_000];
+
+/** Sends something that the client passes over: an interim reply, or in a stream what fills silence there. */
+function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void {
+  const response = runningOn(socket);
+  if (socket.destroyed || response === undefined || response.writableEnded) return;
+  const isHead = !response.headersSent && response.req.httpVersion !== "1.0";
+  if (isHead) response.writeProcessing();
+  else if (!response.emit(halfClosed)) {
+    // Nothing can be sent, so nobody could tell whether its client still reads.
+    response.destroy();
+    return;
+  }
+  setTimeout(probe, pauseMs, socket, later.length > 0 ? later : [pauseMs]).unref();
+}
+
+/** Answers requests that Node's HTTP parser refuses. */
+export const clientErrorHandler = clientErrorListener(plainError);
+
+/** Refuses a request before its style is known, and closes the connection. */
+function sendPlain(response: ServerResponse, { status, message }: PlainError): void {
+  const body = plainError(message);
+  const length = Buffer.byteLength(body);
+  const headers = { "content-type": jsonType, "content-length": length, connection: "close" };
+  response.writeHead(status, headers).end(body);
+}
+
+/** An error in the style of requests whose style is unknown. */
+function plainError(message: string): string {
+  const error = new GatewayError(ErrorCode.INVALID_REQUEST, message);
+  return JSON.stringify(dialects[Dialect.CHAT_COMPLETIONS].errorBody(error, ""));
+}

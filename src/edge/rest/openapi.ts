@@ -1,0 +1,416 @@
+/** `/openapi.json` and `/llms.txt`: the REST surface as documents, made from the contract and its route options. */
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  getOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { StructSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import type { FastifyInstance } from "fastify";
+import { comments } from "../../../gen/uas/comments.ts";
+import { Access, access, Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import { field as fieldRules, type FieldRules } from "../../../gen/uas/validate/v1/validate_pb.ts";
+import { type JsonPart, replyContent, replySchemas } from "./openapi-replies.ts";
+import type { RestRoute } from "./route-table.ts";
+
+/** What the documents are made of. */
+interface DocumentOptions {
+  readonly routes: readonly RestRoute[];
+  /** The prefixes of vendors' native APIs. */
+  readonly prefixes: readonly string[];
+}
+
+/** Registers both documents. They need no key. */
+export function registerDocuments(app: FastifyInstance, options: DocumentOptions): void {
+  // Made on demand: reading the rules of all requests takes tens of milliseconds of a start.
+  let openapi: string | undefined;
+  app.get("/openapi.json", (_request, reply) => {
+    openapi ??= JSON.stringify(openapiDocument(options));
+    return reply.type("application/json; charset=utf-8").send(openapi);
+  });
+  app.get("/llms.txt", (_request, reply) =>
+    reply.type("text/plain; charset=utf-8").send(llmsText(options)),
+  );
+}
+
+const title = "UAS Gateway";
+const summary = "One address and one prepaid balance for hosted AI models";
+
+/** The OpenAPI 3.1 document. */
+export function openapiDocument({ routes, prefixes }: DocumentOptions): JsonPart {
+  const paths: Record<string, Record<string, JsonPart>> = {};
+  for (const route of documented(routes).filter((each) => !each.route.webSocket)) {
+    const operations = (paths[openPath(route)] ??= {});
+    const verb = route.route.method.toLowerCase();
+    const first = operations[verb];
+    operations[verb] = first === undefined ? operation(route) : withCondition(first, route);
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title, version: "1", summary, description: about(prefixes) },
+    servers: [{ url: "/" }],
+    security: [{ bearer: [] }, { apiKey: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "The API key" },
+        apiKey: { type: "apiKey", in: "header", name: "x-api-key" },
+      },
+      schemas: { Error: errorSchema, MessagesError: messagesErrorSchema, ...replySchemas },
+    },
+  };
+}
+
+function about(prefixes: readonly string[]): string {
+  const native =
+    prefixes.length === 0
+      ? ""
+      : ` Vendors' own APIs are served below ${prefixes.join(", ")}, as their documentation describes them.`;
+  return (
+    "Bodies of model calls are those of OpenAI's and Anthropic's APIs; their SDKs work with this address followed by " +
+    `/v1 as their base.${native}`
+  );
+}
+
+/** The routes without the aliases for SDKs that add `/v1` twice. */
+export function documented(routes: readonly RestRoute[]): RestRoute[] {
+  return routes.filter(({ route }) => !route.path.startsWith("/v1/v1/"));
+}
+
+/** The path in OpenAPI's syntax, which has no form for a field that may contain slashes. */
+function openPath({ route }: RestRoute): string {
+  return route.path.replace(/=\*\*\}/g, "}");
+}
+
+/** Adds the header or parameter that selects another form on the same path. */
+function withCondition(first: JsonPart, { whenHeader, whenQuery }: RestRoute): JsonPart {
+  const parameters = first["parameters"] as readonly JsonPart[];
+  const [name, place] = whenHeader === undefined ? [whenQuery, "query"] : [whenHeader, "header"];
+  const description =
+    place === "header"
+      ? "If it is sent, reply and errors have the form of Anthropic's API"
+      : "`true`: the reply is an event stream";
+  const schema = { type: "string" };
+  return { ...first, parameters: [...parameters, { name, in: place, description, schema }] };
+}
+
+function operation(each: RestRoute): JsonPart {
+  const { method, route } = each;
+  const description = commentOn(method);
+  const isOpen = getOption(method, access) === Access.PUBLIC;
+  return {
+    operationId: operationId(each),
+    tags: [method.parent.name.replace(/Service$/, "")],
+    summary: summaryOf(each),
+    description,
+    ...(isOpen && { security: [] }),
+    parameters: [...parametersOf(each), ...(route.omitRequestId ? [] : [requestIdParameter])],
+    ...(route.method === "POST" && requestBodyOf(each)),
+    responses: { "200": replyOf(each), default: errorReply(each) },
+  };
+}
+
+function operationId({ method, route }: RestRoute): string {
+  const words = route.path.match(/[a-z0-9]+/g) ?? [];
+  return [method.localName, ...words].join("_");
+}
+
+/** What a route does, in one sentence without a full stop. */
+function summaryOf({ route, method }: RestRoute): string {
+  return route.summary || firstSentence(commentOn(method));
+}
+
+function commentOn(method: DescMethod): string {
+  return comments[`${method.parent.typeName}.${method.name}`] ?? "";
+}
+
+function firstSentence(text: string): string {
+  return /^.*?[.:](?= |$)/.exec(text)?.[0].slice(0, -1) ?? text;
+}
+
+const requestIdParameter: JsonPart = {
+  name: "x-request-id",
+  in: "header",
+  description: "Your id of the request, 1 to 256 visible ASCII characters. The reply repeats it",
+  schema: { type: "string", maxLength: 256 },
+};
+
+/** Fields of the path, and for reads those of the query. */
+function parametersOf(each: RestRoute): JsonPart[] {
+  const { method, route, dialect } = each;
+  return method.input.fields.flatMap((field): JsonPart[] => {
+    const { description, ...schema } = fieldSchema(field);
+    const told = { ...(description !== undefined && { description }), schema };
+    if (isInPath(each, field.name)) {
+      return [{ name: field.name, in: "path", required: true, ...told }];
+    }
+    if (route.method !== "GET" || field.fieldKind === "message") return [];
+    const name = dialect === Dialect.PLATFORM ? field.jsonName : field.name;
+    return [{ name, in: "query", ...(isRequired(field) && { required: true }), ...told }];
+  });
+}
+
+function isInPath({ route }: RestRoute, name: string): boolean {
+  return route.path.includes(`{${name}}`) || route.path.includes(`{${name}=`);
+}
+
+/** Bodies in a wire style, which the contract carries as bytes: their required members, and where they are described. */
+const styleBodies: ReadonlyMap<string, { readonly required: string[]; readonly docs: string }> =
+  new Map([
+    [
+      "exchange/1",
+      {
+        required: ["model", "messages"],
+        docs: "https://platform.openai.com/docs/api-reference/chat/create",
+      },
+    ],
+    [
+      "exchange/3",
+      {
+        required: ["model", "input"],
+        docs: "https://platform.openai.com/docs/api-reference/responses/create",
+      },
+    ],
+    [
+      "exchange/4",
+      {
+        required: ["model", "messages", "max_tokens"],
+        docs: "https://platform.claude.com/docs/en/api/messages",
+      },
+    ],
+    [
+      "countTokens/3",
+      {
+        required: ["model", "input"],
+        docs: "https://platform.openai.com/docs/api-reference/responses/input-tokens",
+      },
+    ],
+    [
+      "countTokens/4",
+      {
+        required: ["model", "messages"],
+        docs: "https://platform.claude.com/docs/en/api/messages-count-tokens",
+      },
+    ],
+    [
+      "embed/1",
+      {
+        required: ["model", "input"],
+        docs: "https://platform.openai.com/docs/api-reference/embeddings/create",
+      },
+    ],
+    [
+      "moderate/1",
+      {
+        required: ["input"],
+        docs: "https://platform.openai.com/docs/api-reference/moderations/create",
+      },
+    ],
+    [
+      "exchangeMedia/1",
+      { required: ["model"], docs: "https://platform.openai.com/docs/api-reference" },
+    ],
+  ]);
+
+/** Whether the contract carries the body as bytes. */
+function isWire({ input }: DescMethod): boolean {
+  return input.fields.some(({ name }) => name === "body");
+}
+
+function requestBodyOf(each: RestRoute): JsonPart {
+  const { method, dialect, route } = each;
+  if (!isWire(method)) {
+    const fields = method.input.fields.filter(({ name }) => !isInPath(each, name));
+    if (fields.length === 0) return {};
+    return { requestBody: jsonBody(messageSchema(fields)) };
+  }
+  const style = styleBodies.get(`${method.localName}/${dialect}`);
+  const required = route.platformAliases ? [] : (style?.required ?? ["model"]);
+  const schema = {
+    type: "object",
+    properties: {
+      model: { type: "string", description: "One of those that GET /v1/models lists" },
+      ...(canStream(each) && {
+        stream: { type: "boolean", description: "Whether to stream the reply" },
+      }),
+    },
+    ...(required.length > 0 && { required }),
+    ...(style && { externalDocs: { url: style.docs } }),
+  };
+  return { requestBody: jsonBody(schema) };
+}
+
+function jsonBody(schema: JsonPart): JsonPart {
+  return { required: true, content: { "application/json": { schema } } };
+}
+
+/** Whether the reply may be an event stream because the body asks for it. */
+function canStream({ method, route }: RestRoute): boolean {
+  if (route.compact) return false;
+  return isWire(method) && method.methodKind === "server_streaming" && method.localName !== "embed";
+}
+
+function replyOf(each: RestRoute): JsonPart {
+  const { method, route } = each;
+  const description = comments[method.output.typeName] ?? "The reply";
+  const json = replyContent(each);
+  const events = { "text/event-stream": { schema: { type: "string" } } };
+  const content = { ...(!route.alwaysStream && json), ...(canStream(each) && events) };
+  return { description, content };
+}
+
+function errorReply({ dialect }: RestRoute): JsonPart {
+  const name = dialect === Dialect.MESSAGES ? "MessagesError" : "Error";
+  const schema = { $ref: `#/components/schemas/${name}` };
+  return {
+    description: "An error: its code is stable, its message tells what to do",
+    content: { "application/json": { schema } },
+  };
+}
+
+const errorSchema: JsonPart = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "code", "param"],
+      properties: {
+        message: { type: "string" },
+        type: { type: "string" },
+        code: { type: "string" },
+        param: { type: ["string", "null"], description: "The member at fault" },
+      },
+    },
+  },
+};
+
+const messagesErrorSchema: JsonPart = {
+  type: "object",
+  required: ["type", "error"],
+  properties: {
+    type: { const: "error" },
+    error: {
+      type: "object",
+      required: ["type", "message"],
+      properties: { type: { type: "string" }, message: { type: "string" } },
+    },
+    request_id: { type: ["string", "null"] },
+  },
+};
+
+/** The document for language models that write code against the gateway: https://llmstxt.org. */
+export function llmsText({ routes, prefixes }: DocumentOptions): string {
+  const lines = documented(routes).map((each) => {
+    const { route } = each;
+    const header = route.whenHeader === "" ? "" : ` (with the header ${route.whenHeader})`;
+    const condition = route.webSocket ? " (a WebSocket, one message per request)" : header;
+    return `- \`${route.method} ${openPath(each)}\`${condition}: ${summaryOf(each)}`;
+  });
+  return [
+    `# ${title}`,
+    `> ${summary}. ${about(prefixes)}`,
+    "Send the API key as `Authorization: Bearer KEY` or `x-api-key: KEY`. `GET /v1/models` lists the models. Anthropic's SDK takes the address itself as its base, without /v1.",
+    `## Endpoints\n\n${lines.join("\n")}`,
+    "## Documents\n\n- [OpenAPI](/openapi.json): every endpoint with its parameters and errors",
+    "",
+  ].join("\n\n");
+}
+
+// Request messages of the contract as JSON Schema, with their rules and comments.
+
+/** The schema of a message: its fields by their names in JSON. Unknown members are refused. */
+function messageSchema(fields: readonly DescField[]): JsonPart {
+  const required = fields.filter(isRequired).map(({ jsonName }) => jsonName);
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map((each) => [each.jsonName, fieldSchema(each)])),
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+/** The schema of a field, with its comment. */
+function fieldSchema(field: DescField): JsonPart {
+  const description = commentOf(field);
+  return { ...valueSchema(field), ...(description && { description }) };
+}
+
+/** Whether a request must have the field. */
+function isRequired(field: DescField): boolean {
+  return getOption(field, fieldRules).required;
+}
+
+/** The comment of a field; empty where there is none. */
+function commentOf({ parent, name }: DescField): string {
+  return comments[`${parent.typeName}.${name}`] ?? "";
+}
+
+function valueSchema(field: DescField): JsonPart {
+  const rules: FieldRules = getOption(field, fieldRules);
+  switch (field.fieldKind) {
+    case "scalar":
+      return { ...scalarSchema(field.scalar), ...rulesSchema(rules) };
+    case "enum":
+      return { enum: field.enum.values.slice(1).map(({ localName }) => localName.toLowerCase()) };
+    case "message":
+      return nestedSchema(field.message);
+    case "list":
+      return { type: "array", items: field.message ? nestedSchema(field.message) : {} };
+    case "map":
+    default:
+      return { type: "object" };
+  }
+}
+
+function nestedSchema(message: DescMessage): JsonPart {
+  if (message.typeName === StructSchema.typeName) return { type: "object" };
+  if (message.typeName === TimestampSchema.typeName) return { type: "string", format: "date-time" };
+  return messageSchema(message.fields);
+}
+
+function scalarSchema(scalar: ScalarType): JsonPart {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return { type: "string" };
+    case ScalarType.BOOL:
+      return { type: "boolean" };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { type: "number" };
+    case ScalarType.BYTES:
+      return { type: "string", contentEncoding: "base64" };
+    // 64 bits do not fit a JSON number.
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+    case ScalarType.SINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return { type: "string", pattern: "^-?[0-9]+$" };
+    case ScalarType.INT32:
+    case ScalarType.UINT32:
+    case ScalarType.SINT32:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+    default:
+      return { type: "integer" };
+  }
+}
+
+function rulesSchema({ type }: FieldRules): JsonPart {
+  if (type.case === "string") {
+    const { minChars, maxChars, in: words } = type.value;
+    return {
+      ...(minChars > 0 && { minLength: minChars }),
+      ...(maxChars > 0 && { maxLength: maxChars }),
+      ...(words.length > 0 && { enum: words }),
+    };
+  }
+  if (type.case !== "int") return {};
+  const { min, max } = type.value;
+  return {
+    ...(min !== undefined && { minimum: min }),
+    ...(max !== undefined && { maximum: max }),
+  };
+}

@@ -1,0 +1,291 @@
+/** Reads the head and the body of a request, and discards bodies. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { presentedKey, type Caller } from "../../core/caller.ts";
+import { emptyBody, bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts";
+import type { RestRoute } from "./route-table.ts";
+import { bodyBytesMax, discardedBodyBytesMax, discardedBodyLingerMs } from "../../core/limits.ts";
+import { uploadMax } from "../../config/upload-limits.ts";
+import { countMemory } from "../../core/body-memory.ts";
+import { emptyBuffer, joinAndFree } from "../../core/bytes.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { checkBodySize, type UnfinishedBodies } from "../bodies/unfinished-bodies.ts";
+
+/** A header, which may have been sent several times, as one text. */
+export function headerText(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(", ") : header;
+}
+
+/** The value of the query parameter `api-key`, or of another one. */
+export function queryKey(url: string, name = "api-key"): string | undefined {
+  const at = url.indexOf("?");
+  if (at < 0) return undefined;
+  return new URLSearchParams(url.slice(at + 1)).get(name) ?? undefined;
+}
+
+/** The query to forward, without the key. */
+export function passedQuery(url: string): string {
+  const at = url.indexOf("?");
+  if (at < 0) return "";
+  const pairs = url.slice(at + 1).split("&");
+  return pairs.filter((pair) => !new URLSearchParams(pair).has("api-key")).join("&");
+}
+
+/** A key, and whether it was in the URL. */
+export interface PresentedKey {
+  /** `undefined` where none was sent. */
+  readonly key: string | undefined;
+  readonly isInUrl: boolean;
+}
+
+/** Reads the key from the platform's three places. */
+export function platformKeyOf({
+  headers,
+  url = "",
+}: Pick<IncomingMessage, "headers" | "url">): PresentedKey {
+  const query = queryKey(url);
+  const key = presentedKey({
+    authorization: headers.authorization,
+    apiKeyHeader: headerText(headers["x-api-key"]),
+    apiKeyQuery: query,
+  });
+  return { key, isInUrl: query !== undefined };
+}
+
+type Head = Pick<IncomingMessage, "headers" | "url">;
+
+/** The headers of these names that were sent once. */
+export function namedHeaders(
+  sent: IncomingHttpHeaders,
+  names: Iterable<string>,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of names) {
+    const value = sent[name];
+    if (typeof value === "string") headers[name] = value;
+  }
+  return headers;
+}
+
+/**
+ * Reads the fields of an RPC with a body in a wire style.
+ *
+ * @param forwarded the headers to forward, by lower-case name
+ * @throws GatewayError INVALID_REQUEST where the body is missing
+ */
+export function readWireRequest(
+  { headers: sent, url = "" }: Head,
+  body: unknown,
+  { route, forwarded }: { readonly route: RestRoute; readonly forwarded: ReadonlySet<string> },
+) {
+  if (!Buffer.isBuffer(body) || body.length === 0) throw emptyBody();
+  const headers = namedHeaders(sent, forwarded);
+  const { dialect } = route;
+  const { path, alwaysStream, platformAliases, compact } = route.route;
+  const query = passedQuery(url);
+  return { dialect, path, query, headers, body, alwaysStream, platformAliases, compact };
+}
+
+/** A body that came in several pieces. */
+function joined(pieces: readonly Buffer[]): Buffer {
+  const body = joinAndFree(pieces);
+  countMemory(body);
+  return body;
+}
+
+/** Options of {@link readBody}. */
+export interface ReadBodyOptions {
+  readonly bodies: UnfinishedBodies;
+  /** Whose budgets the body uses while it is not complete, and how long it may be. `undefined`: a vendor that calls back. */
+  readonly caller: Caller | undefined;
+}
+
+/**
+ * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
+ * memory; that of a long body is counted, so that it can be freed with the end of its call: core/body-memory.ts. A client
+ * that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can refuse the request.
+ *
+ * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
+ * is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
+ */
+export async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { bodies, caller }: ReadBodyOptions,
+): Promise<Buffer> {
+  const announced = announcedBytes(request, caller);
+  if (isWaiting(request)) {
+    response.writeContinue();
+    delete request.headers.expect;
+  }
+  return new Promise((resolve, reject) => {
+    let first: Buffer | undefined;
+    let others: Buffer[] | undefined;
+    let size = 0;
+    // The listeners stay: taking four away costs more than that they see the request's own end.
+    let isOver = false;
+    const refuse = (error: GatewayError): void => {
+      isOver = true;
+      body.close();
+      // The listeners live as long as the request, whose rest is still passed over; what they kept must not.
+      first = others = undefined;
+      request.pause();
+      reject(error);
+    };
+    const onData = (piece: Buffer): void => {
+      if (isOver) return undefined;
+      size += piece.length;
+      if (first === undefined) first = piece;
+      else if (others === undefined) others = [first, piece];
+      else others.push(piece);
+      if (size > bodyBytesMax) return refuse(bodyTooLarge());
+      // Most bodies are complete with their first piece, and never count.
+      if (size === announced) return undefined;
+      try {
+        return body.keep(piece.length, 1);
+      } catch (error) {
+        return refuse(error as GatewayError);
+      }
+    };
+    const onEnd = (): void => {
+      if (isOver) return;
+      isOver = true;
+      body.close();
+      if (announced !== undefined && size !== announced) reject(wrongLength());
+      else if (others !== undefined) resolve(joined(others));
+      else resolve(first === undefined ? emptyBuffer : Buffer.from(first));
+    };
+    const onCut = (cause?: unknown): void => {
+      if (isOver) return;
+      isOver = true;
+      body.close();
+      const text = "The HTTP request is malformed";
+      reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
+    };
+    const body = bodies.open({ caller, onRefused: refuse });
+    request.on("data", onData);
+    request.on("end", onEnd);
+    request.on("error", onCut);
+    request.on("close", onCut);
+  });
+}
+
+/** The length that a body is said to have; `undefined`: none is said. @throws GatewayError REQUEST_TOO_LARGE */
+function announcedBytes(
+  { headers }: IncomingMessage,
+  caller: Caller | undefined,
+): number | undefined {
+  const length = headers["content-length"];
+  if (length === undefined) return undefined;
+  const announced = Number(length);
+  if (announced > bodyBytesMax) throw bodyTooLarge();
+  checkBodySize(announced, caller);
+  return announced;
+}
+
+/** A form that is read while it arrives. */
+export interface ArrivingForm {
+  /** With its boundary. */
+  readonly contentType: string;
+  /** @throws GatewayError INVALID_REQUEST where it is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over
+   * a budget */
+  readonly pieces: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Opens a form. Its reader may stop early: the connection stays open for the reply.
+ *
+ * @throws GatewayError REQUEST_TOO_LARGE where the length is known
+ */
+export function openForm(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ReadBodyOptions,
+): ArrivingForm {
+  const { "content-length": length = "0", "content-type": contentType = "" } = request.headers;
+  if (Number(length) > uploadMax.bytes) throw formTooLarge();
+  if (isWaiting(request)) {
+    response.writeContinue();
+    delete request.headers.expect;
+  }
+  return { contentType, pieces: piecesOf(request, options) };
+}
+
+async function* piecesOf(
+  request: IncomingMessage,
+  { bodies, caller }: ReadBodyOptions,
+): AsyncIterable<Uint8Array> {
+  const form = bodies.open({ caller, onRefused: (error) => request.destroy(error) });
+  try {
+    form.keep(uploadMax.memoryBytes);
+    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+    for await (const piece of pieces) {
+      form.drop(piece.length);
+      yield piece;
+    }
+  } finally {
+    form.close();
+  }
+}
+
+/** A reply whose head, with its length, and body are known. */
+interface KnownReply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/**
+ * Sends a reply while the request's body still arrives, then drops the rest of a short body. Of a long one the gateway
+ * reads no more: after a moment, in which the client reads the reply, it ends the connection. Never rejects.
+ */
+export async function replyBeforeBodyEnds(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { reply, bodies }: { readonly reply: KnownReply; readonly bodies: UnfinishedBodies },
+): Promise<void> {
+  const { status, headers, body } = reply;
+  const length = { "content-length": String(body.length) };
+  if (isWaiting(request)) {
+    // Whether its client still sends the body, nobody can tell, nor what comes next on the connection.
+    response.writeHead(status, { ...headers, ...length, connection: "close" });
+    response.end(body);
+    return;
+  }
+  response.writeHead(status, { ...headers, ...length });
+  // The client has all of it by its length. The end follows later, for it may close the connection.
+  response.write(body);
+  if (await discardBody(request, bodies)) response.end();
+  else response.destroy();
+}
+
+/** Whether the client waits for `100 Continue` before it sends the body. */
+function isWaiting({ headers }: IncomingMessage): boolean {
+  return headers.expect !== undefined;
+}
+
+/** Drops the rest of a body. Resolves to whether it ended, and was neither too long nor too slow. */
+function discardBody(request: IncomingMessage, bodies: UnfinishedBodies): Promise<boolean> {
+  if (request.complete) return Promise.resolve(true);
+  if (request.destroyed) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    let size = 0;
+    const stop = (): void => {
+      rest.close();
+      request.off("data", onData);
+      request.off("close", stop);
+      resolve(request.complete);
+    };
+    const onData = (piece: Buffer): void => {
+      size += piece.length;
+      rest.drop(piece.length);
+      if (size <= discardedBodyBytesMax) return;
+      request.off("data", onData);
+      request.pause();
+      setTimeout(stop, discardedBodyLingerMs).unref();
+    };
+    const rest = bodies.open({ onRefused: stop });
+    request.on("data", onData);
+    request.once("close", stop);
+    request.resume();
+  });
+}

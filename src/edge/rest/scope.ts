@@ -1,0 +1,372 @@
+/** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import {
+  create,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type Message,
+} from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ExchangeHead } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
+import {
+  type Caller,
+  gatewayStopping,
+  resolveRequestId,
+  runInAccountContext,
+} from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { dialects, textDialects, wireStyle } from "../../dialect/index.ts";
+import {
+  checkBodyForm,
+  errorReply,
+  lacksName,
+  nameMissing,
+  noSuchPath,
+  sendError,
+  toGatewayError,
+} from "./errors.ts";
+import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
+import type { RouteContext, ScopeOptions } from "./options.ts";
+import {
+  headerText,
+  platformKeyOf,
+  readBody,
+  readWireRequest,
+  replyBeforeBodyEnds,
+} from "./request-parts.ts";
+import type { RestRoute } from "./route-table.ts";
+import { readInput, rpcCaller } from "./rpc-input.ts";
+import { abortWith, stopAll, StreamWriter } from "./rest-call.ts";
+import { pathFieldsOf, queryFields, registerUnary } from "./unary-route.ts";
+import { adviceFor } from "./unserved.ts";
+import { conditionOf, constraintsOf } from "./when-header.ts";
+
+/** The state of a request after its head was read. */
+export interface RequestState {
+  readonly requestId: string;
+  readonly key: string;
+  readonly caller: Caller;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set before the body is read; `undefined` where the request was refused earlier. */
+    state: RequestState | undefined;
+    /** The documented code of the error response; empty on success. */
+    errorCode: string;
+    /** Whether a service logs and records the request. */
+    isRecorded: boolean;
+    /** For parsers of bodies, which get no reply. */
+    response: ServerResponse;
+  }
+}
+
+/** Registers a dialect's routes in their own scope. */
+export async function registerScope(scope: FastifyInstance, options: ScopeOptions): Promise<void> {
+  prepareScope(scope, options);
+  scope.addContentTypeParser("application/json", readWith(options.bodies));
+  const idHeaders = dialects[options.dialect].requestIdHeaders;
+  for (const route of options.routes) {
+    // Direct routes are registered elsewhere; these hooks are not for them.
+    if (!options.direct.wire.has(route.method)) registerRoute(scope, options, route);
+  }
+  for (const routes of placesOf(options.routes)) refuseOtherMethods(scope, { routes, idHeaders });
+}
+
+/**
+ * Common setup of all scopes: errors in the dialect, one log line and one count per request, and no body unless a
+ * route parses it.
+ */
+export function prepareScope(
+  scope: FastifyInstance,
+  options: Pick<ScopeOptions, "dialect" | "log" | "metrics" | "bodies">,
+): void {
+  scope.decorateRequest("state", undefined);
+  scope.decorateRequest("errorCode", "");
+  scope.decorateRequest("isRecorded", false);
+  scope.decorateRequest("response");
+  scope.removeAllContentTypeParsers();
+  scope.setErrorHandler(async (error, request, reply) => {
+    const shown = toGatewayError(error);
+    request.errorCode = shown.meaning.word;
+    if (shown.code === ErrorCode.INTERNAL_ERROR) {
+      const { requestId } = request.state ?? {};
+      options.log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
+    }
+    if (request.raw.complete) return sendError(reply, options.dialect, shown);
+    const { status, headers, body } = errorReply(reply, options.dialect, shown);
+    reply.hijack();
+    const early = {
+      status,
+      headers: { ...(reply.getHeaders() as typeof headers), ...headers },
+      body,
+    };
+    const { bodies } = options;
+    await replyBeforeBodyEnds(request.raw, reply.raw, { reply: early, bodies });
+    return reply;
+  });
+  observe(scope, options);
+  scope.addHook("preHandler", ({ state }, _reply, done) =>
+    runInAccountContext(state?.caller, done),
+  );
+}
+
+/** A parser that reads a body, of any content type that it is registered for, as bytes. */
+export function readWith(bodies: ScopeOptions["bodies"]) {
+  return (request: FastifyRequest, raw: IncomingMessage): Promise<Buffer> =>
+    readBody(raw, request.response, { bodies, caller: request.state?.caller });
+}
+
+function registerRoute(scope: FastifyInstance, options: ScopeOptions, route: RestRoute): void {
+  const hasBody = route.route.method === "POST";
+  const isCall = hasBody && route.method.idempotency === Idempotency.IDEMPOTENCY_UNKNOWN;
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const requestId = route.route.omitRequestId
+      ? ""
+      : echoRequestId(request, reply, dialects[options.dialect].requestIdHeaders);
+    if (!options.isOpen()) {
+      reply.header("connection", "close");
+      throw gatewayStopping();
+    }
+    const { key, isInUrl } = platformKeyOf(request);
+    if (isInUrl) reply.headers(keyInUrlHeaders);
+    if (key === undefined) throw refuseMissingKey(options.metrics);
+    const found = await options.authenticate(key);
+    if (found === undefined || found.kind === "refused") {
+      const { onRefusedKey } = options;
+      const path = isCall ? route.route.path : undefined;
+      throw refuseKey(request, found, { onRefusedKey, requestId, path });
+    }
+    request.state = { requestId, key, caller: found };
+    if (hasBody) checkBodyForm(request);
+  };
+  registrarOf(route.method)(scope, { ...options, onRequest, route });
+}
+
+/** Picks the registrar for the RPC kind. */
+function registrarOf(method: DescMethod): typeof registerUnary {
+  if (isWireMethod(method)) return registerWire;
+  if (method.methodKind === "unary") return registerUnary;
+  return registerStream;
+}
+
+/** Determines the request id and echoes it in the response headers. */
+export function echoRequestId(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  names: readonly string[],
+): string {
+  const id = resolveRequestId(
+    headerText(headers["x-request-id"]),
+    headerText(headers["request-id"]),
+  );
+  for (const name of names) reply.header(name, id);
+  return id;
+}
+
+/** Groups routes by path and condition. */
+function placesOf(routes: readonly RestRoute[]): Iterable<readonly [RestRoute, ...RestRoute[]]> {
+  const places = Map.groupBy(routes, (route) => `${route.url} ${conditionOf(route) ?? ""}`);
+  return places.values() as Iterable<readonly [RestRoute, ...RestRoute[]]>;
+}
+
+/** All routes of one path and condition. */
+interface PlaceRoutes {
+  readonly routes: readonly [RestRoute, ...RestRoute[]];
+  /** The headers that carry the request id. */
+  readonly idHeaders: readonly string[];
+}
+
+/** Answers 405 where the path exists for other methods, before the key is checked. */
+function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: PlaceRoutes): void {
+  const allowed = new Set(routes.map((each) => each.route.method));
+  if (allowed.has("GET")) allowed.add("HEAD");
+  const others = scope.supportedMethods.filter((method) => !allowed.has(method));
+  const allow = [...allowed].join(", ");
+  const [{ url }] = routes;
+  const omitId = routes.every((each) => each.route.omitRequestId);
+  scope.route({
+    method: others,
+    url,
+    constraints: constraintsOf(routes[0]),
+    onRequest: async (request, reply) => {
+      if (!omitId) echoRequestId(request, reply, idHeaders);
+      const [path = ""] = request.url.split("?");
+      // A name that only looks like an id, as in /v1/responses/compact.
+      if (url.includes(":") && adviceFor(path) !== undefined) {
+        throw noSuchPath(request.method, path);
+      }
+      if (lacksName(request.params as object)) {
+        throw nameMissing(request.method, path, url);
+      }
+      reply.header("allow", allow);
+      if (!isWebSocket(request)) throw notAllowed(request.method, allow);
+      // Further bytes on this connection are unlikely to be HTTP.
+      reply.header("connection", "close");
+      throw noWebSocket(allow);
+    },
+    handler: () => undefined,
+  });
+}
+
+/** The error for a path that exists for other methods only. */
+export function notAllowed(method: string, allow: string): GatewayError {
+  const message = `${method} is not allowed here: use ${allow}`;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message);
+}
+
+function isWebSocket({ headers }: FastifyRequest): boolean {
+  return headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/**
+ * The error for WebSocket clients. They take 426 as "use HTTP instead" at once; any other status they retry for
+ * seconds.
+ */
+function noWebSocket(allow: string): GatewayError {
+  const message = `WebSockets are not served here: send the request by ${allow}, and have its reply streamed by \`"stream": true\``;
+  return new GatewayError(ErrorCode.METHOD_NOT_ALLOWED, message, { status: 426 });
+}
+
+/** Counts requests, and logs those without a call record. */
+function observe(
+  scope: FastifyInstance,
+  { metrics, log }: Pick<ScopeOptions, "metrics" | "log">,
+): void {
+  scope.addHook("onRequest", (request, reply, done) => {
+    const startedMs = performance.now();
+    const { raw } = reply;
+    request.response = raw;
+    metrics.requestsInFlight.inc();
+    // `close` is emitted exactly once, also after a disconnect and for hijacked streams.
+    raw.on("close", () => {
+      metrics.requestsInFlight.dec();
+      const route = request.routeOptions.url ?? "";
+      const status = raw.headersSent ? raw.statusCode : 499;
+      metrics.countRequest(route, status);
+      if (request.isRecorded) return;
+      // Includes requests that were refused before their caller was known.
+      const requestId = request.state?.requestId ?? String(reply.getHeader("x-request-id") ?? "");
+      const { errorCode, method } = request;
+      const durationMs = Math.round(performance.now() - startedMs);
+      log.info({ requestId, route, method, status, errorCode, durationMs }, "request");
+    });
+    done();
+  });
+}
+
+// Routes of RPCs that stream bytes and take no body: fields come from path and query, the reply is forwarded.
+
+/** Registers such a route. */
+function registerStream(scope: FastifyInstance, context: RouteContext): void {
+  const { route, transport, dialect, onRequest } = context;
+  const method = route.method as DescMethodServerStreaming;
+  const text = textDialects.get(dialect);
+  if (text === undefined) throw new Error(`${route.url}: its dialect has no streams`);
+  const running = stopAll(context.stopping);
+  const readFields = queryFields(context);
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    constraints: constraintsOf(route),
+    onRequest,
+    async handler(request, reply) {
+      const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
+      const message = readInput(method, fields);
+      const { signal } = abortWith(reply.raw, running);
+      const { values, header } = rpcCaller(request);
+      const input = single(message);
+      const response = await transport.stream(method, signal, undefined, header, input, values);
+      const messages = response.message as AsyncIterable<Message & ReplyPart>;
+      await pass(reply, messages[Symbol.asyncIterator](), text.keepAlive);
+      return reply;
+    },
+  });
+}
+
+async function* single<T>(value: T): AsyncIterable<T> {
+  yield value;
+}
+
+/** A part of a reply: first the head, then chunks. */
+interface ReplyPart {
+  readonly part:
+    | { readonly case: "head"; readonly value: ExchangeHead }
+    | { readonly case: "chunk"; readonly value: Uint8Array }
+    | { readonly case: undefined };
+}
+
+/**
+ * Forwards a reply. Failures before its head are answered like any other; after it the route controls the stream.
+ */
+async function pass(
+  reply: FastifyReply,
+  parts: AsyncIterator<ReplyPart>,
+  keepAlive: Buffer,
+): Promise<void> {
+  const first = await parts.next();
+  if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
+  const { status, headers } = first.value.part.value;
+  const { raw } = reply;
+  reply.hijack();
+  // Headers set by hooks: Fastify itself sends them only with its own replies.
+  const ours = reply.getHeaders() as Record<string, string>;
+  raw.writeHead(status, { ...headers, ...ours });
+  raw.flushHeaders();
+  const writer = new StreamWriter(raw, keepAlive);
+  try {
+    for (;;) {
+      const { done, value } = await parts.next();
+      if (done) break;
+      if (value.part.case === "chunk") await writer.write(value.part.value);
+    }
+    writer.end();
+  } catch {
+    // The service could not report the failure in its dialect, and a clean end would look like success.
+    raw.destroy();
+  } finally {
+    writer.close();
+    await parts.return?.();
+  }
+}
+
+// Routes of RPCs whose request and response bodies are in a wire style: bytes in, bytes out.
+
+/** The response of such RPCs. */
+type WireResponse = Message & { readonly head?: ExchangeHead; readonly body: Uint8Array };
+
+/** Whether a method is such an RPC. */
+function isWireMethod({ methodKind, input, output }: DescMethod): boolean {
+  return methodKind === "unary" && "body" in input.field && "body" in output.field;
+}
+
+/** Registers such a route. */
+function registerWire(scope: FastifyInstance, context: RouteContext): void {
+  const { route, transport, dialect, onRequest } = context;
+  const method = route.method as DescMethodUnary;
+  const text = wireStyle(dialect);
+  if (text === undefined) throw new Error(`${route.url}: its dialect has no bodies of its own`);
+  const running = stopAll(context.stopping);
+  // Methods without side effects leave no record.
+  const isRecorded = method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
+  scope.route({
+    method: route.route.method,
+    url: route.url,
+    constraints: constraintsOf(route),
+    onRequest,
+    async handler(request, reply) {
+      const { values, header } = rpcCaller(request);
+      const { signal } = abortWith(reply.raw, running);
+      const forwarded = text.forwardedHeaders;
+      const fields = readWireRequest(request.raw, request.body, { route, forwarded });
+      const input = create(method.input, fields);
+      request.isRecorded = isRecorded;
+      const answer = await transport.unary(method, signal, undefined, header, input, values);
+      const { head, body } = answer.message as WireResponse;
+      if (head === undefined) throw new Error("no head came");
+      return reply.code(head.status).headers(head.headers).send(body);
+    },
+  });
+}

@@ -1,0 +1,67 @@
+/** Enforces the `access` option of each RPC, which is read once at start. */
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import { Access, access } from "../../../gen/uas/http/v1/http_pb.ts";
+import { type Caller, missingKey } from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+
+/**
+ * Checks whether a caller may call a method.
+ *
+ * @param nobody the error for anonymous callers. Default: the key is missing
+ * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
+ */
+export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;
+
+type Rule = { readonly kinds: ReadonlySet<Caller["kind"]>; readonly needs: string };
+
+const anyone: Rule = {
+  kinds: new Set(["anonymous", "key", "session", "operator"] as const),
+  needs: "",
+};
+
+const rules: ReadonlyMap<Access, Rule> = new Map<Access, Rule>([
+  [Access.PUBLIC, anyone],
+  [Access.KEY, { kinds: new Set(["key"] as const), needs: "an API key" }],
+  [
+    Access.SESSION,
+    { kinds: new Set(["session", "operator"] as const), needs: "a console session or an operator" },
+  ],
+  [
+    Access.CUSTOMER,
+    {
+      kinds: new Set(["key", "session", "operator"] as const),
+      needs: "an API key, a console session or an operator",
+    },
+  ],
+  [Access.OPERATOR, { kinds: new Set(["operator"] as const), needs: "an operator" }],
+]);
+
+/**
+ * Reads the access options.
+ *
+ * @param standard services outside the contract that declare no access (health, reflection): open to everybody who
+ * can reach them. Default: none
+ * @throws where a method of `services` declares no access
+ */
+export function createAccessCheck(
+  services: readonly DescService[],
+  standard: readonly DescService[] = [],
+): CheckAccess {
+  const byMethod = new Map<DescMethod, Rule>();
+  for (const method of standard.flatMap((service) => service.methods)) byMethod.set(method, anyone);
+  for (const method of services.flatMap((service) => service.methods)) {
+    const rule = rules.get(getOption(method, access));
+    if (rule === undefined)
+      throw new Error(`${method.parent.typeName}.${method.name}: no access option`);
+    byMethod.set(method, rule);
+  }
+  return (method, caller, nobody = missingKey) => {
+    const rule = byMethod.get(method);
+    if (rule?.kinds.has(caller.kind)) return;
+    if (caller.kind === "anonymous") throw nobody();
+    throw new GatewayError(
+      ErrorCode.ACCESS_DENIED,
+      `Access denied: ${method.parent.typeName}.${method.name} needs ${rule?.needs ?? "nobody"}`,
+    );
+  };
+}

@@ -1,0 +1,453 @@
+/**
+ * The listener for internal callers, and the standard services that only it has. One port serves gRPC and Connect over
+ * cleartext HTTP/2, and HTTP/1.1 for Connect, probes and `/metrics`. HTTP/2 without TLS cannot be negotiated, so the
+ * first bytes of a connection decide.
+ */
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server as HttpServer,
+  type ServerResponse,
+} from "node:http";
+import {
+  createServer as createHttp2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { ListenAddress } from "../../config/address.ts";
+import { headerBytesMax, headMs as usualHeadMs, requestMs } from "../../core/limits.ts";
+import { clientErrorListener, hostProblem, jsonType } from "../bodies/malformed-request.ts";
+import { createRpcHandlers, type RouterOptions } from "./router.ts";
+import {
+  clone,
+  createFileRegistry,
+  createRegistry,
+  type DescFile,
+  type DescService,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from "../../../gen/health/v1/health_pb.ts";
+import { file_reflection, ServerReflection } from "../../../gen/reflection_pb.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+
+/** Answers a plain path such as `/healthz`; `undefined` means 404. */
+type PlainPage = (path: string) => Promise<PlainAnswer | undefined>;
+
+/** A plain-text answer. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** A running listener. */
+export interface InternalListener {
+  /** Its address, for example `http://127.0.0.1:8081`. */
+  readonly url: string;
+  /** Asks clients of HTTP/1.1 to connect anew after their next reply. */
+  announceStop(): void;
+  /** Accepts no new connections; resolves when the last one has ended. */
+  close(): Promise<void>;
+  /** Closes all remaining connections. */
+  destroy(): void;
+}
+
+interface InternalListenerOptions extends RouterOptions {
+  readonly address: ListenAddress;
+  readonly page: PlainPage;
+  /** How long a client may take to send the head of a request, in milliseconds. Default: {@link usualHeadMs}. */
+  readonly headMs?: number;
+}
+
+/** Opens the listener. @throws where the port is in use */
+export async function openInternalListener(
+  options: InternalListenerOptions,
+): Promise<InternalListener> {
+  const handler = createHandler(options);
+  const { bodies, headMs = usualHeadMs } = options;
+  const http1 = createHttp1(handler, headMs);
+  const { http2, sessions } = createHttp2(handler, headMs);
+  const onHttp2 = new WeakSet<Socket>();
+  // Running HTTP/1.1 requests per connection: idle connections can be closed at once.
+  const sockets = new Map<Socket, number>();
+  let isClosing = false;
+  let isAnnounced = false;
+  const busy = (socket: Socket, change: number): void => {
+    const running = (sockets.get(socket) ?? 0) + change;
+    if (sockets.has(socket)) sockets.set(socket, running);
+    if (isClosing && running === 0) socket.end();
+  };
+  // Before the handler, which may write the head.
+  http1.prependListener("request", (request, response) => {
+    const { socket } = request;
+    if (isAnnounced) response.shouldKeepAlive = false;
+    busy(socket, 1);
+    response.on("close", () => {
+      busy(socket, -1);
+      bodies.watchRest(request);
+    });
+  });
+  const server = createServer((socket) => {
+    sockets.set(socket, 0);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    peek(socket, headMs, (isHttp2) => {
+      if (isHttp2) onHttp2.add(socket);
+      (isHttp2 ? http2 : http1).emit("connection", socket);
+    });
+  });
+  const port = await listen(server, options.address);
+  const { host } = options.address;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    announceStop(): void {
+      isAnnounced = true;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        isClosing = true;
+        void closed(server).then(resolve);
+        // It listens to nothing; this ends its timer.
+        http1.close();
+        for (const session of sessions) session.close();
+        for (const [socket, running] of sockets) {
+          if (running === 0 && !onHttp2.has(socket)) socket.end();
+        }
+      }),
+    destroy() {
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets.keys()) socket.destroy();
+    },
+  };
+}
+
+/** Also its open connections. */
+function createHttp2(handler: ReturnType<typeof createHandler>, headMs: number) {
+  const http2 = createHttp2Server({ maxHeaderListPairs: 200 }, handler);
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on("session", (session) => {
+    sessions.add(session);
+    // Once it has sent a request, a client may be silent: its next one needs no new connection.
+    const tooSlow = setTimeout(() => session.destroy(), headMs);
+    session.once("stream", () => clearTimeout(tooSlow));
+    session.on("close", () => {
+      clearTimeout(tooSlow);
+      sessions.delete(session);
+    });
+  });
+  return { http2, sessions };
+}
+
+function createHttp1(handler: RequestListener, headMs: number): HttpServer {
+  const times = { headersTimeout: headMs, requestTimeout: requestMs };
+  const limits = { maxHeaderSize: headerBytesMax, ...times };
+  // Node's own check of hosts answers without a body.
+  const options = { ...limits, connectionsCheckingInterval: 1_000, requireHostHeader: false };
+  const server = createHttpServer(options, handler);
+  // Who reads the message says "100 Continue", once its caller is known.
+  server.on("checkContinue", handler);
+  server.on("clientError", clientErrorListener(malformedRpc));
+  // Its connections come from another server. Node checks the limits of time of servers that listen, and of no others.
+  server.emit("listening");
+  return server;
+}
+
+/** Serves RPCs, and plain pages on other paths. */
+function createHandler(options: InternalListenerOptions) {
+  const rpcs = createRpcHandlers(options);
+  return (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): void => {
+    const { method, url = "" } = request;
+    const rpc = rpcs.get(url.split("?", 1)[0] ?? "");
+    const type = request.headers["content-type"] ?? "";
+    const problem = hostProblem(request);
+    if (problem !== undefined) return refuseHost(request, response, problem);
+    // Its end is in trailers, which HTTP/1.1 loses with the connection: clients take a cut reply for a whole one.
+    if (request.httpVersionMajor === 1 && isGrpc(type)) return refuseRpc(response, grpcOverHttp1);
+    if (rpc !== undefined) return void rpc(request, response);
+    if (isGrpc(type)) return refuseGrpc(response, type);
+    if (method === "POST") return refuseRpc(response, unknownRpc);
+    void plainAnswer(options.page, method, url).then(({ status, contentType, body }) => {
+      response.statusCode = status;
+      response.setHeader("content-type", contentType);
+      response.end(body);
+    });
+  };
+}
+
+/** Detects the HTTP/2 preface at the start of a connection without consuming bytes. */
+function peek(socket: Socket, headMs: number, onKnown: (isHttp2: boolean) => void): void {
+  const preface = "PRI * HTTP/2";
+  let seen = Buffer.alloc(0);
+  const tooSlow = setTimeout(() => socket.destroy(), headMs);
+  socket.once("close", () => clearTimeout(tooSlow));
+  const onReadable = (): void => {
+    const bytes = socket.read() as Buffer | null;
+    if (bytes === null) return;
+    seen = Buffer.concat([seen, bytes]);
+    const start = seen.toString("latin1", 0, preface.length);
+    if (start.length < preface.length && preface.startsWith(start)) return;
+    socket.off("readable", onReadable);
+    clearTimeout(tooSlow);
+    socket.unshift(seen);
+    onKnown(start === preface);
+  };
+  socket.on("readable", onReadable);
+}
+
+/** Takes no new connections; resolves when the last one has ended. */
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function listen(server: Server, address: ListenAddress): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(address, () => {
+      server.off("error", reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** gRPC itself; gRPC-web needs no trailers. */
+function isGrpc(contentType: string): boolean {
+  return /^application\/grpc(?:[+; ]|$)/i.test(contentType);
+}
+
+interface RpcRefusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+const grpcOverHttp1: RpcRefusal = {
+  status: 415,
+  message: "gRPC needs HTTP/2 (with prior knowledge): over HTTP/1.1 use Connect or gRPC-web",
+};
+
+const unknownRpc: RpcRefusal = {
+  status: 404,
+  message: "there is no such RPC: list them by server reflection, or see proto/",
+};
+
+/** As Connect reports errors. */
+function refuseRpc(
+  response: ServerResponse | Http2ServerResponse,
+  { status, message }: RpcRefusal,
+): void {
+  response.statusCode = status;
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify({ code: "unimplemented", message }));
+}
+
+/** HTTP/2 has a stream for each request; over HTTP/1.1 nothing behind such a head can be trusted. */
+function refuseHost(
+  { httpVersionMajor }: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+  problem: string,
+): void {
+  response.statusCode = 400;
+  response.setHeader("content-type", jsonType);
+  if (httpVersionMajor === 1) response.setHeader("connection", "close");
+  response.end(malformedRpc(problem));
+}
+
+/** The body of the answer to a request that is no lawful HTTP. */
+function malformedRpc(message: string): string {
+  return JSON.stringify({ code: "invalid_argument", message });
+}
+
+/** A reply that consists of trailers only: status 12, UNIMPLEMENTED. */
+function refuseGrpc(response: ServerResponse | Http2ServerResponse, contentType: string): void {
+  response.setHeader("content-type", contentType);
+  response.setHeader("grpc-status", "12");
+  response.setHeader("grpc-message", unknownRpc.message);
+  response.end();
+}
+
+async function plainAnswer(
+  page: PlainPage,
+  method: string | undefined,
+  url: string | undefined,
+): Promise<PlainAnswer> {
+  if (method !== "GET") return notFound;
+  const path = (url ?? "").split("?")[0] ?? "";
+  return (await page(path).catch(() => broken)) ?? notFound;
+}
+
+const broken: PlainAnswer = { status: 500, contentType: "text/plain", body: "failed\n" };
+
+const notFound: PlainAnswer = {
+  status: 404,
+  contentType: "text/plain",
+  body: "not found: this listener serves gRPC, Connect, /healthz, /readyz and /metrics\n",
+};
+
+/**
+ * Opens a listener; its error says in one line why that failed.
+ *
+ * @param variable the environment variable that sets the address
+ */
+export async function listenOn<Result>(
+  address: ListenAddress,
+  variable: string,
+  open: (address: ListenAddress) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await open(address);
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    const reason = reasons[String(code)];
+    if (reason === undefined) throw cause;
+    const { host, port } = address;
+    throw new Error(`cannot listen on ${host}:${port}: ${reason}; set ${variable}=HOST:PORT`, {
+      cause,
+    });
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken by another program",
+  EACCES: "this user may not open that port",
+  EADDRNOTAVAIL: "this machine has no such address",
+};
+
+// The two standard gRPC services, health and reflection. connect-es provides neither.
+
+/** The health service that gRPC load balancers query. The empty service name means the whole server. */
+export function createHealthService(
+  services: readonly DescService[],
+  isReady: () => Promise<boolean>,
+): ServiceImpl<typeof Health> {
+  const names = new Set(["", ...services.map((service) => service.typeName)]);
+  const status = async () => ({ status: (await isReady()) ? Status.SERVING : Status.NOT_SERVING });
+  return {
+    check({ service }) {
+      if (names.has(service)) return status();
+      throw new GatewayError(
+        ErrorCode.NOT_FOUND,
+        `There is no service ${service.slice(0, 200)} here`,
+      );
+    },
+    async list() {
+      const now = await status();
+      return { statuses: Object.fromEntries([...names].map((name) => [name, now])) };
+    },
+    async *watch({ service }, { signal }) {
+      if (!names.has(service)) {
+        yield { status: Status.SERVICE_UNKNOWN };
+        return;
+      }
+      let last: Status | undefined;
+      while (!signal.aborted) {
+        const now = await status();
+        if (now.status !== last) yield now;
+        last = now.status;
+        await pause(signal);
+      }
+    },
+  };
+}
+
+/** Interval at which a watched status is checked, in milliseconds. */
+const watchMs = 1_000;
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, watchMs);
+    signal.addEventListener("abort", finish);
+  });
+}
+
+/**
+ * Server reflection under the name that it had before its release, with the same messages: older clients (grpcurl before 1.9,
+ * Postman) ask for no other.
+ */
+export const ServerReflectionAlpha: DescService = alphaOf(ServerReflection);
+
+function alphaOf({ name }: DescService): DescService {
+  const [released, alpha] = ["grpc.reflection.v1", "grpc.reflection.v1alpha"];
+  const file = clone(FileDescriptorProtoSchema, file_reflection.proto);
+  const rename = (typeName: string): string => typeName.replace(`.${released}.`, `.${alpha}.`);
+  file.name = "grpc/reflection/v1alpha/reflection.proto";
+  file.package = alpha;
+  for (const { field } of file.messageType) {
+    for (const each of field) each.typeName = rename(each.typeName);
+  }
+  for (const method of file.service.flatMap((service) => service.method)) {
+    method.inputType = rename(method.inputType);
+    method.outputType = rename(method.outputType);
+  }
+  const service = createFileRegistry(file, () => undefined).getService(`${alpha}.${name}`);
+  if (service === undefined) throw new TypeError("reflection has no such service");
+  return service;
+}
+
+/** Server reflection, so that `buf curl` and grpcurl need no proto files. */
+export function createReflectionService(
+  services: readonly DescService[],
+): ServiceImpl<typeof ServerReflection> {
+  const files = new Map<string, DescFile>();
+  for (const service of services) collect(service.file, files);
+  const registry = createRegistry(...files.values());
+
+  const fileOf = (symbol: string): DescFile | undefined => {
+    const found = registry.get(symbol) ?? registry.get(symbol.slice(0, symbol.lastIndexOf(".")));
+    return found && "file" in found ? found.file : undefined;
+  };
+
+  const answer = (file: DescFile | undefined, what: string) => {
+    if (file === undefined) return noSuchFile(what);
+    const needed = [...collect(file, new Map()).values()];
+    const fileDescriptorProto = needed.map((each) =>
+      toBinary(FileDescriptorProtoSchema, each.proto),
+    );
+    return { case: "fileDescriptorResponse" as const, value: { fileDescriptorProto } };
+  };
+
+  return {
+    async *serverReflectionInfo(requests) {
+      for await (const request of requests) {
+        const query = request.messageRequest;
+        const base = { validHost: request.host, originalRequest: request };
+        if (query.case === "listServices") {
+          const service = services.map(({ typeName }) => ({ name: typeName }));
+          yield { ...base, messageResponse: { case: "listServicesResponse", value: { service } } };
+        } else if (query.case === "fileByFilename") {
+          const file = files.get(query.value.replace(/\.proto$/, ""));
+          yield { ...base, messageResponse: answer(file, query.value) };
+        } else if (query.case === "fileContainingSymbol") {
+          yield { ...base, messageResponse: answer(fileOf(query.value), query.value) };
+        } else {
+          yield { ...base, messageResponse: noSuchFile(query.case ?? "an empty request") };
+        }
+      }
+    },
+  };
+}
+
+function noSuchFile(what: string) {
+  const value = { errorCode: Code.NotFound, errorMessage: `not found: ${what}` };
+  return { case: "errorResponse" as const, value };
+}
+
+function collect(file: DescFile, into: Map<string, DescFile>): Map<string, DescFile> {
+  if (into.has(file.name)) return into;
+  for (const dependency of file.dependencies) collect(dependency, into);
+  return into.set(file.name, file);
+}

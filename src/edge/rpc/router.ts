@@ -1,0 +1,221 @@
+/** Serves the contract over the network, with the same services on every listener. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import {
+  Code,
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { bodyBytesMax } from "../../core/limits.ts";
+import { ArrivingMessages, type ReadFrameHead } from "../bodies/arriving-messages.ts";
+import { anonymous, callerKey } from "../../core/caller.ts";
+import { ErrorCode, GatewayError, toRpcError } from "../../core/errors.ts";
+import type { Service } from "../../core/contract-rules.ts";
+import {
+  checkBodySize,
+  type UnfinishedBodies,
+  type UnfinishedBody,
+} from "../bodies/unfinished-bodies.ts";
+import type { RequestGate } from "./gate.ts";
+import { isUnreadable } from "./interceptors.ts";
+
+/** The RPC options of a listener. */
+export interface RouterOptions {
+  readonly services: readonly Service[];
+  readonly interceptors: readonly Interceptor[];
+  /** Identifies callers before their messages are read. */
+  readonly requestGate: RequestGate;
+  /** The budgets of messages that are not complete. */
+  readonly bodies: UnfinishedBodies;
+  /** Whether gRPC itself is served. It needs HTTP/2. Default true. */
+  readonly grpc?: boolean;
+  /** Maximum message in bytes. Default: the largest request body, and what the message has around it. */
+  readonly messageBytesMax?: number;
+  /** Aborted when running RPCs must end. */
+  readonly shutdownSignal: AbortSignal;
+}
+
+type NodeRequest = IncomingMessage | Http2ServerRequest;
+type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** Handles the requests for one RPC. Never rejects. */
+export type HandleRpc = (
+  request: NodeRequest,
+  response: NodeResponse,
+  values?: ContextValues,
+) => Promise<void>;
+
+/** Creates the handlers of a listener, by path. */
+export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, HandleRpc> {
+  const { services, interceptors, requestGate, bodies, shutdownSignal, grpc = true } = options;
+  const messageBytesMax = options.messageBytesMax ?? bodyBytesMax + 1024 * 1024;
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    readMaxBytes: messageBytesMax,
+    interceptors: [...interceptors],
+    ...{ requestGate, shutdownSignal, grpc },
+  });
+  for (const { service, implementation } of services) router.service(service, implementation);
+  const handlers = router.handlers.map((handle): [string, HandleRpc] => {
+    const isOneMessage = /^(unary|server_streaming)$/.test(handle.method.methodKind);
+    return [
+      handle.requestPath,
+      async (request, response, values = createContextValues()) => {
+        try {
+          // HTTP/1.0 has none, and Connect makes a URL of it. Others were refused.
+          request.headers.host ??= "localhost";
+          const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+          const body = readRequest(request, response, { values, bodies, isOneMessage });
+          response.once("close", () => passRest(request));
+          const reply = await handle({ ...universal, body });
+          await universalResponseToNodeResponse(await blameMessage(reply), response);
+        } catch {
+          // The connection broke while the reply was written: nobody is left to be told.
+          response.destroy();
+        }
+      },
+    ];
+  });
+  return new Map(handlers);
+}
+
+/**
+ * Passes over what is left of a request that was answered before it was read whole, for example because more came than its
+ * message: otherwise the next request on its connection would wait behind it for ever. HTTP/2 has a stream for each request.
+ */
+function passRest(request: NodeRequest): void {
+  if (request.httpVersionMajor !== 1 || request.readableEnded) return;
+  // An iterator that waits for more keeps the request from flowing.
+  request.removeAllListeners("readable");
+  request.on("data", () => {});
+  request.resume();
+}
+
+/** Options of {@link readRequest}. */
+interface ReadRequestOptions {
+  /** With the caller, once the gate has let the request pass. */
+  readonly values: ContextValues;
+  readonly bodies: UnfinishedBodies;
+  /** Whether the request is one message. If not, it is a stream of them, whose client may be silent between two. */
+  readonly isOneMessage: boolean;
+}
+
+/** Each message of a stream has a byte of flags and its length before it: in gRPC, gRPC-web and Connect alike. */
+const readEnvelopeHead: ReadFrameHead = ([, ...length]) => {
+  if (length.length < 4) return undefined;
+  const bytes = length.reduce((sum, byte) => sum * 256 + byte, 0);
+  return { bytes, isControl: false, isLast: true };
+};
+
+/** The pieces of a request. Nothing is read before the first one is asked for. @throws ConnectError */
+async function* readRequest(
+  request: NodeRequest,
+  response: NodeResponse,
+  { values, bodies, isOneMessage }: ReadRequestOptions,
+): AsyncGenerator<Uint8Array> {
+  const caller = values.get(callerKey) ?? anonymous;
+  let slow: GatewayError | undefined;
+  let isOver = false;
+  // Who reads it may stop after its message, and leave it at a piece.
+  let stop: (end: { readonly done: true; readonly value: undefined }) => void = () => {};
+  const open = (): UnfinishedBody =>
+    bodies.open({
+      caller,
+      connection: connectionOf(request),
+      onRefused(error) {
+        slow = error;
+        stop({ done: true, value: undefined });
+      },
+    });
+  const arriving = isOneMessage
+    ? new OneMessage(open(), request.headers["content-length"])
+    : new ArrivingMessages(readEnvelopeHead, open);
+  response.once("close", () => {
+    isOver = true;
+    arriving.close();
+    stop({ done: true, value: undefined });
+  });
+  // A request that is destroyed takes its connection, and so its reply, with it.
+  const pieces = request.iterator({ destroyOnReturn: false });
+  try {
+    checkBodySize(Number(request.headers["content-length"] ?? 0), caller);
+    // HTTP/2 has said so by itself.
+    if (request.httpVersionMajor === 1 && request.headers.expect !== undefined) {
+      response.writeContinue();
+    }
+    for (;;) {
+      const { done, value } = await new Promise<IteratorResult<unknown>>((resolve, reject) => {
+        stop = resolve;
+        pieces.next().then(resolve, reject);
+        if (slow !== undefined || isOver) resolve({ done: true, value: undefined });
+      });
+      if (slow !== undefined) throw slow;
+      if (done === true || isOver) return;
+      const piece = value as Uint8Array;
+      arriving.push(piece);
+      yield piece;
+    }
+  } catch (error) {
+    throw toRpcError(error instanceof GatewayError ? error : cutOff(error));
+  } finally {
+    arriving.close();
+  }
+}
+
+/** A request that is one message to its end. */
+class OneMessage implements Pick<ArrivingMessages, "push" | "close"> {
+  readonly #body: UnfinishedBody;
+  readonly #announced: string | undefined;
+  #received = 0;
+
+  constructor(body: UnfinishedBody, announced: string | undefined) {
+    this.#body = body;
+    this.#announced = announced;
+  }
+
+  push(piece: Uint8Array): void {
+    this.#received += piece.length;
+    // Most messages are complete with their first piece, and never count: so a form to sign in needs no budget.
+    if (String(this.#received) !== this.#announced) this.#body.keep(piece.length, 1);
+  }
+
+  close(): void {
+    this.#body.close();
+  }
+}
+
+/** A client that disconnects before its message has ended is no failure of ours. */
+function cutOff(cause: unknown): GatewayError {
+  const text = "The request ended before its message did; send it again";
+  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause });
+}
+
+/** Reports an unreadable message as the client's error where no interceptor saw it: in the head, or in the trailers. */
+async function blameMessage(reply: UniversalServerResponse): Promise<UniversalServerResponse> {
+  const { status, body, trailer } = reply;
+  if (trailer?.get("grpc-status") === String(Code.Internal)) {
+    const message = decodeURIComponent(trailer.get("grpc-message") ?? "");
+    if (isUnreadable(message)) trailer.set("grpc-status", String(Code.InvalidArgument));
+  }
+  if (status !== 500 || body == null || !(Symbol.asyncIterator in body)) return reply;
+  const written = Buffer.concat(await Array.fromAsync(body));
+  const error = JSON.parse(written.toString()) as { code: string; message?: string };
+  if (!isUnreadable(error.message ?? "")) return { ...reply, body: createAsyncIterable([written]) };
+  const changed = Buffer.from(JSON.stringify({ ...error, code: "invalid_argument" }));
+  reply.header?.set("content-length", String(changed.length));
+  return { ...reply, status: 400, body: createAsyncIterable([changed]) };
+}
+
+/** An HTTP/2 connection carries many requests. */
+function connectionOf(request: NodeRequest): object | undefined {
+  return "stream" in request ? request.stream.session : undefined;
+}

@@ -1,0 +1,485 @@
+/** One WebSocket: reads requests, serves those of each stream in order, and ends in order. */
+import type { IncomingMessage } from "node:http";
+import type { WebSocket } from "ws";
+import { streamBufferBytesMax } from "../../core/limits.ts";
+import { webSocketCloseMs, webSocketMax } from "../../config/web-socket-limits.ts";
+import { gatewayStopping, type KeyCaller, runInAccountContext } from "../../core/caller.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { ArrivingMessages, type ReadFrameHead } from "../bodies/arriving-messages.ts";
+import { withinSettleWait } from "../../core/sink.ts";
+import { newId } from "../../core/uuid.ts";
+import { invalid } from "../../core/validation.ts";
+import {
+  applyEdits,
+  knownMembers,
+  type Members,
+  pickMembers,
+  readBoolean,
+  readOutline,
+  textOf,
+  withoutMembers,
+} from "../../dialect/body-members.ts";
+import { preparedResponse } from "../../dialect/responses/response-json.ts";
+import { toGatewayError } from "../rest/errors.ts";
+import type { DirectCall, FacadeOptions } from "../rest/options.ts";
+import { stallMs } from "../rest/rest-call.ts";
+import { type ConversationMemory, LastConversation, errorMessage, SocketTurn } from "./turn.ts";
+
+/** What a connection needs of its server. */
+export interface ConnectionDeps
+  extends Pick<FacadeOptions, "log" | "isOpen" | "requireCapacity" | "bodies"> {
+  readonly memory: ConversationMemory;
+  /** Checks the key of the connection again. @throws GatewayError where it is no longer accepted */
+  identify(request: IncomingMessage): Promise<KeyCaller>;
+  /** Serves a request, given its body. */
+  serve(request: IncomingMessage, body: Buffer, turn: DirectCall): ReturnType<ServeTurn>;
+}
+
+type ServeTurn = (call: DirectCall) => Promise<{ readonly settled?: Promise<void> }>;
+
+/** What a connection is made of. */
+export interface ConnectionParts {
+  readonly webSocket: WebSocket;
+  /** The handshake. */
+  readonly request: IncomingMessage;
+  readonly caller: KeyCaller;
+  /** That of all its calls. */
+  readonly requestId: string;
+}
+
+/** Close codes of RFC 6455 and its registry. */
+const codes = {
+  goingAway: 1001,
+  unsupported: 1003,
+  refused: 1008,
+  failed: 1011,
+  restart: 1012,
+  tryLater: 1013,
+} as const;
+
+/** The requests of one stream. */
+interface Stream {
+  readonly id: string;
+  readonly waiting: SocketRequest[];
+  readonly last: LastConversation;
+  running: SocketTurn | "prepares" | undefined;
+}
+
+/** A connection, from its handshake to its close. */
+export class SocketConnection {
+  readonly #parts: ConnectionParts;
+  readonly #deps: ConnectionDeps;
+  readonly #streams = new Map<string, Stream>();
+  readonly #openedMs = performance.now();
+  readonly #arriving: ArrivingMessages;
+  #isAlive = true;
+  /** Cuts a connection whose client does not answer the close. */
+  #cut: NodeJS.Timeout | undefined;
+  #requests = 0;
+  #served = 0;
+  /** How to close once nothing runs. */
+  #ending: { readonly code: number; readonly reason: string } | undefined;
+
+  constructor(parts: ConnectionParts, deps: ConnectionDeps) {
+    this.#parts = parts;
+    this.#deps = deps;
+    const { webSocket, request } = parts;
+    webSocket.on("message", (data: Buffer, isBinary) => this.#onMessage(data, isBinary));
+    this.#arriving = new ArrivingMessages(readFrameHead, () =>
+      deps.bodies.open({
+        caller: parts.caller,
+        connection: this,
+        onRefused: (error) => {
+          const isRoomNeeded = error.code === ErrorCode.SERVICE_UNAVAILABLE;
+          this.#refuse(error, isRoomNeeded ? codes.tryLater : codes.refused);
+          // What the library keeps of a message is free when its connection has ended, and not before.
+          if (isRoomNeeded) parts.request.socket.destroySoon();
+        },
+      }),
+    );
+    webSocket.on("pong", this.#onAlive);
+    webSocket.on("ping", this.#onAlive);
+    webSocket.on("close", this.#onClose);
+    // The close that follows says the rest.
+    webSocket.on("error", () => {});
+    // Before the socket's own listener, which may complete the message.
+    request.socket.prependListener("data", this.#onBytes);
+  }
+
+  get keyId(): string {
+    return this.#parts.caller.keyId;
+  }
+
+  /** Checks that the peer is there, the key is good, and the connection is not too old. Never rejects. */
+  async check(nowMs: number): Promise<void> {
+    const { webSocket, request, requestId } = this.#parts;
+    if (!this.#isAlive) {
+      webSocket.terminate();
+      return;
+    }
+    this.#isAlive = false;
+    webSocket.ping();
+    if (nowMs - this.#openedMs > webSocketMax.ageMs) {
+      this.end(codes.goingAway, "the connection is 60 minutes old: open another one", tooOld());
+    }
+    try {
+      await this.#deps.identify(request);
+    } catch (error) {
+      const { code } = toGatewayError(error);
+      // Without its database, the gateway does not know.
+      if (code === ErrorCode.UNAUTHENTICATED)
+        this.#close(codes.refused, "the API key is no longer accepted");
+      else this.#deps.log.warn({ requestId, err: error }, "a WebSocket's key could not be checked");
+    }
+  }
+
+  /** Ends the connection once what runs has ended; what waits is not served. @param error told before the close */
+  end(code: number, reason: string, error?: GatewayError): void {
+    if (this.#ending !== undefined) return;
+    this.#ending = { code, reason };
+    for (const { waiting } of this.#streams.values()) {
+      this.#requests -= waiting.length;
+      waiting.length = 0;
+    }
+    if (error !== undefined && this.#requests === 0) this.#sendError(error, "");
+    this.#closeIfIdle();
+  }
+
+  /** Ends it because this process stops. @param isReplaced whether another one serves at the same address */
+  announceStop(isReplaced: boolean): void {
+    this.end(
+      isReplaced ? codes.restart : codes.goingAway,
+      "the gateway is stopping: connect again",
+    );
+  }
+
+  /** Cancels what runs, then ends it. */
+  stop(reason: unknown): void {
+    this.announceStop(false);
+    this.#cancel(reason);
+  }
+
+  /** Cuts the connection. */
+  destroy(): void {
+    this.#parts.webSocket.terminate();
+  }
+
+  #onMessage(data: Buffer, isBinary: boolean): void {
+    this.#isAlive = true;
+    if (this.#ending !== undefined) return;
+    if (isBinary) {
+      this.#close(codes.unsupported, "send text messages");
+      return;
+    }
+    let streamId = "";
+    try {
+      const request = readMessage(data);
+      streamId = request.streamId;
+      this.#queue(request);
+    } catch (error) {
+      this.#sendError(toGatewayError(error), streamId);
+    }
+  }
+
+  #queue(request: SocketRequest): void {
+    if (this.#requests >= webSocketMax.requests) throw tooManyRequests();
+    const { streamId: id } = request;
+    let stream = this.#streams.get(id);
+    if (stream === undefined) {
+      const isNamed = id !== "";
+      const named = this.#streams.size - (this.#streams.has("") ? 1 : 0);
+      if (isNamed && named >= webSocketMax.streams) throw tooManyStreams();
+      const last = new LastConversation(this.#deps.memory);
+      stream = { id, waiting: [], last, running: undefined };
+      this.#streams.set(id, stream);
+    }
+    this.#requests++;
+    stream.waiting.push(request);
+    if (stream.running === undefined) void this.#serveAll(stream);
+  }
+
+  /** Serves the requests of a stream, one after the other. Never rejects. */
+  async #serveAll(stream: Stream): Promise<void> {
+    stream.running = "prepares";
+    for (let next = stream.waiting.shift(); next !== undefined; next = stream.waiting.shift()) {
+      await this.#serve(stream, next);
+      stream.running = "prepares";
+      this.#requests--;
+      this.#served++;
+    }
+    stream.running = undefined;
+    this.#closeIfIdle();
+  }
+
+  async #serve(
+    stream: Stream,
+    { previousId, isGenerated, isStored, body }: SocketRequest,
+  ): Promise<void> {
+    const { request, requestId } = this.#parts;
+    const { isOpen, requireCapacity, log } = this.#deps;
+    let turn: SocketTurn | undefined;
+    try {
+      // The key may have been disabled since the handshake.
+      const caller = await this.#deps.identify(request);
+      if (!isOpen()) throw gatewayStopping();
+      const items = stream.last.find(previousId);
+      const whole = items === undefined ? body : continued(body, items);
+      if (!isGenerated) {
+        this.#prepare(stream, whole);
+        return;
+      }
+      requireCapacity();
+      const repeated = items === undefined ? "" : previousId;
+      const streamId = stream.id;
+      turn = new SocketTurn({ messages: this, caller, requestId, streamId, previousId: repeated });
+      stream.running = turn;
+      if (this.#isClosed) turn.cancel();
+      const { settled } = await runInAccountContext(caller, () =>
+        this.#deps.serve(request, whole, turn as SocketTurn),
+      );
+      if (settled !== undefined) await withinSettleWait(settled);
+      if (turn.ended === undefined) stream.last.forget();
+      else if (!isStored)
+        stream.last.keep(turn.ended.id, joined(inputJson(whole), turn.ended.items));
+    } catch (error) {
+      const shown = toGatewayError(error);
+      if (shown.code === ErrorCode.INTERNAL_ERROR) {
+        log.error({ requestId, err: shown.cause ?? shown }, "a request failed");
+      }
+      stream.last.forget();
+      this.#sendError(shown, stream.id);
+      if (shown.code === ErrorCode.UNAUTHENTICATED) {
+        this.#close(codes.refused, "the API key is no longer accepted");
+      }
+    }
+  }
+
+  /** Answers a request that calls no model: the next one continues it. */
+  #prepare(stream: Stream, body: Buffer): void {
+    const id = `resp_${newId().replaceAll("-", "")}`;
+    const { created, completed } = preparedResponse(body, {
+      id,
+      created: Math.floor(Date.now() / 1_000),
+    });
+    stream.last.keep(id, inputJson(body));
+    for (const [at, response] of [created, completed].entries()) {
+      const type = at === 0 ? "response.created" : "response.completed";
+      const named = stream.id === "" ? "" : `"stream_id":${JSON.stringify(stream.id)},`;
+      void this.send(`{${named}"type":"${type}","sequence_number":${at},"response":${response}}`);
+    }
+  }
+
+  /** @see Messages */
+  send(text: string): Promise<void> | undefined {
+    const { webSocket } = this.#parts;
+    if (webSocket.readyState !== webSocket.OPEN) return undefined;
+    if (webSocket.bufferedAmount < streamBufferBytesMax) {
+      webSocket.send(text);
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      const stalled = setTimeout(() => webSocket.terminate(), stallMs);
+      webSocket.send(text, () => {
+        clearTimeout(stalled);
+        resolve();
+      });
+    });
+  }
+
+  #sendError(error: GatewayError, streamId: string): void {
+    const message = errorMessage(error, this.#parts.requestId);
+    const named = streamId === "" ? "" : `"stream_id":${JSON.stringify(streamId)},`;
+    void this.send(`{${named}${message.slice(1)}`);
+  }
+
+  #closeIfIdle(): void {
+    if (this.#ending === undefined || this.#requests > 0) return;
+    this.#close(this.#ending.code, this.#ending.reason);
+  }
+
+  #close(code: number, reason: string): void {
+    this.#ending ??= { code, reason };
+    const { webSocket } = this.#parts;
+    webSocket.close(code, reason);
+    this.#cut ??= setTimeout(() => webSocket.terminate(), webSocketCloseMs).unref();
+  }
+
+  get #isClosed(): boolean {
+    const { webSocket } = this.#parts;
+    return webSocket.readyState === webSocket.CLOSED;
+  }
+
+  #cancel(reason?: unknown): void {
+    for (const { running } of this.#streams.values()) {
+      if (running instanceof SocketTurn) running.cancel(reason);
+    }
+  }
+
+  readonly #onAlive = (): void => {
+    this.#isAlive = true;
+  };
+
+  readonly #onBytes = (piece: Buffer): void => {
+    try {
+      this.#arriving.push(piece);
+    } catch (error) {
+      this.#refuse(toGatewayError(error), codes.tryLater);
+    }
+  };
+
+  /** Ends a connection for the message that is arriving. What has arrived of it stays counted until the connection ends. */
+  #refuse(error: GatewayError, code: number): void {
+    this.#sendError(error, "");
+    this.#close(code, "the message is not accepted");
+    // The library would keep all that still comes, until the client answers the close.
+    this.#parts.webSocket.pause();
+  }
+
+  readonly #onClose = (code: number): void => {
+    const { request, requestId } = this.#parts;
+    request.socket.off("data", this.#onBytes);
+    this.#arriving.close();
+    clearTimeout(this.#cut);
+    this.#ending ??= { code, reason: "" };
+    this.#cancel();
+    for (const { last, waiting } of this.#streams.values()) {
+      this.#requests -= waiting.length;
+      waiting.length = 0;
+      last.forget();
+    }
+    const durationMs = Math.round(performance.now() - this.#openedMs);
+    const requests = this.#served;
+    this.#deps.log.info({ requestId, code, requests, durationMs }, "a WebSocket was closed");
+  };
+}
+
+/**
+ * The head of a frame has 2 to 14 bytes, with its length and what it is masked with (RFC 6455, section 5.2). The library tells
+ * of whole messages and of pings, not of what it keeps of a message that is not complete.
+ */
+export const readFrameHead: ReadFrameHead = (head) => {
+  const [kind = 0, second = 0] = head;
+  const short = second & 0x7f;
+  const lengthEnd = 2 + (short < 126 ? 0 : short === 126 ? 2 : 8);
+  const maskBytes = second >= 0x80 ? 4 : 0;
+  if (head.length < 2 || head.length < lengthEnd + maskBytes) return undefined;
+  const long = head.slice(2, lengthEnd).reduce((length, byte) => length * 256 + byte, 0);
+  const bytes = lengthEnd === 2 ? short : long;
+  return { bytes, isControl: (kind & 0x08) !== 0, isLast: (kind & 0x80) !== 0 };
+};
+
+function joined(...lists: readonly string[]): string {
+  return lists.filter((list) => list !== "").join(",");
+}
+
+function tooManyRequests(): GatewayError {
+  return new GatewayError(
+    ErrorCode.RATE_LIMIT_EXCEEDED,
+    `A connection serves ${webSocketMax.requests} requests at once: send this one when another has ended`,
+  );
+}
+
+function tooManyStreams(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    `A connection has at most ${webSocketMax.streams} named streams: use one of them again, or another connection`,
+    { param: "stream_id" },
+  );
+}
+
+function tooOld(): GatewayError {
+  return new GatewayError(
+    ErrorCode.INVALID_REQUEST,
+    "The connection is 60 minutes old: open another one, and continue there",
+    { details: { error_code: "websocket_connection_limit_reached" } },
+  );
+}
+
+// Reads the messages of clients: requests for responses, without what belongs to the connection.
+
+/** A request of a connection. */
+interface SocketRequest {
+  /** The stream whose requests are served one after the other. Empty: the unnamed one. */
+  readonly streamId: string;
+  /** Whether the model is called. If not, the request only becomes the beginning of a later one. */
+  readonly isGenerated: boolean;
+  /** Whether the response may be stored. If not, only this connection can continue it. */
+  readonly isStored: boolean;
+  /** The response to continue. Empty: none. */
+  readonly previousId: string;
+  /** The body as POST would have it, but for `stream`. */
+  readonly body: Buffer;
+}
+
+/** Members of a message that no body has. */
+const envelope: ReadonlySet<string> = new Set([
+  "type",
+  "stream_id",
+  "generate",
+  "stream",
+  "background",
+]);
+
+const known = knownMembers(
+  ["stream_id", "generate", "background", "previous_response_id", "store", "input"],
+  ["type"],
+);
+
+/** The longest name of a stream, in characters. */
+const streamIdCharsMax = 64;
+
+/** Reads a message. @throws GatewayError INVALID_REQUEST, naming the member at fault */
+function readMessage(bytes: Buffer): SocketRequest {
+  const outline = readOutline(bytes);
+  const members = pickMembers(outline, known);
+  const type = readString(bytes, members, "type");
+  if (type !== "response.create") {
+    throw invalid(
+      "type",
+      `"type" must be "response.create": the other members are those of POST /v1/responses`,
+    );
+  }
+  if (readBoolean(bytes, members, "background")) {
+    throw invalid(
+      "background",
+      '"background" is not supported over WebSocket: use POST /v1/responses',
+    );
+  }
+  const streamId = readString(bytes, members, "stream_id");
+  if (streamId.length > streamIdCharsMax) {
+    throw invalid("stream_id", `"stream_id" must have at most ${streamIdCharsMax} characters`);
+  }
+  return {
+    streamId,
+    isGenerated: !members.has("generate") || readBoolean(bytes, members, "generate"),
+    isStored: !members.has("store") || readBoolean(bytes, members, "store"),
+    previousId: readString(bytes, members, "previous_response_id"),
+    body: withoutMembers(bytes, outline.members, envelope),
+  };
+}
+
+/** A string; empty where it is absent or null. */
+function readString(bytes: Buffer, members: Members, name: string): string {
+  const text = textOf(bytes, members, name);
+  const value: unknown = text === undefined ? "" : JSON.parse(text);
+  if (typeof value === "string") return value;
+  throw invalid(name, `"${name}" must be a string`);
+}
+
+/** The items of a body's input as JSON, without the brackets of the list. Empty: none. */
+function inputJson(body: Buffer): string {
+  const members = pickMembers(readOutline(body), known);
+  const text = textOf(body, members, "input") ?? "";
+  if (text.startsWith('"')) return `{"role":"user","content":${text}}`;
+  return text.startsWith("[") ? text.slice(1, -1).trim() : "";
+}
+
+/** A body whose input begins with the items of the conversation that it continues, in place of its id. */
+function continued(body: Buffer, items: string): Buffer {
+  const { members } = readOutline(body);
+  const rest = withoutMembers(body, members, new Set(["previous_response_id", "input"]));
+  const input = [items, inputJson(body)].filter((part) => part !== "").join(",");
+  const end = rest.length - 1;
+  const text = `${end > 1 ? "," : ""}"input":[${input}]`;
+  return Buffer.concat(applyEdits(rest, [{ start: end, end, text }]));
+}

@@ -1,0 +1,395 @@
+/**
+ * Counts requests, tokens and running calls against limits, exactly over all processes: one statement decides a batch of
+ * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer. Subjects
+ * that call often lease permits for their next requests with it (permit-leases.ts).
+ */
+import type { Pool } from "pg";
+import { int32Max } from "../config/scalars.ts";
+import { withTimeout } from "../core/async.ts";
+import { databaseUnavailable } from "../core/database-lost.ts";
+import { openPool } from "../db/pool/open-pool.ts";
+import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type {
+  LimitedRequest,
+  LimitRefusal,
+  LimitSubject,
+  LimitUse,
+  Ticket,
+} from "./limited-request.ts";
+import { keyOf, PermitLeases } from "./permit-leases.ts";
+
+export type * from "./limited-request.ts";
+
+/** How many requests one statement decides. */
+const batchMax = 100;
+
+/** How long ended calls wait for a request that takes them along, in milliseconds. Without the wait every call would cost
+ * the database two statements. Other processes see the room that they leave so much later. */
+const endedMs = 20;
+
+/** How long the last known use of a subject says that its limits are far, in milliseconds. */
+const farMs = 5_000;
+
+/** How much of each limit may be used where it counts as far. */
+const farShare = 0.5;
+
+/** For how long a refusal is known where others had permits to give back, in milliseconds. */
+const lateMs = 1_000;
+
+/** Subjects whose last known use is remembered. */
+const knownMax = 10_000;
+
+/** How long a batch may take, in milliseconds: callers get their 503 within a second. */
+const answerMs = 800;
+
+const statement = {
+  name: "limit_admit",
+  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+  query_timeout: 2 * answerMs,
+};
+
+interface Waiting extends LimitedRequest {
+  /** Whether it was refused once while others had unused permits. */
+  readonly isRepeated?: boolean;
+  readonly resolve: (verdict: Ticket | LimitRefusal) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface TokenReturn {
+  readonly subject: LimitSubject;
+  readonly slice: bigint;
+  readonly tokens: number;
+  readonly requests: number;
+}
+
+interface VerdictRow {
+  readonly refused_by: readonly number[] | null;
+  readonly reason: readonly number[] | null;
+  readonly retry_ms: readonly number[] | null;
+  readonly leased: readonly number[] | null;
+  readonly lease_ms: readonly number[] | null;
+  readonly used_requests: readonly string[];
+  readonly used_tokens: readonly string[];
+  readonly slice: string;
+}
+
+const reasons = ["requests", "tokens", "concurrency"] as const;
+
+/** Opens the limiter of a process, with a connection of its own: no other query delays it. */
+export function openLimiter(
+  url: DatabaseAddress,
+  nodeId: string,
+): Limiter & { close(): Promise<void> } {
+  const pool = openPool(url, { max: 1, for: "callers" });
+  const limiter = new Limiter({ pool, nodeId });
+  const close = async (): Promise<void> => {
+    await limiter.stop();
+    await pool.end();
+  };
+  return Object.assign(limiter, { close });
+}
+
+/** The limits of a process. */
+export class Limiter {
+  readonly #pool: Pick<Pool, "query">;
+  readonly #nodeId: string;
+  #waiting: Waiting[] = [];
+  #returns: TokenReturn[] = [];
+  /** Subjects with fewer running calls than the database knows. */
+  #ended = new Map<string, LimitSubject>();
+  /** Running calls by subject, of those with a limit of concurrency. */
+  readonly #running = new Map<string, number>();
+  /** Subjects whose requests are used up: requests are never given back, so nothing can be admitted before that time. */
+  readonly #usedUp = new Map<
+    string,
+    { readonly refusal: LimitRefusal; readonly untilMs: number }
+  >();
+  /** The last known use of each subject, and when it was known. */
+  readonly #known = new Map<string, { readonly used: LimitUse; readonly atMs: number }>();
+  readonly #permits = new PermitLeases();
+  #sending: Promise<void> | undefined;
+  #isScheduled = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param nodeId the process, as the ledger's heartbeats know it: its calls count while it lives */
+  constructor({ pool, nodeId }: { readonly pool: Pick<Pool, "query">; readonly nodeId: string }) {
+    this.#pool = pool;
+    this.#nodeId = nodeId;
+  }
+
+  /**
+   * Decides about a request.
+   *
+   * @throws GatewayError SERVICE_UNAVAILABLE where the database does not answer in time: a limit that cannot be checked
+   * admits nobody
+   */
+  admit(request: LimitedRequest): Promise<Ticket | LimitRefusal> {
+    const known = this.#knownRefusal(request);
+    if (known !== undefined) return Promise.resolve(known);
+    const permitted = this.#permits.take(request);
+    if (permitted !== undefined) {
+      this.#admitted(permitted);
+      return Promise.resolve(permitted);
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...request, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /**
+   * Whether a request will almost certainly be admitted: not long ago, less than half of each limit was used. Its caller
+   * need not wait for the verdict before it does something that can be undone.
+   */
+  isFar({ subjects, tokens }: LimitedRequest): boolean {
+    const sinceMs = performance.now() - farMs;
+    return subjects.every(({ name, limits: { rpm, tpm, concurrency } }) => {
+      const known = this.#known.get(name);
+      if (known === undefined || known.atMs < sinceMs) return false;
+      const { used } = known;
+      const running = this.#running.get(name) ?? 0;
+      return (
+        used.requests < farShare * (rpm ?? Infinity) &&
+        used.tokens + tokens < farShare * (tpm ?? Infinity) &&
+        running < farShare * (concurrency ?? Infinity)
+      );
+    });
+  }
+
+  /** Ends an admitted request. @param usedTokens what it has used of its reserved tokens */
+  end({ subjects, tokens, slice }: Ticket, usedTokens: number): void {
+    for (const subject of subjects) {
+      const { name, limits } = subject;
+      if (limits.concurrency !== undefined) {
+        this.#run(name, -1);
+        this.#ended.set(name, subject);
+      }
+      if (limits.tpm !== undefined && usedTokens < tokens) {
+        this.#returns.push({ subject, slice, tokens: tokens - usedTokens, requests: 0 });
+      }
+    }
+    this.#startTimer();
+  }
+
+  /** Tells the database of the calls that have ended. Call it when no more are admitted. */
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#sending;
+    this.#endLeases(Infinity);
+    await this.#send();
+    clearTimeout(this.#timer);
+  }
+
+  /** Where permits are leased, what has ended is told with them: whoever is refused meanwhile asks again after that. */
+  #startTimer(): void {
+    const { untilMs } = this.#permits;
+    if (untilMs === undefined && this.#ended.size + this.#returns.length === 0) return;
+    const leaseMs = Math.max(0, (untilMs ?? 0) - performance.now());
+    this.#timer ??= setTimeout(this.#onTimer, leaseMs + endedMs).unref();
+  }
+
+  #endLeases(nowMs?: number): void {
+    for (const { subjects, slice, requests, tokens } of this.#permits.end(nowMs)) {
+      for (const subject of subjects) {
+        this.#returns.push({ subject, slice, tokens, requests });
+        if (subject.limits.concurrency !== undefined) this.#ended.set(subject.name, subject);
+      }
+    }
+  }
+
+  readonly #onTimer = (): void => {
+    this.#timer = undefined;
+    this.#schedule();
+  };
+
+  #run(name: string, change: number): void {
+    const running = (this.#running.get(name) ?? 0) + change;
+    if (running > 0) this.#running.set(name, running);
+    else this.#running.delete(name);
+  }
+
+  /** Saves the round trip of requests that pour in although their limit is used up. */
+  #knownRefusal({ subjects }: LimitedRequest): LimitRefusal | undefined {
+    if (this.#usedUp.size === 0) return undefined;
+    const nowMs = performance.now();
+    for (const { name, limits } of subjects) {
+      const found = this.#usedUp.get(name);
+      if (found === undefined) continue;
+      if (found.untilMs > nowMs && found.refusal.subject.limits.rpm === limits.rpm) {
+        return { ...found.refusal, retryMs: found.untilMs - nowMs };
+      }
+      this.#usedUp.delete(name);
+    }
+    return undefined;
+  }
+
+  /** Not at once: requests from other sockets of this turn of the event loop join the batch. */
+  #schedule(): void {
+    if (this.#sending !== undefined || this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#sending ??= this.#send().finally(() => {
+        this.#sending = undefined;
+        if (this.#waiting.length > 0) this.#schedule();
+        this.#startTimer();
+      });
+    });
+  }
+
+  /** Sends a batch. Never rejects. */
+  async #send(): Promise<void> {
+    this.#endLeases();
+    const requests = this.#waiting.splice(0, batchMax);
+    const returns = this.#returns.splice(0);
+    const ended = this.#ended;
+    this.#ended = new Map();
+    if (requests.length + returns.length + ended.size === 0) return;
+    const subjects = subjectsOf(requests, returns, ended);
+    try {
+      const values = this.#values(subjects, requests, returns);
+      const sentMs = performance.now();
+      const { rows } = await withTimeout(
+        answerMs,
+        this.#pool.query<VerdictRow>({ ...statement, values }),
+      );
+      const [row] = rows;
+      if (row === undefined) throw new Error("limit_admit returned no row");
+      requests.forEach((request, index) => this.#answer(request, index, { row, subjects, sentMs }));
+    } catch (error) {
+      // What it has counted stays counted. Tokens are not returned again, for they may have been.
+      for (const [name, subject] of ended) this.#ended.set(name, subject);
+      for (const { reject } of requests) reject(databaseUnavailable(error));
+    }
+  }
+
+  #values(
+    subjects: readonly LimitSubject[],
+    requests: readonly Waiting[],
+    returns: readonly TokenReturn[],
+  ): unknown[] {
+    const indexes = new Map(subjects.map(({ name }, index) => [name, index + 1]));
+    const indexOf = (subject: LimitSubject | undefined): number =>
+      subject === undefined ? 0 : (indexes.get(subject.name) ?? 0);
+    return [
+      this.#nodeId,
+      subjects.map(({ name }) => name),
+      subjects.map(({ limits }) => limits.rpm ?? null),
+      subjects.map(({ limits }) => limits.tpm ?? null),
+      subjects.map(({ limits }) => limits.concurrency ?? null),
+      subjects.map(({ name }) => (this.#running.get(name) ?? 0) + this.#permits.unused(name)),
+      requests.flatMap((each) => [0, 1, 2].map((place) => indexOf(each.subjects[place]))),
+      requests.map(({ tokens }) => Math.min(tokens, int32Max)),
+      returns.map(({ subject }) => indexOf(subject)),
+      returns.map(({ slice }) => slice.toString()),
+      returns.map(({ tokens }) => tokens),
+      returns.map((each) => each.requests),
+      this.#wantedPermits(requests),
+    ];
+  }
+
+  /** The last request of each set of subjects leases for those that follow. */
+  #wantedPermits(requests: readonly Waiting[]): readonly number[] {
+    const wanted = requests.map(() => 0);
+    const last = new Map<string, number>();
+    for (const [index, request] of requests.entries()) {
+      const key = keyOf(request.subjects);
+      wanted[last.get(key) ?? index] = 0;
+      wanted[index] = this.#permits.wanted(request);
+      last.set(key, index);
+    }
+    return wanted;
+  }
+
+  #admitted({ subjects, used }: Ticket): void {
+    for (const { name, limits } of subjects) {
+      if (limits.concurrency !== undefined) this.#run(name, 1);
+    }
+    this.#know(subjects, used);
+  }
+
+  #answer(
+    waiting: Waiting,
+    index: number,
+    answer: {
+      readonly row: VerdictRow;
+      readonly subjects: readonly LimitSubject[];
+      readonly sentMs: number;
+    },
+  ): void {
+    const { resolve, subjects, tokens } = waiting;
+    const { row, sentMs } = answer;
+    const leaseMs = row.lease_ms?.[index] ?? 0;
+    const useOf = (subject: LimitSubject): LimitUse => {
+      const place = answer.subjects.findIndex(({ name }) => name === subject.name);
+      const requests = Number(row.used_requests[place] ?? 0);
+      return { requests, tokens: Number(row.used_tokens[place] ?? 0) };
+    };
+    const subject = answer.subjects[(row.refused_by?.[index] ?? 0) - 1];
+    if (subject === undefined) {
+      const permits = row.leased?.[index] ?? 0;
+      const used = subjects.map((each) => {
+        const { requests, tokens: all } = useOf(each);
+        return { requests: requests - permits, tokens: all - permits * tokens };
+      });
+      const ticket = {
+        isAdmitted: true,
+        subjects,
+        tokens,
+        slice: BigInt(row.slice),
+        used,
+      } as const;
+      this.#admitted(ticket);
+      const untilMs = sentMs + leaseMs;
+      if (permits > 0)
+        this.#permits.grant(waiting, { permits, untilMs, slice: ticket.slice, used });
+      resolve(ticket);
+      return;
+    }
+    if (leaseMs > 0 && waiting.isRepeated !== true) {
+      setTimeout(() => {
+        this.#waiting.push({ ...waiting, isRepeated: true });
+        this.#schedule();
+      }, leaseMs);
+      return;
+    }
+    const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
+    // Uses are counted in slices of 5 s, so the last of them may leave a moment after its minute. Clients
+    // expect a per-minute limit to ask for a minute at most: SDKs ignore longer waits.
+    const retryMs = Math.min(row.retry_ms?.[index] ?? 1_000, windowMs);
+    const used = useOf(subject);
+    this.#known.delete(subject.name);
+    const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
+    if (reason === "requests") {
+      // A busy process may give its permits back late.
+      const knownMs = waiting.isRepeated === true ? Math.min(retryMs, lateMs) : retryMs;
+      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + knownMs });
+    }
+    resolve(refusal);
+  }
+
+  #know(subjects: readonly LimitSubject[], used: readonly LimitUse[]): void {
+    if (this.#known.size > knownMax) this.#known.clear();
+    const atMs = performance.now();
+    subjects.forEach(({ name }, index) => {
+      this.#known.set(name, { used: used[index] ?? noUse, atMs });
+    });
+  }
+}
+
+/** The time that limits per minute look back, and the longest time until a call fits into one. */
+const windowMs = 60_000;
+
+const noUse: LimitUse = { requests: 0, tokens: 0 };
+
+/** All subjects of a batch, sorted: every batch locks them in this order. The later limits of a subject count. */
+function subjectsOf(
+  requests: readonly LimitedRequest[],
+  returns: readonly TokenReturn[],
+  ended: ReadonlyMap<string, LimitSubject>,
+): readonly LimitSubject[] {
+  const found = new Map(ended);
+  for (const { subject } of returns) found.set(subject.name, subject);
+  for (const { subjects } of requests) for (const each of subjects) found.set(each.name, each);
+  return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}

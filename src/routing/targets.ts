@@ -1,0 +1,300 @@
+/** What attempts go to: routes and credentials, each with its breaker, its calls in flight, its health and its retries. */
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { RouteConfig, VendorConfig } from "../config/config.ts";
+import { breakerDefault } from "../config/routing.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { Vendor } from "../provider/vendor.ts";
+import { type AttemptFailure, Breaker, type BreakerState, HealthCounts } from "./breaker.ts";
+import { type BreakerKey, BreakerStore, type StoredBreaker } from "./breaker-store.ts";
+import type { LimitSubject } from "../limits/limiter.ts";
+import type { VendorQuota } from "./vendor-quota.ts";
+import type { DatabaseAddress } from "../db/pool/servers.ts";
+
+/** Retries for each call: a fifth. */
+const share = 0.2;
+
+/** Retries that a vendor with few calls has in any case, and the most that a quiet time saves up beside them. */
+const reserve = 10;
+const savedMax = 100;
+
+/** The retries that a vendor may get, so that they cannot multiply the load on one that is failing: 20 % of its calls, and
+ * {@link reserve}. */
+export class RetryBudget {
+  #left = reserve;
+
+  /** Counts a call that this vendor gets for the first time. */
+  onCall(): void {
+    if (this.#left < savedMax) this.#left += share;
+  }
+
+  /** Takes one retry. Returns whether there was one. */
+  take(): boolean {
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}
+
+/** A vendor, opened once for each of its credentials. */
+export interface OpenVendor {
+  readonly config: VendorConfig;
+  /** By the credentials of the configuration; one where there are none. */
+  readonly clients: readonly [Vendor, ...Vendor[]];
+}
+
+/** A route or a credential. */
+export abstract class Target implements BreakerKey {
+  abstract readonly vendor: string;
+  /** The vendor's name of the model; empty for a credential. */
+  abstract readonly model: string;
+  /** The name of the credential; empty for a route. */
+  abstract readonly credential: string;
+  readonly breaker: Breaker;
+  readonly health = new HealthCounts();
+  inFlight = 0;
+
+  constructor(breaker: Breaker) {
+    this.breaker = breaker;
+  }
+}
+
+/** A vendor's credential, shared by all its routes. */
+export class CredentialTarget extends Target {
+  readonly vendor: string;
+  readonly model = "";
+  readonly credential: string;
+  /** Sends requests with this credential. */
+  readonly client: Vendor;
+  readonly priority: number;
+  readonly weight: number;
+  /** The operator's limits of it; `undefined`: none. */
+  readonly limits: LimitSubject | undefined;
+
+  constructor(client: Vendor, { name, breaker, credentials = [] }: VendorConfig, index: number) {
+    super(new Breaker(breaker ?? breakerDefault));
+    const {
+      name: credential = "none",
+      priority = 0,
+      weight = 1,
+      limits,
+    } = credentials[index] ?? {};
+    this.client = client;
+    this.vendor = name;
+    this.credential = credential;
+    this.priority = priority;
+    this.weight = weight;
+    this.limits = limits && { name: `c${name} ${credential}`, kind: "credential", limits };
+  }
+}
+
+/** Moving averages of a route: recent calls count most. */
+export interface Pace {
+  /** The time to the first content, in milliseconds. */
+  firstContentMs: number | undefined;
+  /** Bytes of text per second after the first content. */
+  bytesPerSecond: number | undefined;
+}
+
+/** The share of a new figure in a moving average. */
+const newestShare = 0.2;
+
+/** A moving average with a new figure. */
+export function average(before: number | undefined, figure: number): number {
+  return before === undefined ? figure : before + newestShare * (figure - before);
+}
+
+/** A vendor's limits and credentials, shared by all its routes. */
+export interface VendorTarget {
+  readonly config: VendorConfig;
+  readonly credentials: readonly [CredentialTarget, ...CredentialTarget[]];
+  readonly retries: RetryBudget;
+  inFlight: number;
+}
+
+/** A vendor and its name of a model, shared by all models that have this route. */
+export class RouteTarget extends Target {
+  /** How fast it was lately, in this process. `undefined`: not known. */
+  readonly pace: Pace = { firstContentMs: undefined, bytesPerSecond: undefined };
+  readonly vendor: string;
+  readonly model: string;
+  readonly credential = "";
+  readonly owner: VendorTarget;
+  /** Until when each credential is not asked for this route, in milliseconds, because the vendor said so (429). */
+  readonly pausedUntilMs = new Map<CredentialTarget, number>();
+  /** What the vendor still takes with each credential, where its replies say so. */
+  readonly quotas = new Map<CredentialTarget, VendorQuota>();
+
+  constructor(owner: VendorTarget, { vendor, model }: Pick<RouteConfig, "vendor" | "model">) {
+    super(new Breaker(owner.config.breaker ?? breakerDefault));
+    this.owner = owner;
+    this.vendor = vendor;
+    this.model = model;
+  }
+}
+
+/** Options of {@link Targets}. `shared`: how breakers reach other processes; absent: they do not. */
+export interface TargetsOptions {
+  readonly vendors: ReadonlyMap<string, OpenVendor>;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly shared?:
+    | { readonly pool: Pick<Pool, "query">; readonly url: DatabaseAddress }
+    | undefined;
+  /** A monotonic clock in milliseconds. Default `performance.now`. */
+  readonly clock?: (() => number) | undefined;
+}
+
+const stateValues: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
+
+/** All routes and credentials of a process. */
+export class Targets {
+  readonly clock: () => number;
+  readonly #options: TargetsOptions;
+  readonly #vendors = new Map<string, VendorTarget>();
+  readonly #byConfig = new WeakMap<RouteConfig, RouteTarget>();
+  readonly #routes = new Map<string, RouteTarget>();
+  readonly #store: BreakerStore | undefined;
+  /** The breakers that the database has as open. */
+  #stored = new Set<Target>();
+
+  constructor(options: TargetsOptions) {
+    const { vendors, log, shared } = options;
+    this.#options = options;
+    this.clock = options.clock ?? (() => performance.now());
+    for (const [name, open] of vendors) this.#vendors.set(name, this.#vendorTarget(open));
+    const onChange = (open: readonly StoredBreaker[]): void => this.#apply(open);
+    this.#store = shared && new BreakerStore({ ...shared, log, onChange });
+  }
+
+  async start(): Promise<void> {
+    await this.#store?.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#store?.stop();
+  }
+
+  /** The target of a route; `undefined`: its vendor is not open. */
+  of(route: RouteConfig): RouteTarget | undefined {
+    const known = this.#byConfig.get(route);
+    if (known !== undefined) return known;
+    const target = this.named(route);
+    if (target !== undefined) this.#byConfig.set(route, target);
+    return target;
+  }
+
+  /** A vendor; `undefined`: it is not open. */
+  vendor(name: string): VendorTarget | undefined {
+    return this.#vendors.get(name);
+  }
+
+  /** All routes that were used, and all credentials. */
+  *all(): Iterable<Target> {
+    for (const { credentials } of this.#vendors.values()) yield* credentials;
+    yield* this.#routes.values();
+  }
+
+  /** Brings the metric of open breakers up to date: the end of a pause is no event. */
+  showPauses(): void {
+    for (const target of this.all()) if (target.breaker.open !== undefined) this.#show(target);
+  }
+
+  /** Records the failure of an attempt at a target; its breaker may open, in all processes. */
+  failed(target: Target, failure: AttemptFailure): void {
+    if (!target.breaker.failed(failure, this.clock())) return;
+    this.#store?.open(target, failure, target.breaker.config.cooldownMs);
+    this.#report(target);
+  }
+
+  /** Records the success of an attempt that began at `startMs`; the breaker may close, in all processes. */
+  succeeded(target: Target, startMs: number): void {
+    if (!target.breaker.succeeded(startMs)) return;
+    this.#stored.delete(target);
+    this.#store?.close(target);
+    this.#report(target);
+  }
+
+  /** Claims the probe of a half-open target. Alone, without a store, this process may always make it. */
+  async claimProbe(target: Target): Promise<boolean> {
+    const { open, config } = target.breaker;
+    if (open === undefined) return true;
+    const nowMs = this.clock();
+    // Until the answer, other calls of this process see an open breaker.
+    target.breaker.set({ ...open, probeAtMs: nowMs + config.cooldownMs });
+    return this.#store === undefined || this.#store.claim(target, config.cooldownMs);
+  }
+
+  #vendorTarget({ config, clients }: OpenVendor): VendorTarget {
+    const [first, ...others] = clients;
+    const credentials = [
+      new CredentialTarget(first, config, 0),
+      ...others.map((client, index) => new CredentialTarget(client, config, index + 1)),
+    ] as const;
+    for (const credential of credentials) this.#show(credential);
+    return { config, credentials, retries: new RetryBudget(), inFlight: 0 };
+  }
+
+  /** The target of a vendor's model; `undefined`: its vendor is not open. */
+  named({ vendor, model }: Pick<RouteConfig, "vendor" | "model">): RouteTarget | undefined {
+    const owner = this.#vendors.get(vendor);
+    if (owner === undefined) return undefined;
+    const key = `${vendor} ${model}`;
+    const known = this.#routes.get(key);
+    if (known !== undefined) return known;
+    const target = new RouteTarget(owner, { vendor, model });
+    this.#routes.set(key, target);
+    this.#show(target);
+    return target;
+  }
+
+  /** Takes over the breakers of all processes. */
+  #apply(open: readonly StoredBreaker[]): void {
+    const nowMs = this.clock();
+    const stored = new Set<Target>();
+    for (const { vendor, model, credential, failure, waitMs } of open) {
+      const target = this.#find({ vendor, model, credential });
+      if (target === undefined) continue;
+      stored.add(target);
+      const openedAtMs = target.breaker.open?.openedAtMs ?? nowMs;
+      const isNew = target.breaker.open === undefined;
+      target.breaker.set({ openedAtMs, probeAtMs: nowMs + waitMs, failure });
+      if (isNew) this.#report(target);
+    }
+    // One that is open here only is being written.
+    for (const target of this.#stored) {
+      if (stored.has(target) || target.breaker.open === undefined) continue;
+      target.breaker.set(undefined);
+      this.#report(target);
+    }
+    this.#stored = stored;
+  }
+
+  #find({ vendor, model, credential }: BreakerKey): Target | undefined {
+    if (credential === "") return this.named({ vendor, model });
+    const owner = this.#vendors.get(vendor);
+    return owner?.credentials.find((each) => each.credential === credential);
+  }
+
+  #report(target: Target): void {
+    const { vendor, model, credential, breaker } = target;
+    this.#show(target);
+    const { log } = this.#options;
+    const fields = {
+      vendor,
+      ...(model !== "" && { vendorModel: model }),
+      ...(credential !== "" && { credential }),
+    };
+    if (breaker.open === undefined) {
+      log.info(fields, "a circuit breaker closed: calls go there again");
+      return;
+    }
+    const { failure } = breaker.open;
+    log.warn({ ...fields, failure }, "a circuit breaker opened: calls go elsewhere if they can");
+  }
+
+  #show({ vendor, model, credential, breaker }: Target): void {
+    const value = stateValues[breaker.state(this.clock())];
+    this.#options.metrics.breakerState.set({ vendor, model, credential }, value);
+  }
+}

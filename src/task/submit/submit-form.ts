@@ -1,0 +1,106 @@
+/** Parses the request of a submit. Errors are 400s that name the member. */
+import { createHash } from "node:crypto";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { SubmitTaskRequest } from "../../../gen/uas/task/v1/task_service_pb.ts";
+import type { ModelConfig } from "../../config/config.ts";
+import { readPublicUrl } from "../../http/public-url.ts";
+import { invalidParam } from "../failures.ts";
+import type { TaskModel, TaskSchemas } from "../schema/schemas.ts";
+
+/** A valid submit. */
+export interface ParsedSubmit {
+  readonly taskModel: TaskModel;
+  /** In canonical names. */
+  readonly params: JsonObject;
+  readonly callbackId: string | null;
+  /** The member or header that brought the callback id, for errors. */
+  readonly callbackIdName: string;
+  readonly callbackUrl: string | null;
+  readonly fingerprint: Buffer;
+}
+
+interface ParseSubmitOptions {
+  /** Finds the model. @throws GatewayError MODEL_NOT_FOUND or ACCESS_DENIED */
+  readonly authorize: (modelKey: string) => ModelConfig;
+  readonly schemas: TaskSchemas;
+  /** Hosts of callbacks that need not be public. */
+  readonly allowHosts: readonly string[];
+  /** The header `idempotency-key`; null: none. */
+  readonly idempotencyKey: string | null;
+}
+
+/** Checks a submit. @throws GatewayError INVALID_REQUEST, MODEL_NOT_FOUND, ACCESS_DENIED */
+export function parseSubmit(request: SubmitTaskRequest, options: ParseSubmitOptions): ParsedSubmit {
+  const { modelKey } = request;
+  const { case: givenField = "params", value: given = {} } = request.params;
+  const [callbackIdName, callbackId] = readCallbackId(request, options.idempotencyKey);
+  const callbackUrl = readCallbackUrl(request, options.allowHosts);
+  const taskModel = options.schemas.of(options.authorize(modelKey));
+  const { field } = taskModel;
+  if (givenField !== field) {
+    throw invalidParam(givenField, `does not fit the model \`${modelKey}\`: send ${field}`);
+  }
+  const params = taskModel.read(given);
+  const asked = { modelKey, callbackUrl: callbackUrl ?? "", field, params };
+  const named = { callbackId, callbackIdName, callbackUrl };
+  return { taskModel, params, ...named, fingerprint: fingerprint(asked) };
+}
+
+function readCallbackId(
+  { callbackId }: SubmitTaskRequest,
+  key: string | null,
+): readonly [name: string, id: string | null] {
+  if (callbackId === undefined) return [idempotencyHeader, checkIdempotencyKey(key)];
+  return ["callbackId", callbackId];
+}
+
+/** The header that brings the callback id where the body has none. */
+export const idempotencyHeader = "Idempotency-Key";
+
+/** Visible ASCII only: other characters do not survive headers, and repeated headers arrive joined by a space. */
+const visible = /^[\u0021-\u007e]{1,255}$/;
+
+/** The header's value; null: none was sent. @throws GatewayError INVALID_REQUEST */
+export function checkIdempotencyKey(key: string | null): string | null {
+  if (key === null || visible.test(key)) return key;
+  throw invalidParam(
+    idempotencyHeader,
+    `must be 1 to 255 visible ASCII characters without spaces, in one header; callbackId in the body takes any text`,
+  );
+}
+
+function readCallbackUrl(
+  { callbackUrl }: SubmitTaskRequest,
+  allowHosts: readonly string[],
+): string | null {
+  if (callbackUrl === "") return null;
+  const read = readPublicUrl(callbackUrl, allowHosts);
+  if ("url" in read) return read.url.href;
+  throw invalidParam("callbackUrl", read.problem);
+}
+
+/** The content of a submit that makes two submits equal under one callback id. */
+interface FingerprintInput {
+  readonly modelKey: string;
+  readonly callbackUrl: string;
+  /** Which parameter object it is. */
+  readonly field: string;
+  readonly params: JsonObject;
+}
+
+/** The SHA-256 of a submit's canonical JSON: the order of members does not matter, and absent members stay absent. */
+export function fingerprint({ modelKey, callbackUrl, field, params }: FingerprintInput): Buffer {
+  return createHash("sha256")
+    .update(canonicalJson({ callbackUrl, modelKey, [field]: params }))
+    .digest();
+}
+
+/** JSON with the members of each object in the order of their names. Nested as deep as a body may be. */
+function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`);
+  return `{${members.join(",")}}`;
+}

@@ -1,0 +1,371 @@
+/**
+ * Accepts tasks: the row and the hold in one statement. A task has this one hold: running it, also as a text
+ * generation, places no other, and its end settles this one (R-TSK-6).
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { holdRefused } from "../../billing/hold-refused.ts";
+import { batchValues } from "../../billing/ledger/apply-in.ts";
+import { applyCall, holdVerdicts } from "../../billing/ledger/batch.ts";
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { ModelConfig, PriceConfig } from "../../config/config.ts";
+import { imagePriceOf, imageWordOf } from "../../config/price.ts";
+import type { KeyCaller } from "../../core/caller.ts";
+import { queuedTasksMax, submitWaitMs, taskQueueMs } from "../../core/limits.ts";
+import {
+  databaseUnavailable,
+  isDatabaseLost,
+  isRolledBack,
+  mapDatabaseLoss,
+} from "../../core/database-lost.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
+import { refuseImageForm } from "../../calls/pipeline/quote.ts";
+import { openPool } from "../../db/pool/open-pool.ts";
+import { whileAnswering } from "../../db/pool/share-pool.ts";
+import { isCancelBilled, taskHold } from "../work/charge.ts";
+import { callbackIdReused, queueFull } from "../failures.ts";
+import { inTransaction } from "../transition.ts";
+import type { TaskSummary } from "../store.ts";
+import type { ParsedSubmit } from "./submit-form.ts";
+import type { Pricing } from "../../billing/prices/pricing.ts";
+import { summaryColumns } from "../task-row.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { DatabaseAddress } from "../../db/pool/servers.ts";
+
+/** The part of {@link Pricing} that tasks are held by. */
+export type TaskPricing = Pick<Pricing, "priceNow" | "version" | "hold">;
+
+/** Options of {@link createSubmit}. */
+export interface SubmitOptions {
+  /** From {@link openSubmitPool}. */
+  readonly pool: Pool;
+  readonly clock: Pick<Clock, "newId">;
+  readonly pricing: TaskPricing;
+  /** Called after a task was committed. Default: nothing. */
+  readonly onAccepted?: ((task: TaskSummary) => void) | undefined;
+  /** Called with a task that the database accepted although its client was refused, and that no repetition can find: it is
+   * to be cancelled. Default: nothing. */
+  readonly onUnknown?: ((task: TaskSummary) => void) | undefined;
+  /** Called at points where tests kill the process. Default: nothing. */
+  readonly failpoint?: ((point: SubmitFailpoint) => void) | undefined;
+}
+
+/** Failpoints of a submit: sent to the database, before the commit where there is one, and after it. */
+export type SubmitFailpoint = `submit.${"sent" | "held" | "committed"}`;
+
+/** The caller of a submit. */
+export interface Submitter {
+  readonly caller: KeyCaller;
+  readonly requestId: string;
+}
+
+/** The result of a submit. */
+export interface Submitted {
+  readonly task: TaskSummary;
+  /** Whether it had been accepted before; then nothing changed. */
+  readonly replayed: boolean;
+}
+
+/** Accepts a task. @throws GatewayError INSUFFICIENT_BALANCE, QUEUE_FULL, IDEMPOTENCY_KEY_REUSED, SERVICE_UNAVAILABLE */
+export type Submit = (
+  read: SubmitInput,
+  submitter: Submitter,
+  own?: SubmitOverrides,
+) => Promise<Submitted>;
+
+/** The members of a parsed submit that are stored. */
+export type SubmitInput = Omit<ParsedSubmit, "taskModel"> & {
+  readonly taskModel: Pick<ParsedSubmit["taskModel"], "model" | "units">;
+};
+
+/** What a caller of {@link Submit} may set itself. */
+export interface SubmitOverrides {
+  /** The task's id, a UUIDv7. Default: a new one. */
+  readonly id?: string;
+  /** The path of the request in the call log. Default: that of tasks. */
+  readonly callPath?: string | undefined;
+  /** Writes further rows in the transaction that accepts the task. Default: nothing. */
+  readonly writeAlongside?: (transaction: PoolClient) => Promise<void>;
+}
+
+/** The number of parameters of the task; those of the hold follow. */
+const taskParameters = 16;
+
+/**
+ * Inserts the task and places the hold in one statement: the account is locked as briefly as possible, and nothing has
+ * to be undone.
+ * - The queue is counted up to its limit. No row in the answer: the queue is full, or there is a task of this callback id.
+ * - The hold is placed only where the queue has room, hence `room.account_id`. A verdict in the answer: it was refused.
+ * - A concurrent submit with the same callback id waits for the account's lock; the task's unique key then rolls back
+ *   its insert together with its hold.
+ */
+const acceptStatement = {
+  name: "task_accept",
+  text: `
+    with room as materialized (
+      select $2::uuid as account_id
+      where (select count(*) from
+          (select from task where account_id = $2 and state = 'queued' limit ${queuedTasksMax}) as waiting
+        ) < ${queuedTasksMax}
+        and not exists (select from task where account_id = $2 and callback_id = $8)
+    ), held as materialized (
+      select money.hold_verdicts
+      from room cross join lateral ${applyCall("room.account_id", taskParameters + 1)} as money
+    ), accepted as (
+      insert into task (id, account_id, key_id, model, type, params, fingerprint, callback_id, callback_url,
+        request_id, deadline, hold, price_version, discount_bp, is_cancel_billed, call_path)
+      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now() + $11 * interval '1 ms', $12, $13, $14, $15, $16
+      from held where hold_verdicts is null or hold_verdicts = 'b'
+      returning ${summaryColumns}
+    )
+    select held.hold_verdicts, accepted.* from held left join accepted on true`,
+} as const;
+
+/** The unique key of an account's callback ids. */
+const uniqueConstraint = "task_account_id_callback_id_unique";
+
+const findSql = `select ${summaryColumns}, fingerprint from task where account_id = $1 and callback_id = $2`;
+
+/** How many connections submits may open. */
+const poolMax = 8;
+
+/**
+ * Opens the connections of submits: separate, so that a burst of submits delays no other query, and pipelined. A submit
+ * is one round trip.
+ */
+export function openSubmitPool(url: DatabaseAddress): Pool {
+  return openPool(url, { max: poolMax, for: "callers", isPipelined: true });
+}
+
+/** Creates the submit. */
+export function createSubmit(options: SubmitOptions): Submit {
+  const { pool, onAccepted, onUnknown } = options;
+  return async (read, submitter, own = {}) => {
+    const late = ({ task, replayed }: Submitted): void => {
+      if (replayed) return;
+      // A client that repeats it finds it by its callback id, and may have done so already.
+      if (read.callbackId === null) onUnknown?.(task);
+      else onAccepted?.(task);
+    };
+    const onLost = (id: string): void =>
+      void watch(pool, id, (task) => late({ task, replayed: false }));
+    const begin = (isRefused: () => boolean): Promise<Submitted> =>
+      submitOnce(options, { read, submitter, own, isRefused, onLost });
+    const submitted = await whileAnswering(pool, submitWaitMs, begin, late);
+    if (!submitted.replayed) onAccepted?.(submitted.task);
+    return submitted;
+  };
+}
+
+interface Asked {
+  readonly read: SubmitInput;
+  readonly submitter: Submitter;
+  readonly own: SubmitOverrides;
+  /** Whether the client was refused meanwhile. */
+  readonly isRefused: () => boolean;
+  /** Told of a task whose acceptance got no answer: its client is refused, and it may come into being all the same. */
+  readonly onLost: (id: string) => void;
+}
+
+async function submitOnce(
+  { pool, clock, pricing, failpoint = ignore }: SubmitOptions,
+  {
+    read,
+    submitter,
+    own: { id = clock.newId(), callPath, writeAlongside },
+    isRefused,
+    onLost,
+  }: Asked,
+): Promise<Submitted> {
+  const { caller } = submitter;
+  const made = newTask(read, { ...submitter, id, callPath }, pricing);
+  let isSent = false;
+  const onSent = (): void => {
+    isSent = true;
+    failpoint("submit.sent");
+  };
+  const asked = { made, caller, onSent };
+  const work = async (transaction: PoolClient): Promise<TaskSummary> => {
+    refuseLate(isRefused);
+    const task = await accept(transaction, asked);
+    await writeAlongside?.(transaction);
+    failpoint("submit.held");
+    refuseLate(isRefused);
+    return task;
+  };
+  let task: TaskSummary;
+  try {
+    const accepting =
+      writeAlongside === undefined
+        ? onConnection(pool, isRefused, (client) => accept(client, asked))
+        : inTransaction(pool, work, { isPipelined: true });
+    task = await mapDatabaseLoss(accepting);
+  } catch (error) {
+    if (isSent && isDatabaseLost(error) && !isRolledBack(error)) {
+      // The connection broke. Mostly the database has answered: the answer was lost.
+      const accepted = await findById(pool, id).catch(() => {});
+      if (accepted !== undefined) return { task: accepted, replayed: false };
+      onLost(id);
+      throw error;
+    }
+    const earlier = isRefusal(error) ? await findEarlier(pool, read, caller) : undefined;
+    if (earlier !== undefined) return earlier;
+    throw error instanceof NotAccepted ? queueFull() : error;
+  }
+  failpoint("submit.committed");
+  return { task, replayed: false };
+}
+
+/** Runs a statement that is a transaction of its own, unless the client was refused while it waited for the connection. */
+async function onConnection<T>(
+  pool: Pool,
+  isRefused: () => boolean,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  let failure: Error | undefined;
+  try {
+    refuseLate(isRefused);
+    return await work(client);
+  } catch (error) {
+    // After a refusal the connection is as good as before.
+    if (!isRefusal(error) && !(error instanceof GatewayError)) failure = error as Error;
+    throw error;
+  } finally {
+    client.release(failure);
+  }
+}
+
+/** @throws GatewayError SERVICE_UNAVAILABLE where nobody waits any more: nothing may be accepted */
+function refuseLate(isRefused: () => boolean): void {
+  if (isRefused()) throw databaseUnavailable();
+}
+
+/** The queue is full, or there is a task of this callback id. Nothing has changed. */
+class NotAccepted extends Error {}
+
+/** Whether a task of this callback id may exist. Also after a refused hold: the first submit may have used the money. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof NotAccepted) return true;
+  if (error instanceof GatewayError) return error.code === ErrorCode.INSUFFICIENT_BALANCE;
+  return error instanceof DatabaseError && error.constraint === uniqueConstraint;
+}
+
+interface Accepting {
+  readonly made: NewTask;
+  readonly caller: KeyCaller;
+  /** Called when the statement has been sent. */
+  readonly onSent: () => void;
+}
+
+/** @throws NotAccepted; GatewayError INSUFFICIENT_BALANCE; the driver's error of {@link uniqueConstraint} */
+async function accept(
+  database: Pick<Pool, "query">,
+  { made, caller, onSent }: Accepting,
+): Promise<TaskSummary> {
+  const [, ...money] = batchValues(taskHold(caller, made.id, made.holdNanos));
+  const accepting = database.query<TaskSummary & { readonly hold_verdicts: string | null }>({
+    ...acceptStatement,
+    values: [...made.values, ...money],
+  });
+  onSent();
+  const [task] = (await accepting).rows;
+  if (task === undefined) throw new NotAccepted("no room");
+  const [verdict] = holdVerdicts({ hold_verdicts: task.hold_verdicts }) ?? [];
+  if (verdict?.admitted === false) {
+    const { keyLimitNanos: limitNanos } = caller;
+    throw holdRefused({ verdict, neededNanos: made.holdNanos, limitNanos, subject: "task" });
+  }
+  return task;
+}
+
+interface NewTask {
+  readonly id: string;
+  readonly holdNanos: bigint;
+  /** The parameters of the insert. */
+  readonly values: readonly unknown[];
+}
+
+function newTask(
+  read: SubmitInput,
+  {
+    caller,
+    requestId,
+    id,
+    callPath,
+  }: Submitter & Required<Pick<SubmitOverrides, "callPath">> & { id: string },
+  pricing: TaskPricing,
+): NewTask {
+  const { taskModel, params, callbackId, callbackUrl } = read;
+  const { model } = taskModel;
+  const { discountBp = 0 } = caller;
+  const price = imagePriceAt(pricing, model, params);
+  const holdNanos = pricing.hold(price, taskModel.units(params), discountBp);
+  const asked = [model.key, model.type, JSON.stringify(params), read.fingerprint];
+  const values = [
+    ...[id, caller.accountId, caller.keyId, ...asked, callbackId, callbackUrl, requestId],
+    ...[taskQueueMs, holdNanos.toString(), pricing.version(price), discountBp],
+    ...[isCancelBilled(model, params), callPath ?? null],
+  ];
+  return { id, holdNanos, values };
+}
+
+/** The price of a task; of a table of images, that of the requested ones. @throws GatewayError INVALID_REQUEST */
+function imagePriceAt(pricing: TaskPricing, model: ModelConfig, params: JsonObject): PriceConfig {
+  const price = pricing.priceNow(model);
+  if (price.images === undefined) return price;
+  const { size, resolution, quality } = params;
+  const form = { size: imageWordOf(size ?? resolution), quality: imageWordOf(quality) };
+  return imagePriceOf(price, form) ?? refuseImageForm(price, form);
+}
+
+/** The task of the same callback id; `undefined`: there is none. @throws GatewayError IDEMPOTENCY_KEY_REUSED */
+async function findEarlier(
+  pool: Pool,
+  { callbackId, callbackIdName, fingerprint }: SubmitInput,
+  { accountId }: KeyCaller,
+): Promise<Submitted | undefined> {
+  if (callbackId === null) return undefined;
+  const found = pool.query<TaskSummary & { readonly fingerprint: Buffer }>(findSql, [
+    accountId,
+    callbackId,
+  ]);
+  const [task] = (await mapDatabaseLoss(found)).rows;
+  if (task === undefined) return undefined;
+  if (!task.fingerprint.equals(fingerprint)) throw callbackIdReused(callbackIdName, task.id);
+  return { task, replayed: true };
+}
+
+const findByIdSql = `select ${summaryColumns} from task where id = $1`;
+
+async function findById(pool: Pool, id: string): Promise<TaskSummary | undefined> {
+  return (await pool.query<TaskSummary>(findByIdSql, [id])).rows[0];
+}
+
+/** How often a task is looked for whose acceptance got no answer, in milliseconds. */
+const watchEveryMs = 1_000;
+
+/** How often the database says that there is no such task until that is believed: a statement whose connection broke may
+ * run until its time is up. */
+const absentMax = 30;
+
+/** How long such a task is looked for, where the database does not come back, in milliseconds. */
+const watchMs = 60 * 60 * 1_000;
+
+/** Looks for a task whose acceptance got no answer, until the database has it or will not have it. */
+async function watch(pool: Pool, id: string, onFound: (task: TaskSummary) => void): Promise<void> {
+  const endMs = performance.now() + watchMs;
+  for (let absent = 0; absent < absentMax && performance.now() < endMs; ) {
+    await sleep(watchEveryMs, undefined, { ref: false });
+    if (pool.ending) return;
+    try {
+      const task = await findById(pool, id);
+      if (task !== undefined) return onFound(task);
+      absent++;
+    } catch {
+      // The database is still away.
+    }
+  }
+}
+
+function ignore(): void {}

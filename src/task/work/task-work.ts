@@ -1,0 +1,409 @@
+/** The operations that every step of a task uses: transitions, pauses, ends, late results. */
+import { setTimeout as delay } from "node:timers/promises";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { journalAfterMs } from "../../core/limits.ts";
+import { bookVendorCost } from "../../billing/ledger/apply-in.ts";
+import type { RouteConfig } from "../../config/config.ts";
+import type { Queryable } from "../../db/pool/queryable.ts";
+import { isDatabaseLost } from "../../core/database-lost.ts";
+import { errorMeanings, type SentErrorCode } from "../../core/errors.ts";
+import type { TaskOutcome, ReportedCost, Submitted } from "../../provider/task.ts";
+import { requestedUnits } from "../../provider/task-params.ts";
+import { chargeOf, type Ended, stoppedOutcome, type TaskCharge, usageOf } from "./charge.ts";
+import { endingOf, type Failure } from "../failures.ts";
+import type { Attempt, UnstoredAnswer } from "./answer-journal.ts";
+import type { Lease } from "./leases.ts";
+import { recordNotification } from "./vendor-notifications.ts";
+import {
+  inTransaction,
+  type Transition,
+  type TransitionColumns,
+  applyTransition,
+} from "../transition.ts";
+import { growingPauseMs, PollSlots } from "./poll-slots.ts";
+import { statesBefore, type TaskState, transitions } from "../state.ts";
+import { type StoredFileJson, type TaskRow, type WholeTask, workColumns } from "../task-row.ts";
+import {
+  timingsOf,
+  type WorkerOptions,
+  type WorkerFailpoint,
+  type WorkerTimings,
+  type WorkerVendor,
+} from "./worker-options.ts";
+import { requeueUnsent, type TaskVendorRef, vendorFor } from "./claim.ts";
+
+/** A vendor's result for a task that had ended. */
+export interface LateResult {
+  /** The vendor's task id. Default: the known one. */
+  readonly vendorTaskId?: string | null | undefined;
+  /** What the vendor generated, and charges for. Default: not known, or nothing. */
+  readonly outcome?: TaskOutcome | undefined;
+}
+
+/** How a task was stopped. */
+export interface Stopped {
+  /** Further columns to write. Default: none. */
+  readonly set?: NonNullable<Failure["set"]>;
+  /** What its vendor charged. Default: nothing. */
+  readonly reportedCost?: ReportedCost | undefined;
+}
+
+/** A claimed task. */
+export interface Work {
+  readonly task: TaskRow;
+  readonly lease: Lease;
+  /** Aborts work that another process can repeat: the lease was lost, or this process stops. */
+  readonly signal: AbortSignal;
+  /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
+  readonly lastSignal: AbortSignal;
+  /** The vendor's answer that the task goes on with, while the database does not have it. Default: there is none, or no
+   * journal to keep it. */
+  readonly answer?: UnstoredAnswer | undefined;
+  /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
+   * false. */
+  readonly hasFailed?: boolean;
+  /** The credentials of the vendor that have refused the task. Default: none. */
+  readonly refusedCredentials?: ReadonlySet<string>;
+  /** The routes that have refused the task, with the present one. Default: the present one. */
+  readonly triedRoutes?: readonly RouteConfig[];
+  /** Whether a vendor had no capacity, and may have some later. Default false. */
+  readonly isAwaited?: boolean;
+}
+
+/** What a step needs of its work. */
+type Step = Pick<Work, "task" | "lastSignal" | "answer">;
+
+/** The pause before a transition is retried while the database is away, in milliseconds. */
+const retryMs = 500;
+
+/** The most characters of an error message that are kept. */
+const errorCharsMax = 8_192;
+
+/** $1: id, $2: fence. */
+const endLateChargesSql = `
+  update task set is_trailing = false, lease_until = null
+  where id = $1 and fence = $2 and is_trailing`;
+
+/** A transition to a state that other processes cannot reach without asking the vendor again. */
+interface KeptTransition {
+  readonly event: "accept" | "produce" | "complete";
+}
+
+/** Takes a task from a process that recovers it. Not one that is polled: its vendor answers again. $1: id, $2 to $4: the
+ * attempt, $5: states, $6: the lease. */
+const takeBackSql = `
+  update task set fence = fence + 1, lease_until = clock_timestamp() + $6 * interval '1 ms',
+    next_time = clock_timestamp() + $6 * interval '1 ms'
+  where id = $1 and attempt_token = $2 and vendor = $3 and vendor_model = $4
+    and state = any($5) and state <> 'running'
+  returning ${workColumns}`;
+
+/** The operations of the steps. */
+export class TaskWork {
+  readonly options: WorkerOptions;
+  readonly timings: WorkerTimings;
+  readonly failpoint: (point: WorkerFailpoint) => void;
+  readonly warn: NonNullable<WorkerOptions["warn"]>;
+  readonly random: () => number;
+  /** The schedule of polls. */
+  readonly slots: PollSlots;
+  readonly #wake: () => void;
+
+  /** @param wake called when a task is due */
+  constructor(options: WorkerOptions, wake: () => void) {
+    this.options = options;
+    this.#wake = wake;
+    this.timings = timingsOf(options.timings);
+    this.failpoint = options.failpoint ?? (() => {});
+    this.warn = options.warn ?? (() => {});
+    this.random = options.random ?? Math.random;
+    // Tasks of native APIs poll with the same credential.
+    const perSecond = (vendor: string) => options.vendors.get(vendor)?.pollsPerSecond;
+    this.slots = new PollSlots({ perSecond });
+  }
+
+  readonly vendorOf = (task: TaskVendorRef): WorkerVendor | undefined =>
+    vendorFor(this.options, task);
+
+  /** How long a task of a model may run, in milliseconds. */
+  runMs(model: string): number {
+    return this.options.models.get(model)?.deadlineMs ?? this.timings.runMs;
+  }
+
+  /** The pause before the next try, in milliseconds. @param count how many tries there were */
+  pause(count: number): number {
+    const { pollMs, pollMsMax } = this.timings;
+    return growingPauseMs({ firstMs: pollMs, longestMs: pollMsMax }, count, this.random());
+  }
+
+  /** The pause before the next poll, in milliseconds, within the vendor's poll rate. */
+  pollPause({ vendor }: TaskVendorRef, count: number): number {
+    return this.slots.plan(vendor, this.pause(count));
+  }
+
+  /**
+   * Applies a transition. It is retried while the database is away, for a vendor's answer must not get lost.
+   *
+   * @returns `undefined` where another process has the task, or its state has changed
+   */
+  async transition(work: Step, move: Transition) {
+    const { task } = work;
+    const point = move.event ?? "progress";
+    return this.#untilBack(work, async (isRepeated) => {
+      const moving = applyTransition(this.options, task, move);
+      this.failpoint(`${point}.sent`);
+      const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
+      this.failpoint(`${point}.answered`);
+      if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
+      return moved;
+    });
+  }
+
+  /** Repeats a step while the database is away: a step that failed would forget what only this process knows. Meanwhile
+   * the vendor's answer is in the journal. */
+  async #untilBack<Result>(
+    work: Pick<Work, "lastSignal" | "answer">,
+    step: (isRepeated: boolean) => Promise<Result>,
+  ): Promise<Result> {
+    const { answer } = work;
+    if (answer === undefined) return this.#repeat(work, step);
+    const timer = setTimeout(() => void answer.keep(), journalAfterMs);
+    try {
+      return await this.#repeat(work, step);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #repeat<Result>(
+    { lastSignal, answer }: Pick<Work, "lastSignal" | "answer">,
+    step: (isRepeated: boolean) => Promise<Result>,
+  ): Promise<Result> {
+    for (let isRepeated = false; ; isRepeated = true) {
+      try {
+        return await step(isRepeated);
+      } catch (error) {
+        if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
+        void answer?.keep();
+        // Where the lease is lost, the database is back: once more, and then it is known who has the task.
+        await delay(retryMs, undefined, { signal: lastSignal }).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Applies a transition that stores what only this process knows: a vendor's answer, a finished result. Where the lease
+   * expired during an outage of the database and another process has begun to recover the task, it is taken back.
+   */
+  async transitionKept(work: Step, move: Transition & KeptTransition) {
+    const moved = await this.transition(work, move);
+    if (moved !== undefined) return moved;
+    const row = await this.#untilBack(work, () =>
+      this.takeBack(work.task, statesBefore(move.event)),
+    );
+    const task = row && { ...row, params: work.task.params };
+    return task && this.transition({ ...work, task }, move);
+  }
+
+  /** Takes a task, with a lease, from whoever recovers the same attempt; `undefined`: it is in none of these states.
+   * @throws the driver's error */
+  async takeBack(attempt: Attempt, states: readonly TaskState[]): Promise<TaskRow | undefined> {
+    const { id, attempt_token: token, vendor, vendor_model: model } = attempt;
+    const values = [id, token, vendor, model, states, this.timings.leaseMs];
+    const { rows } = await this.options.pool.query<TaskRow>(takeBackSql, values);
+    return rows[0];
+  }
+
+  /** Records an answer for whose task nothing is left to do: it has ended without the answer, or goes on with it. */
+  async recordLeft({ id, attempt_token: token }: Attempt, submitted: Submitted): Promise<void> {
+    const sql = `select ${workColumns} from task where id = $1 and attempt_token = $2
+      and state in ('failed', 'cancelled')`;
+    const { rows } = await this.options.pool.query<TaskRow>(sql, [id, token]);
+    const [task] = rows;
+    if (task === undefined) return;
+    const { vendorTaskId } = submitted;
+    const outcome = "done" in submitted ? submitted.done : undefined;
+    await this.recordLate(task, outcome ? "done" : "accepted", { vendorTaskId, outcome });
+  }
+
+  /**
+   * Queues a task again whose vendor this process did not call, after a claim that got no answer or where another process
+   * took the task for lost. That process cannot know it: it would fail the task of a vendor that cannot be asked.
+   */
+  async requeueUnsent(work: Step): Promise<void> {
+    if (await this.#untilBack(work, () => requeueUnsent(this.options.pool, work.task)))
+      this.#wake();
+  }
+
+  /** The task, where a transition took place whose answer was lost. */
+  async #find(task: TaskRow, { event }: Transition): Promise<TaskRow | undefined> {
+    const state = event === undefined ? task.state : transitions[event].to;
+    const sql = `select ${workColumns} from task where id = $1 and fence = $2 and state = $3`;
+    const { rows } = await this.options.pool.query<TaskRow>(sql, [task.id, task.fence, state]);
+    return rows[0];
+  }
+
+  /** The task with its parameters. Waits while the database is away. */
+  withParams(work: Step): Promise<WholeTask> {
+    return this.#untilBack(work, () => this.#readParams(work.task));
+  }
+
+  async #readParams(task: TaskRow): Promise<WholeTask> {
+    const { id, params } = task;
+    if (params !== null) return { ...task, params };
+    const sql = "select params from task where id = $1";
+    const { rows } = await this.options.pool.query<Pick<WholeTask, "params">>(sql, [id]);
+    if (rows[0] === undefined) throw new Error(`task ${id} is gone`);
+    return { ...task, params: rows[0].params };
+  }
+
+  /** Gives a task back, due again after `releaseMs` milliseconds. */
+  release(work: Work, releaseMs: number, set: TransitionColumns = {}, progress?: number) {
+    return this.transition(work, { releaseMs, set, progress });
+  }
+
+  /** Completes a task, and charges it. */
+  async complete(
+    work: Work,
+    outcome: TaskOutcome,
+    files: readonly StoredFileJson[],
+    expireTime: Date | null,
+  ): Promise<void> {
+    const task = await this.withParams(work);
+    const price = this.#untilBack(work, () => this.options.findPrice(task.price_version));
+    const ended = {
+      outcome,
+      ...this.#asked(task),
+      price: await price,
+      errorCode: "",
+      ending: CallEnding.COMPLETED,
+      status: 200,
+    };
+    const result = { files, ...(outcome.text !== undefined && { text: outcome.text }) };
+    const set = {
+      result: JSON.stringify(result),
+      usage: JSON.stringify(usageOf(ended)),
+      expire_time: expireTime,
+    };
+    const charge = this.#charge(task, ended);
+    const { inSameTransaction } = outcome;
+    const move = { event: "complete", set, charge, inSameTransaction } as const;
+    if (!(await this.transitionKept(work, move)))
+      await this.recordLate(task, "completed", { outcome });
+  }
+
+  /** Fails a task. Free of charge. */
+  async fail(work: Step, failure: Failure): Promise<void> {
+    const task = await this.withParams(work);
+    const { word, status } = errorMeanings[failure.code satisfies SentErrorCode];
+    const { outcome } = failure;
+    const charge = this.#charge(task, {
+      ...(outcome && { outcome, ...this.#asked(task) }),
+      errorCode: word,
+      ending: endingOf(failure.code),
+      status,
+    });
+    // PostgreSQL's texts cannot hold U+0000.
+    const error = failure.message.replaceAll("\0", "\ufffd").slice(0, errorCharsMax);
+    const set = { error_code: word, error, ...failure.set };
+    if (!(await this.transition(work, { event: "fail", set, charge })))
+      await this.recordLate(task, word, { outcome });
+  }
+
+  /**
+   * Cancels a task. Free of charge, unless its model says otherwise.
+   *
+   * @param stopped.reportedCost what its vendor charged. Default: nothing
+   */
+  async cancel(work: Work, { set = {}, reportedCost }: Stopped = {}): Promise<void> {
+    const task = await this.withParams(work);
+    const outcome = reportedCost && stoppedOutcome(reportedCost);
+    const isBilled = outcome !== undefined && task.is_cancel_billed;
+    const ended = {
+      ...(outcome && { outcome }),
+      ...(isBilled && { price: await this.options.findPrice(task.price_version) }),
+      errorCode: "",
+      ending: CallEnding.CANCELLED,
+      status: 499,
+    };
+    const usage = isBilled ? { usage: JSON.stringify(usageOf(ended)) } : {};
+    const charge = this.#charge(task, ended);
+    if (!(await this.transition(work, { event: "cancel", set: { ...usage, ...set }, charge })))
+      await this.recordLate(task, "cancelled", { outcome });
+  }
+
+  /** Records a result that came too late for the task, and books what the operator pays for it. */
+  async recordLate(task: TaskRow, news: string, late: LateResult = {}): Promise<void> {
+    const { vendorTaskId = task.vendor_task_id, outcome } = late;
+    await this.recordEvent(task, "late", { news, vendor: task.vendor, vendorTaskId });
+    this.warn("a vendor's result came after its task had ended", {
+      taskId: task.id,
+      news,
+      vendor: task.vendor,
+    });
+    if (outcome !== undefined) {
+      return this.#reportLateCost(task, await this.#bookLate(this.options.pool, task, outcome));
+    }
+    // The task runs there: its late charge is polled for.
+    if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
+    const { pool } = this.options;
+    await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+  }
+
+  /** Records a notification that a vendor's client got in this process. Never fails: the next poll would find it. */
+  onVendorNotification({ attempt_token: token }: TaskRow): void {
+    void recordNotification(this.options.pool, token ?? "").then(this.#wake, () => {});
+  }
+
+  /** Ends the polls of an ended task, and books its late charge. @param outcome what its vendor charges for. Default: nothing */
+  async endLateCharges({ task }: Pick<Work, "task">, outcome?: TaskOutcome): Promise<void> {
+    const ending = inTransaction(this.options.pool, async (transaction) => {
+      const { rowCount } = await transaction.query(endLateChargesSql, [task.id, task.fence]);
+      return rowCount === 1 && outcome ? this.#bookLate(transaction, task, outcome) : 0n;
+    });
+    this.failpoint("late_charge.sent");
+    const costNanos = await ending;
+    this.failpoint("late_charge.answered");
+    this.#reportLateCost(task, costNanos);
+  }
+
+  #reportLateCost(task: TaskRow, costNanos: bigint): void {
+    if (costNanos > 0n) this.options.onLateCost?.(task, costNanos);
+  }
+
+  /** Books the vendor's cost. Returns what was booked in nano-USD; 0: nothing. */
+  async #bookLate(database: Queryable, late: TaskRow, outcome: TaskOutcome): Promise<bigint> {
+    const task = await this.#readParams(late);
+    const { id: callId, account_id: accountId } = task;
+    const costNanos = this.#vendorCost(task, { outcome, ...this.#asked(task) });
+    if (costNanos === undefined || costNanos <= 0n) return 0n;
+    const verdict = await bookVendorCost(database, { accountId, callId, costNanos });
+    return verdict === "booked" ? costNanos : 0n;
+  }
+
+  #vendorCost(task: TaskRow, ended: Pick<Ended, "outcome" | "asked">): bigint | undefined {
+    return ended.outcome && this.options.vendorCost?.(task, usageOf(ended));
+  }
+
+  /** Appends an event to the task's history. */
+  async recordEvent(
+    { id, state }: TaskRow,
+    kind: string,
+    detail: object | null = null,
+  ): Promise<void> {
+    const sql = "insert into task_event (task_id, kind, state, detail) values ($1, $2, $3, $4)";
+    await this.options.pool.query(sql, [id, kind, state, detail && JSON.stringify(detail)]);
+  }
+
+  /** The requested units. A model that was removed while its task ran does not make the task free. */
+  #asked(task: WholeTask): Pick<Ended, "asked"> {
+    const model = this.options.models.get(task.model) ?? { type: task.type, maxOutputTokens: 0 };
+    const vendor = this.vendorOf(task);
+    return vendor ? { asked: requestedUnits(vendor.tasks, task.params, model) } : {};
+  }
+
+  #charge(task: WholeTask, ended: Omit<Ended, "vendorCostNanos">): TaskCharge {
+    const vendorCostNanos = this.#vendorCost(task, ended);
+    return chargeOf(task, { ...ended, vendorCostNanos });
+  }
+}

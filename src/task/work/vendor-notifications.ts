@@ -1,0 +1,95 @@
+/**
+ * Vendor notifications: a callback, an event in this process, or a late reply says that a task may have changed at its
+ * vendor. A notification only makes the task due. The vendor is then polled: the content is never trusted.
+ */
+import type { Pool, PoolClient } from "pg";
+import { mapDatabaseLoss } from "../../core/database-lost.ts";
+import { isUuid } from "../../core/uuid.ts";
+import type { VendorTasks } from "../../provider/task.ts";
+import type { TaskRow } from "../task-row.ts";
+
+/** The vendor's task id in a notification. */
+interface Hint {
+  readonly vendorTaskId: string;
+  /** Whether it comes from the vendor's own reply to us. */
+  readonly isSure: boolean;
+}
+
+/**
+ * $1: the token, $2: the vendor's task id, $3: whether that is sure. A leased task is checked when its lease is given
+ * back. A task that ended while its submit was unknown is polled again for late charges, once for each vendor task id.
+ */
+const notificationSql = `
+  update task set hints = hints + 1,
+    hint_task_id = case when is_hint_sure then hint_task_id else coalesce($2, hint_task_id) end,
+    is_hint_sure = is_hint_sure or $3,
+    is_trailing = is_trailing or (state in ('failed', 'cancelled') and vendor_task_id is null
+      and $2::text is not null and $2 is distinct from hint_task_id and not is_hint_sure),
+    next_time = case when lease_until is null or lease_until <= clock_timestamp()
+      then clock_timestamp() else next_time end
+  where attempt_token = $1 and state not in ('queued', 'completed')`;
+
+/** Records a notification. The caller wakes the worker of its process; other processes find the task by their scans. */
+export async function recordNotification(
+  pool: Pick<Pool | PoolClient, "query">,
+  attemptToken: string,
+  hint?: Hint,
+): Promise<void> {
+  const { vendorTaskId = null, isSure = false } = hint ?? {};
+  await pool.query(notificationSql, [attemptToken, vendorTaskId, isSure]);
+}
+
+/**
+ * Confirms the vendor task id of a notification at the vendor; `undefined`: that task is not ours.
+ *
+ * @throws HttpFailure, VendorReplyError where the vendor does not answer
+ */
+export async function confirmVendorTaskId(
+  { callbacks }: Pick<VendorTasks, "callbacks">,
+  task: Pick<TaskRow, "attempt_token" | "hint_task_id" | "is_hint_sure">,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { attempt_token: token, hint_task_id: id, is_hint_sure: isSure } = task;
+  if (id === null || isSure) return id ?? undefined;
+  const isOurs = token !== null && (await callbacks?.isOurs(id, token, signal));
+  return isOurs ? id : undefined;
+}
+
+/** Options of {@link createCallbacks}. */
+interface CallbacksOptions {
+  readonly pool: Pick<Pool, "query">;
+  /** How a vendor runs tasks; `undefined`: this process does not know it. */
+  readonly tasksOf: (vendor: string) => VendorTasks | undefined;
+  /** Called after a notification: a task may be due. Default: nothing; workers find it with their next scan. */
+  readonly onNews?: (() => void) | undefined;
+}
+
+/** The callbacks of vendors, by the tokens in their addresses. */
+export interface Callbacks {
+  /** Whether a task has this token. Checked before the body is read. */
+  isKnown(this: void, token: string): Promise<boolean>;
+  /** Records the notification of a callback. */
+  take(this: void, token: string, body: Buffer): Promise<void>;
+}
+
+const vendorSql = "select vendor from task where attempt_token = $1";
+
+/** Creates the callbacks. @throws GatewayError SERVICE_UNAVAILABLE from its functions where the database is away */
+export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Callbacks {
+  const vendorOf = async (token: string): Promise<string | undefined> => {
+    if (!isUuid(token)) return undefined;
+    const { rows } = await mapDatabaseLoss(pool.query<{ vendor: string }>(vendorSql, [token]));
+    return rows[0]?.vendor;
+  };
+  return {
+    isKnown: async (token) => (await vendorOf(token)) !== undefined,
+    async take(token, body) {
+      const vendor = await vendorOf(token);
+      if (vendor === undefined) return;
+      const vendorTaskId = tasksOf(vendor)?.callbacks?.taskIdIn(body);
+      const hint = vendorTaskId === undefined ? undefined : { vendorTaskId, isSure: false };
+      await mapDatabaseLoss(recordNotification(pool, token, hint));
+      onNews?.();
+    },
+  };
+}

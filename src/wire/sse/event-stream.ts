@@ -1,0 +1,358 @@
+/**
+ * Finds the events of a `text/event-stream` in bytes that arrive in any pieces, as places in those bytes. Knows nothing
+ * of JSON. Lines end with LF, CRLF or CR; an event ends with an empty line.
+ *
+ * Not by eventsource-parser: it returns decoded texts without their places, so a relay would have to write each event
+ * again, and would lose the vendor's line ends, comments and unknown fields. It finds events as fast (3.1, 230-byte
+ * events, CPU per event: 0.09 to 0.12 µs in reads of 64 KB, as ours; 0.19 µs in reads of one event, ours 0.22), but
+ * with only their data made into bytes again it takes 0.19 and 0.32 µs.
+ */
+import { eventBytesMax } from "../../core/limits.ts";
+import { emptyBuffer, GrowingBuffer, joinBuffers } from "../../core/bytes.ts";
+
+/** One complete event, as places in the buffer that is being read. Valid until the next one. */
+export interface EventPlace {
+  /** Where the event's first byte stands. */
+  start: number;
+  /** Behind the event's empty line. */
+  end: number;
+  /** The value of its only or last `data` line; both 0 where it has none. */
+  dataStart: number;
+  dataEnd: number;
+  /** How many `data` lines it has. */
+  dataLines: number;
+}
+
+/** Raised where an event grows beyond the limit. */
+export class EventTooLongError extends Error {}
+
+/** What has come of an event, or of an object of an array, that is not complete. */
+export interface UnfinishedEvent {
+  /** Its bytes so far; `undefined`: none. */
+  readonly rest: Buffer | undefined;
+  /** Their number. */
+  readonly restBytes: number;
+  /** How many bytes of `pieces`, which come next, belong to it; 0: they do not complete it. */
+  endIn(pieces: readonly Buffer[]): number;
+}
+
+/** Where everything is passed on as it comes. */
+export const nothingUnfinished: UnfinishedEvent = {
+  rest: undefined,
+  restBytes: 0,
+  endIn: () => 0,
+};
+
+/**
+ * From how many bytes on an incomplete event is held: then only new bytes are searched for its end, and the event is read
+ * once, complete. Shorter ones, which nearly all are, are copied in front of the next read, and read again with it.
+ */
+const heldBytesMin = 16 * 1024;
+
+/**
+ * Walks through the events of a stream, and keeps the incomplete rest of a read for the next one:
+ * `begin` with the bytes that arrived, `next` for each event, `finish`. Takes time in proportion to the bytes, whatever
+ * pieces they come in.
+ */
+export class EventSplitter implements UnfinishedEvent {
+  readonly #place: EventPlace = { start: 0, end: 0, dataStart: 0, dataEnd: 0, dataLines: 0 };
+  readonly #eventBytesMax: number;
+  readonly #gather = new Gather();
+  #rest: Buffer | undefined;
+  /** A long incomplete event, in place of {@link #rest}. */
+  #held: GrowingBuffer | undefined;
+  #source: Buffer = emptyBuffer;
+  #hasCr: boolean | undefined;
+  /** Whether no event has been read: a byte order mark may stand before the first. */
+  #isFirst = true;
+
+  constructor(bytesMax: number) {
+    this.#eventBytesMax = bytesMax;
+  }
+
+  /** What has arrived of an event that is not complete. */
+  get rest(): Buffer | undefined {
+    return this.#held?.bytes ?? this.#rest;
+  }
+
+  /** The length of {@link rest}. */
+  get restBytes(): number {
+    return this.#held?.length ?? this.#rest?.length ?? 0;
+  }
+
+  endIn(pieces: readonly Buffer[]): number {
+    const { rest } = this;
+    return rest !== undefined && endsInCr(rest) ? 1 : emptyLineEnd(pieces, rest?.at(-1));
+  }
+
+  /** Takes the next bytes, in pieces; returns the buffer that places refer to. */
+  begin(pieces: readonly Buffer[]): Buffer {
+    this.#source =
+      this.#held === undefined
+        ? this.#gather.join(this.#rest === undefined ? pieces : [this.#rest, ...pieces])
+        : this.#hold(this.#held, pieces);
+    this.#hasCr = undefined;
+    return this.#source;
+  }
+
+  /** Adds to a long event; returns it once it is complete, until then nothing. */
+  #hold(held: GrowingBuffer, pieces: readonly Buffer[]): Buffer {
+    const isComplete = this.endIn(pieces) > 0;
+    for (const piece of pieces) held.append(piece);
+    if (!isComplete) return emptyBuffer;
+    this.#held = undefined;
+    return held.bytes;
+  }
+
+  /** The event that begins at `from`, or `undefined` where it is not complete. One object is reused. */
+  next(from: number): EventPlace | undefined {
+    const source = this.#source;
+    const place = this.#place;
+    reset(place, from);
+    // Streams with CR are rare: one native search tells whether to look for it at all.
+    this.#hasCr ??= source.includes(0x0d);
+    for (let lineStart = this.#isFirst && from === 0 ? markBytes(source) : from; ; ) {
+      const lineEnd = this.#hasCr ? endOfLine(source, lineStart) : source.indexOf(0x0a, lineStart);
+      if (lineEnd < 0) return undefined;
+      const after = afterLine(source, lineEnd);
+      if (after < 0) return undefined;
+      if (lineEnd === lineStart) {
+        place.end = after;
+        return place;
+      }
+      readLine(source, lineStart, lineEnd, place);
+      lineStart = after;
+    }
+  }
+
+  /**
+   * Leaves what stands behind `end` unread, for a caller that stops there: {@link finish} then keeps nothing.
+   *
+   * @returns a copy, or `undefined` where nothing is left
+   */
+  leave(end: number): Buffer | undefined {
+    if (end === this.#source.length) return undefined;
+    const left = Buffer.from(this.#source.subarray(end));
+    this.#source = this.#source.subarray(0, end);
+    return left;
+  }
+
+  /**
+   * Keeps what stands behind `end` for the next read.
+   *
+   * @param passed what goes on to the client, which may be a part of the source
+   * @throws EventTooLongError
+   */
+  finish(end: number, passed: Buffer): void {
+    if (end > 0) this.#isFirst = false;
+    if (this.#held === undefined) {
+      const source = this.#source;
+      this.#gather.keep(passed);
+      const rest = end === source.length ? undefined : source.subarray(end);
+      const isLong = rest !== undefined && rest.length >= heldBytesMin;
+      this.#held = isLong ? new GrowingBuffer(rest) : undefined;
+      this.#rest = isLong || rest === undefined ? undefined : Buffer.from(rest);
+      this.#source = emptyBuffer;
+    }
+    if (this.restBytes > this.#eventBytesMax) {
+      throw new EventTooLongError(`an event is longer than ${this.#eventBytesMax} bytes`);
+    }
+  }
+}
+
+/** The length of the byte order mark that bytes begin with; 0: there is none. */
+function markBytes(source: Buffer): number {
+  return source[0] === 0xef && source[1] === 0xbb && source[2] === 0xbf ? 3 : 0;
+}
+
+function reset(place: EventPlace, start: number): void {
+  place.start = start;
+  place.dataStart = 0;
+  place.dataEnd = 0;
+  place.dataLines = 0;
+}
+
+/** Where the line's terminator stands, or -1 where it has not arrived. */
+function endOfLine(source: Buffer, from: number): number {
+  for (let i = from; i < source.length; i++) {
+    if (source[i] === 0x0a || source[i] === 0x0d) return i;
+  }
+  return -1;
+}
+
+/** Behind the terminator, or -1 for a CR at the very end: an LF may belong to it. */
+function afterLine(source: Buffer, lineEnd: number): number {
+  if (source[lineEnd] === 0x0a) return lineEnd + 1;
+  if (lineEnd + 1 === source.length) return -1;
+  return source[lineEnd + 1] === 0x0a ? lineEnd + 2 : lineEnd + 1;
+}
+
+/** Whether an empty line ends with a CR, of which only the next byte tells whether an LF belongs to it. */
+function endsInCr(bytes: Buffer): boolean {
+  const before = bytes.at(-2);
+  return bytes.at(-1) === 0x0d && (before === 0x0a || before === 0x0d);
+}
+
+/**
+ * How many bytes `pieces` have up to the end of an empty line; 0: none ends in them. A CR at their end counts, though an
+ * LF may still belong to it.
+ *
+ * @param before the byte before them
+ */
+function emptyLineEnd(pieces: readonly Buffer[], before: number | undefined): number {
+  let previous = before;
+  let passed = 0;
+  for (const piece of pieces) {
+    const hasCr = piece.includes(0x0d);
+    const find = (from: number): number =>
+      hasCr ? endOfLine(piece, from) : piece.indexOf(0x0a, from);
+    for (let at = find(0); at >= 0; at = find(at + 1)) {
+      const byte = at === 0 ? previous : piece[at - 1];
+      const isCrLf = piece[at] === 0x0a && byte === 0x0d;
+      if (!isCrLf && (byte === 0x0a || byte === 0x0d)) return passed + at + 1;
+    }
+    previous = piece.at(-1) ?? previous;
+    passed += piece.length;
+  }
+  return 0;
+}
+
+function readLine(source: Buffer, start: number, end: number, place: EventPlace): void {
+  const isData =
+    source[start] === 0x64 &&
+    source[start + 1] === 0x61 &&
+    source[start + 2] === 0x74 &&
+    source[start + 3] === 0x61 &&
+    source[start + 4] === 0x3a;
+  if (!isData) return;
+  place.dataStart = source[start + 5] === 0x20 ? start + 6 : start + 5;
+  place.dataEnd = end;
+  place.dataLines++;
+}
+
+/**
+ * What a stream that has ended lacks to make its last bytes an event: the empty line. `undefined`: nothing is
+ * left, or it was cut in its middle.
+ */
+export function missingEnd(rest: Buffer | undefined): Buffer | undefined {
+  if (rest === undefined) return undefined;
+  if (!isWhole(dataLinesOf(rest.toString("utf8")).join("\n").trim())) return undefined;
+  return Buffer.from(rest.at(-1) === 0x0a || rest.at(-1) === 0x0d ? "\n" : "\n\n");
+}
+
+function isWhole(data: string): boolean {
+  if (data === "[DONE]") return true;
+  try {
+    JSON.parse(data);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** From how many bytes on memory is used again: smaller buffers come from Node's own pool. */
+const reusedBytesMin = 8 * 1024;
+
+/** How much memory is taken first, in bytes: two full reads of a socket. */
+const firstBytes = 128 * 1024;
+
+/**
+ * Memory for one stream. A flood of events comes in reads of 64 KiB: fresh memory for each of them costs
+ * an eighth of what relaying them costs, most of it in the system, which must clear its pages.
+ */
+class Gather {
+  #memory: Buffer | undefined;
+  /** Whether the last read was: the next one will be, too, and no memory is taken ahead of it. */
+  #isKept = false;
+
+  /** The pieces as one, valid until the next call; for longer, say {@link keep}. */
+  join(pieces: readonly Buffer[]): Buffer {
+    if (pieces.length <= 1) return joinBuffers(pieces);
+    let size = 0;
+    for (const piece of pieces) size += piece.length;
+    if (size < reusedBytesMin) return joinBuffers(pieces);
+    if (this.#memory === undefined || this.#memory.length < size) {
+      this.#memory = Buffer.allocUnsafeSlow(this.#isKept ? size : Math.max(firstBytes, size));
+    }
+    let at = 0;
+    for (const piece of pieces) {
+      this.#memory.set(piece, at);
+      at += piece.length;
+    }
+    return this.#memory.subarray(0, size);
+  }
+
+  /** Leaves `bytes` as they are for good, where they lie in this memory. */
+  keep(bytes: Buffer): void {
+    this.#isKept = bytes.buffer === this.#memory?.buffer;
+    if (this.#isKept) this.#memory = undefined;
+  }
+}
+
+/** Reads a stream piece by piece. Keeps the incomplete rest of a read for the next one. */
+export class EventDataReader {
+  readonly #splitter = new EventSplitter(eventBytesMax);
+
+  /** The event that is not complete. */
+  get unfinished(): UnfinishedEvent {
+    return this.#splitter;
+  }
+
+  /** What has arrived of it. */
+  get rest(): Buffer | undefined {
+    return this.#splitter.rest;
+  }
+
+  /**
+   * Gives the data of each event that `pieces` complete, in order. Events without data are passed over.
+   *
+   * @throws EventTooLongError
+   */
+  read(pieces: readonly Buffer[], onData: (data: string) => void): void {
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    while (at < source.length) {
+      const place = this.#splitter.next(at);
+      if (place === undefined) break;
+      at = place.end;
+      if (place.dataLines > 0) onData(dataOf(source, place));
+    }
+    this.#splitter.finish(at, emptyBuffer);
+  }
+
+  /**
+   * The data of the first event that `pieces` complete; what comes behind it is not read. Events without data are passed
+   * over. `undefined`: there is none yet.
+   *
+   * @throws EventTooLongError
+   */
+  readFirst(pieces: readonly Buffer[]): string | undefined {
+    const source = this.#splitter.begin(pieces);
+    let at = 0;
+    for (let place = this.#splitter.next(at); place; place = this.#splitter.next(at)) {
+      if (place.dataLines > 0) return dataOf(source, place);
+      at = place.end;
+    }
+    this.#splitter.finish(at, emptyBuffer);
+    return undefined;
+  }
+}
+
+/** The data of an event, its lines joined. */
+export function dataOf(
+  source: Buffer,
+  { dataLines, dataStart, dataEnd, start, end }: EventPlace,
+): string {
+  return dataLines === 1
+    ? source.toString("utf8", dataStart, dataEnd)
+    : dataLinesOf(source.toString("utf8", start, end)).join("\n");
+}
+
+/** The values of an event's `data` lines. More than one is legal, though no vendor does it. */
+export function dataLinesOf(event: string): string[] {
+  return event
+    .replace(/^\uFEFF/, "")
+    .split(/\r\n|\n|\r/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(line[5] === " " ? 6 : 5));
+}
