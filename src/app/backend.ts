@@ -6,13 +6,6 @@ import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { OperatorService } from "../../gen/uas/operator/v1/operator_service_pb.ts";
 import { RouteService } from "../../gen/uas/operator/v1/route_service_pb.ts";
 import { createAccountService } from "../account/service.ts";
-import { join } from "node:path";
-import {
-  Anchor,
-  type AnchorPlace,
-  createAnchorFile,
-  ledgerIdentity,
-} from "../billing/audit/anchor.ts";
 import type { OnLowBalance } from "../billing/ledger/booking.ts";
 import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
@@ -31,7 +24,6 @@ import { createClocked, createErrorMapping, requestId } from "../edge/rpc/interc
 import { type Service, serve } from "../core/contract-rules.ts";
 import { createSignIn, type SignIn, type SignInObserver } from "../account/module.ts";
 import type { Secrets } from "../webhook/secrets.ts";
-import { createBucketText } from "../result/s3-storage.ts";
 import { createTaskReading } from "../task/read/reading.ts";
 import { createWebhookRoom } from "../webhook/module.ts";
 
@@ -73,8 +65,6 @@ export interface Backend {
   /** The signing secrets of webhooks. */
   readonly webhookSecrets: Secrets;
   readonly signIn: SignIn;
-  /** Keeps the ledger's newest checkpoint outside the database. */
-  readonly anchor: Anchor;
   close(): Promise<void>;
 }
 
@@ -119,12 +109,16 @@ export async function openBackend({
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
     if (isKeySure) await requireMasterKey(database.pool, masterKey);
-    const anchor = await openAnchor(database, { settings, config, log });
-    const options = {
-      ...{ database, clock, config, masterKey, log, onLowBalance, signInObserver, isKeySure },
-      anchor,
-    };
-    const { services, signIn, webhookSecrets, billing } = createRooms(options);
+    const { services, signIn, webhookSecrets, billing } = createRooms({
+      database,
+      clock,
+      config,
+      masterKey,
+      log,
+      onLowBalance,
+      signInObserver,
+      isKeySure,
+    });
     return {
       database,
       clock,
@@ -132,7 +126,6 @@ export async function openBackend({
       masterKey,
       webhookSecrets,
       signIn,
-      anchor,
       transport: createDirectTransport(
         [
           ...services,
@@ -161,7 +154,6 @@ interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedU
   readonly masterKey: () => Buffer;
   /** Whether this is certainly the master key of the gateway. */
   readonly isKeySure: boolean;
-  readonly anchor: Anchor;
 }
 
 interface Rooms extends Pick<Backend, "services" | "signIn" | "webhookSecrets"> {
@@ -178,7 +170,6 @@ function createRooms({
   onLowBalance,
   signInObserver,
   isKeySure,
-  anchor,
 }: RoomOptions): Rooms {
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
@@ -212,10 +203,7 @@ function createRooms({
     { database, clock, isCopied: config.console.copyAgain, masterKey, isKeySure, log },
     { accountExists, spentOf, budgets, requireStepUp },
   );
-  const billing = createBillingRoom({
-    ...{ database, clock, config, accountExists, onLowBalance },
-    anchor,
-  });
+  const billing = createBillingRoom({ database, clock, config, accountExists, onLowBalance });
   const services = [
     ...signIn.services,
     serve(AccountService, accounts.service),
@@ -225,22 +213,6 @@ function createRooms({
     serve(RouteService, createRouteService({ pool, config, clock })),
   ];
   return { services, signIn, webhookSecrets: webhooks.secrets, billing };
-}
-
-/** In the data folder, and in the bucket of results where there is one. */
-async function openAnchor(
-  { pool }: Database,
-  { settings, config, log }: Pick<Required<OpenOptions>, "settings" | "config" | "log">,
-): Promise<Anchor> {
-  const name = `ledger/${await ledgerIdentity(pool)}.json`;
-  const places: AnchorPlace[] = [createAnchorFile(join(settings.dataDir, name))];
-  if (config.storage.kind === "s3") places.push(createBucketText(config.storage, name));
-  return new Anchor({
-    pool,
-    places,
-    warn: (message, fields) => log.warn(fields, message),
-    alarm: (message, fields) => log.error(fields, message),
-  });
 }
 
 /** Within this process, the caller is the operator: it can open the database anyway. */

@@ -129,7 +129,6 @@ async function assemble(
     settings,
     config,
     log,
-    anchor: backend.anchor,
     onLowBalance,
     onLoss,
     timings: options.timings,

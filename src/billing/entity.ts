@@ -241,17 +241,6 @@ export const LedgerCheckpointEntity = defineEntity({
   },
 });
 
-/** Tells this database from others that use the same data folder or bucket. */
-export const LedgerIdentityEntity = defineEntity({
-  name: "LedgerIdentityEntity",
-  tableName: "ledger_identity",
-  properties: {
-    isOnly: p.boolean().primary().default(true),
-    id: p.uuid().defaultRaw("gen_random_uuid()"),
-  },
-  checks: [{ name: "ledger_identity_is_only_check", expression: "is_only" }],
-});
-
 /** What the audited entries say that an account has, in nano-USD. */
 export const AuditedAccountEntity = defineEntity({
   name: "AuditedAccountEntity",
@@ -370,7 +359,6 @@ export const billingEntities = [
   LedgerSideEntity,
   ReleasedHoldEntity,
   LedgerCheckpointEntity,
-  LedgerIdentityEntity,
   AuditedAccountEntity,
   AuditedKeyEntity,
   AuditedBudgetEntity,

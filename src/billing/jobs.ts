@@ -11,7 +11,6 @@ import {
   partitionName,
 } from "../db/partition.ts";
 import type { Queryable } from "../db/pool/queryable.ts";
-import { Anchor } from "./audit/anchor.ts";
 import type { AuditBreach } from "./audit/audit.ts";
 import { Auditor, type AuditReport } from "./audit/auditor.ts";
 import { newestCheckpoint } from "./audit/checkpoint.ts";
@@ -33,8 +32,6 @@ interface BillingJobsOptions extends Partial<LedgerTimings> {
   readonly alarm?: LogEvent;
   /** Logs what operators may want to know later. Default: nothing. */
   readonly info?: LogEvent;
-  /** Where checkpoints and the newest charge are kept outside the database. Default: nowhere. */
-  readonly anchor?: Anchor;
   /** How many days the call log keeps calls. Default: for ever. */
   readonly callDays?: number | undefined;
   /** Called when a recovery has taken an account below its threshold. Default: nothing. */
@@ -51,8 +48,6 @@ export interface BillingJobs extends PeriodicJobs {
   recoverHolds(): Promise<number>;
   /** Audits the ledger now. `undefined`: another process is doing it. */
   audit(): Promise<readonly AuditBreach[] | undefined>;
-  /** Stops, and keeps the newest charge. */
-  stop(): Promise<void>;
   /** How many breaches the last audit of this process found; 0 before the first. */
   findings(): number;
 }
@@ -76,9 +71,6 @@ const firstAuditMs = 5 * 60 * 1_000;
 /** How soon after the start old months are removed, in milliseconds: after an audit. */
 const firstRemovalMs = 10 * 60 * 1_000;
 
-/** How often the newest charge is kept outside the database, in milliseconds. */
-const anchorMs = 10 * 1_000;
-
 /** How many breaches a log line names. */
 const loggedMax = 10;
 
@@ -88,8 +80,7 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
   const { onLowBalance = () => {}, onLoss = () => {} } = options;
   const { recoveryMs, silentMs, holdTtlMs } = ledgerTimings(options);
   const recovery = { pool, nodeId, silentMs, holdTtlMs, warn, onLowBalance, onLoss, failpoint };
-  const anchor = options.anchor ?? new Anchor({ pool });
-  const auditor = new Auditor(pool, anchor);
+  const auditor = new Auditor(pool);
   const { info = () => {} } = options;
   const audit = createAudit(auditor, { alarm: options.alarm ?? warn, info });
   const failed = (message: string) => (error: unknown) => warn(message, { err: error });
@@ -117,19 +108,9 @@ export function createBillingJobs(options: BillingJobsOptions): BillingJobs {
       firstMs: firstRemovalMs,
       onError: failed("old months could not be removed; trying again in an hour"),
     },
-    {
-      run: () => anchor.flush(),
-      everyMs: anchorMs,
-      firstMs: anchorMs,
-      onError: failed("the newest charge could not be stored; trying again"),
-    },
   ]);
   return {
     ...jobs,
-    async stop() {
-      await jobs.stop();
-      await anchor.flush();
-    },
     recoverHolds: () => recoverHolds(recovery),
     audit: audit.run,
     findings: audit.findings,
@@ -157,7 +138,7 @@ function createAudit(
   };
 }
 
-/** The log is one more place outside the database. */
+/** Logs the checkpoint, which an operator can note elsewhere and pass to `uas ledger audit --expect`. */
 function logCheckpoint({ checkpoint, isComplete }: AuditReport, info: LogEvent): void {
   const { n, hash, time, entries, sums } = checkpoint;
   info("ledger checkpoint", { checkpoint: n, hash, time, entries, sums, isComplete });

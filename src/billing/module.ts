@@ -15,7 +15,6 @@ import { CallFeed } from "./calls/feed.ts";
 import { createCallService } from "./calls/service.ts";
 import { createUsageService } from "./calls/usage-service.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./jobs.ts";
-import type { Anchor } from "./audit/anchor.ts";
 import type { OnLowBalance } from "./ledger/booking.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
 import { createLedger, type LedgerWriter } from "./ledger/ledger-writer.ts";
@@ -32,8 +31,6 @@ export interface BillingRoomOptions {
   readonly accountExists: (accountId: string) => Promise<boolean>;
   /** Called when a booking takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
-  /** Keeps the newest checkpoint and booking outside the database. */
-  readonly anchor: Anchor;
 }
 
 /** The billing room without a ledger: all that needs no running server. */
@@ -45,7 +42,7 @@ export interface BillingRoom {
 
 /** Makes the room's services. */
 export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
-  const { database, clock, config, accountExists, onLowBalance, anchor } = options;
+  const { database, clock, config, accountExists, onLowBalance } = options;
   const { pool, jobPool, orm, url } = database;
   const feed = new CallFeed({ pool, url });
   const { models } = config;
@@ -54,10 +51,10 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
       serve(
         BillingService,
         createBillingService({
-          ...{ pool, clock, auditPool: jobPool, accountExists, models, onLowBalance, anchor },
+          ...{ pool, clock, auditPool: jobPool, accountExists, models, onLowBalance },
         }),
       ),
-      serve(RedeemService, createRedeemService({ orm, pool, clock, accountExists, anchor }), clock),
+      serve(RedeemService, createRedeemService({ orm, pool, clock, accountExists }), clock),
       serve(UsageService, createUsageService({ pool, clock })),
       serve(CallService, createCallService({ pool, clock, feed })),
     ],
@@ -87,8 +84,6 @@ export interface OpenLedgerOptions {
   readonly settings: Pick<Settings, "dataDir">;
   readonly config: Pick<Config, "retention">;
   readonly log: Logger;
-  /** Keeps the newest checkpoint and charge outside the database. */
-  readonly anchor: Anchor;
   /** Called when a call takes an account below its threshold. */
   readonly onLowBalance: OnLowBalance;
   /** Called when calls have cost more than their account could pay. */
@@ -107,8 +102,7 @@ export interface OpenLedger {
 
 /** Opens the ledger, with its journal below the data folder. The jobs do not run yet. */
 export function openLedger(options: OpenLedgerOptions): OpenLedger {
-  const { database, settings, config, log, anchor, onLoss, onLowBalance, timings, failpoint } =
-    options;
+  const { database, settings, config, log, onLoss, onLowBalance, timings, failpoint } = options;
   const common = {
     ...timings,
     ...(failpoint && { failpoint }),
@@ -118,13 +112,12 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     onLoss,
   };
   const journal = { folder: join(settings.dataDir, "journal") };
-  const onCharged = (callId: string): void => anchor.note(callId);
-  const ledger = createLedger({ ...common, url: database.url, journal, onCharged });
+  const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);
   const callDays = config.retention?.calls;
   const jobs = createBillingJobs({
-    ...{ ...common, pool: database.jobPool, nodeId, anchor },
+    ...{ ...common, pool: database.jobPool, nodeId },
     ...{ callDays, info },
   });
   return { ledger, jobs };

@@ -45,7 +45,6 @@ import type { RowOf } from "../db/row.ts";
 import { Where } from "../db/where.ts";
 import { momentOf } from "./calls/range.ts";
 import type { ModelPriceEntity } from "./entity.ts";
-import { Anchor } from "./audit/anchor.ts";
 import { Auditor, type AuditReport } from "./audit/auditor.ts";
 import { book, type Booking, kindOf, type OnLowBalance } from "./ledger/booking.ts";
 import type { Checkpoint } from "./audit/checkpoint.ts";
@@ -66,8 +65,6 @@ interface BillingServiceOptions {
   readonly auditPool?: Pool;
   /** Called when a booking takes an account below its threshold. Default: nothing. */
   readonly onLowBalance?: OnLowBalance;
-  /** Where the newest checkpoint and booking are kept outside the database. Default: nowhere. */
-  readonly anchor?: Anchor;
 }
 
 const sql = {
@@ -84,19 +81,18 @@ type Rpcs = ServiceImpl<typeof BillingService>;
 /** Creates the implementation of `uas.billing.v1.BillingService`. */
 export function createBillingService(options: BillingServiceOptions): Rpcs {
   const pool = withLossMapping(options.pool);
-  const { models = new Map(), anchor = new Anchor({ pool: options.pool }) } = options;
+  const { models = new Map() } = options;
   return {
-    ...moneyRpcs({ ...options, pool, anchor }),
-    ...auditRpcs(new Auditor(options.auditPool ?? options.pool, anchor)),
+    ...moneyRpcs({ ...options, pool }),
+    ...auditRpcs(new Auditor(options.auditPool ?? options.pool)),
     ...balanceRpcs(pool),
     ...listRpcs(pool),
     ...createPriceRpcs({ pool, clock: options.clock, models }),
   };
 }
 
-interface MoneyOptions extends Omit<BillingServiceOptions, "pool" | "anchor"> {
+interface MoneyOptions extends Omit<BillingServiceOptions, "pool"> {
   readonly pool: Queryable;
-  readonly anchor: Anchor;
 }
 
 function moneyRpcs({
@@ -104,7 +100,6 @@ function moneyRpcs({
   clock,
   accountExists,
   onLowBalance,
-  anchor,
 }: MoneyOptions): Pick<Rpcs, "topUp" | "refund" | "adjustBalance"> {
   const bookOne = async (action: string, booking: Booking, { values }: HandlerContext) => {
     const { accountId, callId, amountNanos, reference, reason } = booking;
@@ -112,13 +107,12 @@ function moneyRpcs({
     const subject = callId ?? accountId;
     const after = { amount: formatUsd(amountNanos), reference };
     const audit = actionValues(values, { action, accountId, subject, after, reason });
-    const { balance, replayed, txnId } = await book(
+    const { balance, replayed } = await book(
       pool,
       { ...booking, txnId: clock.newId() },
       onLowBalance,
       audit,
     );
-    if (!replayed) await anchor.keepBooking(txnId);
     return { balance: balanceMessage(accountId, balance), replayed };
   };
   return {
@@ -165,15 +159,18 @@ const auditWaitMs = 60 * 1_000;
 function auditRpcs(auditor: Auditor): Pick<Rpcs, "auditLedger" | "acceptLedger"> {
   const options = { waitMs: auditWaitMs };
   return {
-    async auditLedger({ full }) {
-      const run = full ? auditor.runFull(options) : auditor.run(options);
+    async auditLedger({ full, expect }) {
+      const expected = expect && { n: Number(expect.number), hash: expect.hash };
+      const run = full
+        ? auditor.runFull({ ...options, expected })
+        : auditor.run({ ...options, expected });
       return create(AuditLedgerResponseSchema, reportMessage(await mapDatabaseLoss(run)));
     },
 
     async acceptLedger(request, { values }) {
       const reason = request.reason.trim();
       const record = (client: PoolClient, { n, hash, accepted }: Checkpoint): Promise<void> => {
-        const [subject, after] = [n.toString(), { hash, missing: accepted?.missing }];
+        const [subject, after] = [n.toString(), { hash, breaches: accepted?.breaches }];
         return recordActionOn(client, values, { action: "ledger.accept", subject, after, reason });
       };
       const checkpoint = await mapDatabaseLoss(auditor.accept(reason, { ...options, record }));

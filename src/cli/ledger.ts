@@ -37,13 +37,18 @@ export function addLedgerCommands(program: Command, { context, print }: CliTools
       "audit the new entries of the ledger; exits with 1 and names the broken rules, if any",
     )
     .option("--full", "audit the whole ledger and all its checkpoints again", false)
-    .action(async ({ full }: { full: boolean }) => {
-      print(await withBackend(context, ({ transport }) => audit(transport, full)));
+    .option(
+      "--expect <number:hash>",
+      "a checkpoint that was noted earlier; fail if the ledger does not contain it",
+      notedArgument,
+    )
+    .action(async (options: AuditOptions) => {
+      print(await withBackend(context, ({ transport }) => audit(transport, options)));
     });
   ledger
     .command("accept")
-    .description("accept the ledger as it is, after a backup was restored")
-    .requiredOption("--reason <reason>", "why this state is accepted; stored in the audit log")
+    .description("accept new entries that break a rule, so that audits continue after them")
+    .requiredOption("--reason <reason>", "why they are accepted; stored in the audit log")
     .action(async ({ reason }: { reason: string }) => {
       print(await withBackend(context, ({ transport }) => accept(transport, reason)));
     });
@@ -127,8 +132,21 @@ function entryJson(entry: LedgerEntry) {
   };
 }
 
-async function audit(transport: Transport, full: boolean): Promise<Output> {
-  const response = await createClient(BillingService, transport).auditLedger({ full });
+interface AuditOptions {
+  readonly full: boolean;
+  readonly expect?: { readonly number: bigint; readonly hash: string };
+}
+
+function notedArgument(text: string): AuditOptions["expect"] {
+  const [, number, hash] = /^([1-9]\d{0,17}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (number === undefined || hash === undefined) {
+    throw new InvalidArgumentError("Write NUMBER:HASH, as `uas ledger audit` prints it.");
+  }
+  return { number: BigInt(number), hash };
+}
+
+async function audit(transport: Transport, options: AuditOptions): Promise<Output> {
+  const response = await createClient(BillingService, transport).auditLedger(options);
   const findings = response.findings.map(({ rule, detail }) => ({ rule, detail }));
   const { complete } = response;
   const checkpoint = response.checkpoint ? checkpointJson(response.checkpoint) : null;
@@ -164,6 +182,6 @@ function checkpointJson({ number, createTime, entries, balances, hash }: LedgerC
 
 function checkpointText(checkpoint: CheckpointJson | null): string {
   if (checkpoint === null) return "";
-  const { number, createdAt, entries, balances } = checkpoint;
-  return `; checkpoint ${number} of ${createdAt}: ${entries} entries, balances of ${balances} USD`;
+  const { number, hash, createdAt, entries, balances } = checkpoint;
+  return `; checkpoint ${number}:${hash} of ${createdAt}: ${entries} entries, balances of ${balances} USD`;
 }

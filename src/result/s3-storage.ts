@@ -73,31 +73,6 @@ export function createS3Storage(config: S3StorageConfig): ResultStorage {
   };
 }
 
-/** One small text in the bucket, under `key`. Each use opens and closes a client: it is used once an hour. */
-export function createBucketText(config: S3StorageConfig, key: string) {
-  const at = { Bucket: config.bucket, Key: key };
-  const use = async <Result>(work: (loaded: Loaded) => Promise<Result>): Promise<Result> => {
-    const loaded = await loadClient(config);
-    try {
-      return await work(loaded);
-    } finally {
-      loaded.client.destroy();
-    }
-  };
-  return {
-    name: `s3://${config.bucket}/${key}`,
-    read: (): Promise<string | undefined> =>
-      use(async ({ client, s3 }) => {
-        const reply = await client.send(new s3.GetObjectCommand(at)).catch(unlessMissing);
-        return reply?.Body?.transformToString();
-      }),
-    write: (text: string): Promise<void> =>
-      use(async ({ client, s3 }) => {
-        await client.send(new s3.PutObjectCommand({ ...at, Body: text }));
-      }),
-  };
-}
-
 interface Loaded {
   readonly client: S3Client;
   readonly s3: typeof import("@aws-sdk/client-s3");

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { Anchor } from "../../src/billing/audit/anchor.ts";
 import { Auditor } from "../../src/billing/audit/auditor.ts";
 import { billingPartitions, removeOldMonths } from "../../src/billing/jobs.ts";
 import { endedHoldKeptDays } from "../../src/core/limits.ts";
@@ -13,7 +12,7 @@ let auditor: Auditor;
 beforeEach(async () => {
   billing = await openBilling();
   const { pool } = billing;
-  auditor = new Auditor(pool, new Anchor({ pool }));
+  auditor = new Auditor(pool);
   for (const now of [old, new Date()]) {
     await ensurePartitions(pool, billingPartitions, { now, monthsAhead: 0 });
   }

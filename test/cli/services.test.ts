@@ -3,7 +3,10 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { AccountService } from "../../gen/uas/account/v1/account_service_pb.ts";
 import { CallEnding } from "../../gen/uas/billing/v1/call_pb.ts";
-import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import {
+  type AuditLedgerRequest,
+  BillingService,
+} from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import { ErrorCode } from "../../gen/uas/error/v1/error_pb.ts";
 import { UsageSource } from "../../gen/uas/type/v1/usage_pb.ts";
@@ -126,6 +129,36 @@ describe("R-MON-6: ledger audit", () => {
       findings: [{ rule: "I1", detail: "account a" }],
     });
   });
+});
+
+describe("R-MON-14: ledger audit --expect", () => {
+  const hash = "0a".repeat(32);
+  const asked: AuditLedgerRequest[] = [];
+  const checkpoint = { number: 12n, hash, entries: 3n };
+  const routes = (router: ConnectRouter) =>
+    void router.service(BillingService, {
+      auditLedger: (request) => {
+        asked.push(request);
+        return { checkpoint, complete: true };
+      },
+    });
+
+  it("asks for the checkpoint that was noted, and prints the newest one in the same form", async () => {
+    const ran = await run(["ledger", "audit", "--expect", `12:${hash}`], { routes });
+    expect(ran).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`checkpoint 12:${hash} of`) as string,
+    });
+    expect(asked.map(({ expect: noted }) => noted)).toMatchObject([{ number: 12n, hash }]);
+  });
+
+  it.each(["12", `0:${hash}`, `12:${hash.slice(1)}`, `12:${hash.toUpperCase()}`])(
+    "refuses %s, which is not a checkpoint",
+    async (text) => {
+      const ran = await run(["ledger", "audit", "--expect", text], { routes });
+      expect(ran).toMatchObject({ code: 2 });
+    },
+  );
 });
 
 describe("failures before a service answers", () => {

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ResultFiles } from "../../src/result/result.ts";
-import { createBucketText, createS3Storage } from "../../src/result/s3-storage.ts";
+import { createS3Storage } from "../../src/result/s3-storage.ts";
 import type { ResultStorage } from "../../src/result/storage.ts";
 import { type S3Server, startS3 } from "../support/s3.ts";
 import { about, openTestResults, readBack, type TestResults } from "./support.ts";
@@ -96,13 +96,4 @@ describe("result files in a bucket", () => {
     expect(results.kept()).toEqual([]);
     expect((await results.rows()).blobs).toBe(0);
   });
-});
-
-it("a text in the bucket is missing at first, then replaced as a whole", async () => {
-  const place = createBucketText(server.config, "ledger/a.json");
-  expect(place.name).toBe(`s3://${server.config.bucket}/ledger/a.json`);
-  expect(await place.read()).toBeUndefined();
-  await place.write("1");
-  await place.write("2");
-  expect(await place.read()).toBe("2");
 });

@@ -129,6 +129,7 @@ function LedgerAuditCard() {
   const { system: text } = useText();
   const check = useMutation(BillingService.method.auditLedger);
   const findings = check.data?.findings;
+  const checkpoint = check.data?.checkpoint;
   return (
     <Card>
       <CardHead
@@ -163,6 +164,12 @@ function LedgerAuditCard() {
               ))}
             </ul>
           </>
+        )}
+        {checkpoint !== undefined && (
+          <p className="mt-2 text-[0.8125rem] break-all text-muted">
+            {text.checkpoint}{" "}
+            <span className="font-mono text-xs">{`${checkpoint.number}:${checkpoint.hash}`}</span>
+          </p>
         )}
       </div>
     </Card>

@@ -9,7 +9,7 @@ const nilId = "00000000-0000-0000-0000-000000000000";
 
 /** A broken invariant, and the row that breaks it. */
 export interface AuditBreach {
-  /** I1 to I12, I15 and I16, see {@link auditSql}; I13: anchor.ts; I14: checkpoint.ts. */
+  /** I1 to I12, I15 and I16, see {@link auditSql}; I13 and I14: checkpoint.ts. */
   readonly rule: string;
   readonly detail: string;
 }

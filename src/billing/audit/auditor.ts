@@ -4,7 +4,6 @@ import type { Pool, PoolClient } from "pg";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { firstId } from "../../db/partition.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
-import type { Anchor } from "./anchor.ts";
 import { type AuditBreach, auditLedger, breachesMax } from "./audit.ts";
 import { auditHours, auditNow, type AuditWindow, auditWindow } from "./audit-step.ts";
 import {
@@ -12,7 +11,9 @@ import {
   addCheckpoint,
   type Checkpoint,
   newestCheckpoint,
+  type NotedCheckpoint,
   verifyChain,
+  verifyNoted,
 } from "./checkpoint.ts";
 
 /** The result of an audit. */
@@ -31,6 +32,8 @@ export interface AuditOptions {
   readonly waitMs?: number;
   /** How long to begin new steps. Default {@link auditMaxMs}. */
   readonly maxMs?: number;
+  /** A checkpoint that the chain must contain (I13). Default: none is checked. */
+  readonly expected?: NotedCheckpoint | undefined;
 }
 
 /** How a state is accepted. */
@@ -60,32 +63,27 @@ const lockPollMs = 100;
 /** Audits, and adds to the chain of checkpoints. */
 export class Auditor {
   readonly #pool: Pool;
-  readonly #anchor: Anchor;
 
-  constructor(pool: Pool, anchor: Anchor) {
+  constructor(pool: Pool) {
     this.#pool = pool;
-    this.#anchor = anchor;
   }
 
   /**
    * Audits what is new since the newest checkpoint, and compares balances, keys and open holds. A step without a breach
-   * adds a checkpoint, which is then kept outside the database. A step with a breach is audited again the next time.
+   * adds a checkpoint. A step with a breach is audited again the next time.
    *
    * @returns `undefined` where another process is auditing
    */
-  run({ waitMs = 0, maxMs = auditMaxMs }: AuditOptions = {}): Promise<AuditReport | undefined> {
+  run(options: AuditOptions = {}): Promise<AuditReport | undefined> {
+    const { waitMs = 0, maxMs = auditMaxMs, expected } = options;
     return this.exclusively(waitMs, async (client) => {
-      const losses = await this.#anchor.findLosses();
+      const missing = expected === undefined ? [] : await verifyNoted(client, expected);
       const previous = await newestCheckpoint(client);
-      // A database that was taken back proves it by what it lacks: nothing is added to its chain.
-      const steps =
-        losses.length > 0
-          ? { breaches: losses, checkpoint: previous, isComplete: false }
-          : await audit(client, previous, performance.now() + maxMs);
+      const steps = await audit(client, previous, performance.now() + maxMs);
       const { checkpoint, isComplete } = steps;
-      if (losses.length === 0 && checkpoint.n > 0) await this.#anchor.keep(checkpoint);
-      const breaches = [...steps.breaches, ...(await auditNow(client, checkpoint.seq))];
-      return { breaches: breaches.slice(0, breachesMax), checkpoint, isComplete };
+      const now = await auditNow(client, checkpoint.seq);
+      const breaches = [...missing, ...steps.breaches, ...now].slice(0, breachesMax);
+      return { breaches, checkpoint, isComplete };
     });
   }
 
@@ -100,8 +98,8 @@ export class Auditor {
   }
 
   /**
-   * Accepts a database that lacks what is kept outside, or whose new entries break a rule: the chain goes on from what
-   * is there, and the new checkpoint says why.
+   * Accepts new entries that break a rule: the chain continues after them, and the new checkpoint says why. Entries are
+   * append-only, so otherwise each audit would stop at the same entries.
    *
    * @throws GatewayError INVALID_REQUEST where there is nothing to accept
    */
@@ -110,23 +108,16 @@ export class Auditor {
     { waitMs = 0, record }: AcceptOptions = {},
   ): Promise<Checkpoint | undefined> {
     return this.exclusively(waitMs, async (client) => {
-      const losses = await this.#anchor.findLosses();
       const previous = await newestCheckpoint(client);
       const steps = await audit(client, previous, Number.POSITIVE_INFINITY);
-      const missing = [...losses, ...steps.breaches].map(({ detail }) => detail);
-      if (missing.length === 0) {
+      const breaches = steps.breaches.map(({ rule, detail }) => `${rule} ${detail}`);
+      if (breaches.length === 0) {
         throw new GatewayError(
           ErrorCode.INVALID_REQUEST,
           "the audit finds nothing that needs to be accepted; nothing was changed",
         );
       }
-      const checkpoint = await acceptRest(client, steps.checkpoint, {
-        accepted: { reason, missing },
-        n: Math.max(steps.checkpoint.n, await this.#anchor.highestNumber()) + 1,
-        record,
-      });
-      await this.#anchor.keep(checkpoint, true);
-      return checkpoint;
+      return acceptRest(client, steps.checkpoint, { accepted: { reason, breaches }, record });
     });
   }
 
@@ -219,9 +210,11 @@ async function auditStep(
 async function acceptRest(
   client: PoolClient,
   previous: Checkpoint,
-  options: {
+  {
+    accepted,
+    record,
+  }: {
     readonly accepted: Acceptance;
-    readonly n: number;
     readonly record: AcceptOptions["record"];
   },
 ): Promise<Checkpoint> {
@@ -229,8 +222,8 @@ async function acceptRest(
   const toId = await endOfHolds(client, previous.holdId);
   const window = { fromSeq: previous.seq, toSeq, fromId: previous.holdId, toId };
   await client.query("begin isolation level repeatable read");
-  const checkpoint = await addCheckpoint(client, previous, window, options);
-  await options.record?.(client, checkpoint);
+  const checkpoint = await addCheckpoint(client, previous, window, accepted);
+  await record?.(client, checkpoint);
   await client.query("commit");
   return checkpoint;
 }

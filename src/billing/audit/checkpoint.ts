@@ -1,8 +1,9 @@
 /**
  * The chain of audits. A checkpoint says up to where the ledger has been audited and what it contained, with the hash
- * of the checkpoint before it: whoever knows the newest hash can prove that nothing before it was changed or lost.
+ * of the checkpoint before it. An operator who noted the newest hash can prove that nothing before it was changed or lost.
  */
 import { createHash } from "node:crypto";
+import { formatUsd } from "../../core/money.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
 import type { LedgerCheckpointEntity } from "../entity.ts";
@@ -17,7 +18,7 @@ export interface Checkpoint extends CheckpointContents {
 
 /** The hashed part of a checkpoint, in the order of its JSON. */
 interface CheckpointContents {
-  /** 1, 2, 3, …; the number after an accepted loss may be higher. */
+  /** 1, 2, 3, … */
   readonly n: number;
   /** The hash of the checkpoint before it; empty for the first. */
   readonly previous: string;
@@ -33,14 +34,15 @@ interface CheckpointContents {
   readonly digest: string;
   /** What all entries up to `seq` add up to, in nano-USD, by their side: 1 customers, 2 revenue, … */
   readonly sums: Readonly<Record<string, string>>;
-  /** Why an operator accepted a state that the audit refused, and what was missing. */
+  /** Why an operator accepted entries that break a rule. */
   readonly accepted?: Acceptance;
 }
 
-/** A deliberate break of the chain. */
+/** A state that breaks a rule and that an operator accepted. */
 export interface Acceptance {
   readonly reason: string;
-  readonly missing: readonly string[];
+  /** The rules that the accepted entries break, with the rows. */
+  readonly breaches: readonly string[];
 }
 
 /** Before the first checkpoint. */
@@ -59,16 +61,27 @@ export async function newestCheckpoint(client: Queryable): Promise<Checkpoint> {
   return rows[0] === undefined ? start : checkpointOf(rows[0]);
 }
 
-/** Whether the chain has this checkpoint. */
-export async function hasCheckpoint(
+/** A checkpoint that an operator noted outside the database. */
+export type NotedCheckpoint = Pick<Checkpoint, "n" | "hash">;
+
+/** I13: the chain has the checkpoint that was noted. A database that was taken back to an earlier state lacks it. */
+export async function verifyNoted(
   client: Queryable,
-  { n, hash }: Pick<Checkpoint, "n" | "hash">,
-): Promise<boolean> {
-  const { rows } = await client.query("select from ledger_checkpoint where n = $1 and hash = $2", [
-    n,
-    hash,
-  ]);
-  return rows.length > 0;
+  { n, hash }: NotedCheckpoint,
+): Promise<AuditBreach[]> {
+  const text = "select from ledger_checkpoint where n = $1 and hash = $2";
+  if ((await client.query(text, [n, hash])).rows.length > 0) return [];
+  const newest = await newestCheckpoint(client);
+  const end = newest.n === 0 ? "the chain is empty" : `the newest is ${describe(newest)}`;
+  const detail =
+    `checkpoint ${n}:${hash} is not in the chain: ${end}. ` +
+    "The database was taken back to an earlier state, or is another one";
+  return [{ rule: "I13", detail }];
+}
+
+function describe({ n, time, entries, sums }: Checkpoint): string {
+  const balances = formatUsd(BigInt(sums["1"] ?? 0));
+  return `${n} of ${time} (${entries} entries, balances of ${balances} USD)`;
 }
 
 const entryText =
@@ -127,14 +140,13 @@ insert into audited_budget as a (owner_id, period, start_time, from_seq, spent)
 /**
  * Adds a checkpoint that covers a window, with the sums of its entries. Call it in the transaction that audited them.
  *
- * @param accepted default: the chain goes on from `previous`
- * @param n default: the next number
+ * @param accepted broken rules that an operator accepted. Default: none is broken
  */
 export async function addCheckpoint(
   client: Queryable,
   previous: Checkpoint,
   window: AuditWindow,
-  { accepted, n = previous.n + 1 }: { readonly accepted?: Acceptance; readonly n?: number } = {},
+  accepted?: Acceptance,
 ): Promise<Checkpoint> {
   const { fromSeq, toSeq, toId } = window;
   await client.query(addAccountsSql, [fromSeq, toSeq]);
@@ -142,7 +154,7 @@ export async function addCheckpoint(
   await client.query(addBudgetsSql, [fromSeq, toSeq]);
   const { time, entries, digest, sums } = await readWindow(client, window);
   const contents: CheckpointContents = {
-    n,
+    n: previous.n + 1,
     previous: previous.hash,
     time: time.toISOString(),
     seq: toSeq,
@@ -156,7 +168,7 @@ export async function addCheckpoint(
   const hash = hashOf(text);
   await client.query(
     "insert into ledger_checkpoint (n, create_time, seq, hold_id, contents, hash) values ($1, $2, $3, $4, $5, $6)",
-    [n, time, toSeq, toId, text, hash],
+    [contents.n, time, toSeq, toId, text, hash],
   );
   return { ...contents, hash };
 }

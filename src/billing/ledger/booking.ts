@@ -45,8 +45,6 @@ export interface Booked {
   readonly balance: BalanceRow;
   /** Whether it had been booked before; then nothing changed. */
   readonly replayed: boolean;
-  /** The id of the transaction; only where it was booked now. */
-  readonly txnId: string;
 }
 
 /** Called with an account that has fallen below its threshold, and its balance: available plus held. */
@@ -84,8 +82,8 @@ export async function book(
   const row = rows[0];
   if (!row) throw new Error("ledger_book returned no row");
   if (row.low_balance !== null) onLowBalance?.(accountId, BigInt(row.low_balance));
-  if (row.verdict === "booked") return { balance: row, replayed: false, txnId };
-  if (row.verdict === "replayed") return { balance: row, replayed: true, txnId };
+  if (row.verdict === "booked") return { balance: row, replayed: false };
+  if (row.verdict === "replayed") return { balance: row, replayed: true };
   throw refusal(row.verdict, booking, row.remaining ?? "0");
 }
 

@@ -240,7 +240,6 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   onSettled(item: SettleItem, verdict: SettleVerdict): void {
     this.#leases.delete(item.id);
     this.#pendingSettles.delete(item.id);
-    if (verdict === "settled" && item.cost !== "0") this.#options.onCharged?.(item.id);
     if (verdict !== "unknown") return;
     this.#unknownSettles++;
     this.#warn("a call was settled that had held nothing: not charged", { callId: item.id });

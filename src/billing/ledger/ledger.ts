@@ -154,8 +154,6 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   readonly onLowBalance?: (accountId: string, balanceNanos: bigint) => void;
   /** Called when calls have cost more than their account could pay: the platform's loss. Default: nothing. */
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
-  /** Called with the id of each call that the database has charged. Default: nothing. */
-  readonly onCharged?: (callId: string) => void;
   /** Called with each point that an operation passes: where tests kill the process. Default: nothing. */
   readonly failpoint?: Failpoint;
 }

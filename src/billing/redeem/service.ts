@@ -26,7 +26,6 @@ import { isUuid } from "../../core/uuid.ts";
 import { invalid, present } from "../../core/validation.ts";
 import { withLossMapping, type Queryable } from "../../db/pool/queryable.ts";
 import { RedeemCodeEntity } from "../entity.ts";
-import type { Anchor } from "../audit/anchor.ts";
 import { kindOf, sourceOf } from "../ledger/booking.ts";
 import { balanceMessage } from "../message.ts";
 import { parseAccount } from "../scope.ts";
@@ -38,8 +37,6 @@ interface RedeemServiceOptions {
   readonly clock: Clock;
   /** Whether there is such an account. The account room knows. */
   readonly accountExists: (accountId: string) => Promise<boolean>;
-  /** Keeps the newest booking outside the database. Default: nowhere. */
-  readonly anchor?: Anchor;
 }
 
 type Rpcs = ServiceImpl<typeof RedeemService>;
@@ -140,7 +137,7 @@ interface RedeemedRow {
   readonly held: string;
 }
 
-function redeemRpc({ pool, clock, accountExists, anchor }: RedeemServiceOptions): Rpcs["redeem"] {
+function redeemRpc({ pool, clock, accountExists }: RedeemServiceOptions): Rpcs["redeem"] {
   const answered = withLossMapping(pool);
   return async (request, context) => {
     const accountId = parseAccount(request.accountId, context);
@@ -164,7 +161,6 @@ function redeemRpc({ pool, clock, accountExists, anchor }: RedeemServiceOptions)
       throw invalid("code", "the balance would exceed what an account can hold");
     }
     if (row?.verdict !== "booked" && row?.verdict !== "replayed") throw noSuchCode("code");
-    if (row.verdict === "booked") await anchor?.keepBooking(txnId);
     const balance = balanceMessage(accountId, row);
     return { amount: money(BigInt(row.amount)), balance, replayed: row.verdict === "replayed" };
   };

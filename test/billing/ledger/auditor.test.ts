@@ -1,30 +1,17 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Anchor, createAnchorFile } from "../../../src/billing/audit/anchor.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Auditor } from "../../../src/billing/audit/auditor.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { callRow } from "../calls/call-row.ts";
 import { type Billing, openBilling } from "../harness.ts";
 
 let billing: Billing;
-let folder: string;
+let auditor: Auditor;
 
 beforeEach(async () => {
   billing = await openBilling();
-  folder = await mkdtemp(join(tmpdir(), "uas-anchor-"));
-  return async () => {
-    await billing.close();
-    await rm(folder, { recursive: true, force: true });
-  };
+  auditor = new Auditor(billing.pool);
+  return () => billing.close();
 });
-
-function openAuditor(places = [createAnchorFile(join(folder, "checkpoint.json"))]) {
-  const alarm = vi.fn();
-  const anchor = new Anchor({ pool: billing.pool, places, alarm });
-  return { anchor, alarm, auditor: new Auditor(billing.pool, anchor) };
-}
 
 /** A call that held 60 and cost 25, of a key, with a record. Returns its id. `ageMs`: how long ago it began. */
 async function call(accountId: string, { keyId = newId(), ageMs = 0 } = {}): Promise<string> {
@@ -54,7 +41,6 @@ const twoHoursMs = 2 * hourMs;
 
 describe("the hourly audit (R-MON-14)", () => {
   test("covers each entry once, in checkpoints that are chained by their hashes", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     await call(account, { ageMs: twoHoursMs });
     const first = await auditor.run();
@@ -74,7 +60,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("reads no entry that an earlier audit covered", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     const id = await call(account, { ageMs: twoHoursMs });
     await auditor.run();
@@ -87,7 +72,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("misses no entry of a transaction that commits after a later one", async () => {
-    const { auditor } = openAuditor();
     const [early, late] = [await billing.account(100n), await billing.account(100n)];
     const client = await billing.pool.connect();
     await client.query("begin");
@@ -102,7 +86,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("divides no transaction: a step that ends at any number covers all of its sides", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     const id = await call(account, { ageMs: twoHoursMs });
     // The first step ends at number 2,000; each transaction begins there once.
@@ -131,7 +114,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("counts late settlements and corrections of keys", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     const [id, keyId, node] = [aged(newId(), twoHoursMs), newId(), newId()];
     await billing.send({ accountId: account, holds: [{ id, amountNanos: 60n, keyId }] }, node);
@@ -147,7 +129,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("adds up what a budget spends, from audit to audit, and names one that says otherwise (I15)", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     await call(account);
     await billing.pool.query("select ledger_budget_set($1, $1, '{3}', '{500}', '{UTC}')", [
@@ -208,7 +189,6 @@ describe("the hourly audit (R-MON-14)", () => {
   test.each(broken)(
     "names %s in what is new, until it is repaired, after: %s",
     async (rule, sql) => {
-      const { auditor } = openAuditor();
       const account = await billing.account(100n);
       const id = await call(account, { ageMs: twoHoursMs });
       await tamper(sql, sql.includes("$1") ? [id] : []);
@@ -220,7 +200,6 @@ describe("the hourly audit (R-MON-14)", () => {
   );
 
   test("finds wrong sums of an hour after hours without calls, and sums of an hour that has no calls", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     await call(account, { ageMs: 30 * hourMs });
     await call(account, { ageMs: 3 * hourMs });
@@ -241,7 +220,6 @@ describe("the hourly audit (R-MON-14)", () => {
   });
 
   test("leaves a rest to the next run, and audits in steps of bounded size", async () => {
-    const { auditor } = openAuditor();
     const account = await billing.account(1_000n);
     await call(account);
     expect(await auditor.run({ maxMs: 0 })).toMatchObject({
@@ -270,100 +248,61 @@ describe("a database that was taken back (R-MON-14)", () => {
     return () => tamper(restores.join(""));
   }
 
-  test("fails every audit, which says what is missing and what to do, until an operator accepts it", async () => {
-    const { auditor } = openAuditor();
+  test("fails an audit that expects a checkpoint noted before, also after new ones have the same number", async () => {
     const account = await billing.account(1_000n);
-    await auditor.run();
+    const first = (await auditor.run())?.checkpoint;
     const restore = await backUp();
     await call(account);
-    await auditor.run();
-    const kept = await readFile(join(folder, "checkpoint.json"), "utf8");
-    await restore();
-    for (let round = 0; round < 2; round++) {
-      const report = await auditor.run();
-      expect(report?.breaches).toEqual([
-        {
-          rule: "I13",
-          detail: expect.stringMatching(
-            /^checkpoint 2 of .*checkpoint\.json names, is not in the database: its newest is checkpoint 1 .*uas ledger accept --reason/,
-          ) as string,
-        },
-      ]);
-      expect(report?.checkpoint.n).toBe(1);
+    const noted = (await auditor.run())?.checkpoint;
+    expect(noted?.n).toBe(2);
+    for (const expected of [first, noted]) {
+      expect(await auditor.run({ expected })).toMatchObject({ breaches: [] });
     }
-    expect(await readFile(join(folder, "checkpoint.json"), "utf8")).toBe(kept);
-    const accepted = await auditor.accept("restored the backup of 09:00");
-    expect(accepted).toMatchObject({ n: 3, accepted: { reason: "restored the backup of 09:00" } });
-    await call(account);
-    expect(await auditor.runFull()).toMatchObject({ breaches: [], checkpoint: { n: 4 } });
-  });
-
-  test("is found by the newest acknowledged booking, also before the first audit", async () => {
-    const { auditor, anchor, alarm } = openAuditor();
-    const [kept, lost] = [newId(), newId()];
-    const account = await billing.account();
-    const text = "select verdict from ledger_book($1, 1::smallint, $2, 50, 'r', null, null)";
-    await billing.pool.query(text, [account, kept]);
-    await anchor.keepBooking(kept);
-    expect(await auditor.run()).toMatchObject({ breaches: [] });
-    await anchor.keepBooking(lost);
-    const report = await auditor.run();
-    expect(report?.breaches.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining(`transaction ${lost}, which was acknowledged at `),
-    ]);
-    // A later booking must not hide what is lost.
-    await anchor.keepBooking(kept);
-    expect(alarm.mock.calls).toMatchObject([["the database has lost bookings", {}]]);
-    expect((await auditor.run())?.breaches).toHaveLength(1);
-    await auditor.accept("known");
-    expect((await auditor.run())?.breaches).toEqual([]);
-  });
-
-  test("is found although new checkpoints have reached the same number", async () => {
-    const { auditor } = openAuditor();
-    const account = await billing.account(1_000n);
-    await auditor.run();
-    const restore = await backUp();
-    await call(account);
-    await auditor.run();
     await restore();
-    // Another installation goes on with the restored database, and keeps its copy elsewhere.
-    const elsewhere = openAuditor([]);
+    const missing = (newest: string) => [
+      { rule: "I13", detail: expect.stringContaining(newest) as string },
+    ];
+    const text = `checkpoint 2:${noted?.hash} is not in the chain: the newest is 1 of `;
+    expect((await auditor.run({ expected: noted }))?.breaches).toEqual(missing(text));
+    expect((await auditor.runFull({ expected: noted }))?.breaches).toEqual(missing(text));
     await call(account);
-    await elsewhere.auditor.run();
-    expect((await auditor.run())?.breaches).toMatchObject([{ rule: "I13" }]);
+    expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { n: 2 } });
+    const again = (await auditor.run({ expected: noted }))?.breaches;
+    expect(again).toEqual(missing("the newest is 2 of "));
+    // The part of the chain that the backup contained is still proven.
+    expect(await auditor.run({ expected: first })).toMatchObject({ breaches: [] });
   });
+});
 
-  test("is not accepted where nothing is missing, and a damaged copy is no proof", async () => {
-    const { auditor } = openAuditor();
-    await billing.account(1_000n);
+describe("an accepted finding", () => {
+  test("lets later audits continue after its entries, and is in the chain with its reason", async () => {
+    const account = await billing.account(1_000n);
     await auditor.run();
     await expect(auditor.accept("why not")).rejects.toThrow("nothing that needs to be accepted");
-    await writeFile(join(folder, "checkpoint.json"), "{");
-    expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { n: 1 } });
-    expect(JSON.parse(await readFile(join(folder, "checkpoint.json"), "utf8"))).toMatchObject({
-      checkpoint: { n: 1 },
+    await billing.account(50n);
+    const shift = async (amount: number): Promise<void> => {
+      await tamper(
+        `update ledger_side set amount = amount + ${amount} where account = 1 and amount < 60`,
+      );
+      await tamper(`update balance set available = available + ${amount} where available < 60`);
+    };
+    await shift(1);
+    expect((await auditor.run())?.breaches).toMatchObject([{ rule: "I1" }]);
+    const accepted = await auditor.accept("a bug of the importer");
+    expect(accepted).toMatchObject({
+      n: 2,
+      accepted: {
+        reason: "a bug of the importer",
+        breaches: [expect.stringMatching(/^I1 transaction /) as string],
+      },
     });
-  });
-
-  test("keeps every copy at the newest checkpoint, whichever process audited", async () => {
-    const other = await mkdtemp(join(tmpdir(), "uas-anchor-"));
-    onTestFinished(() => rm(other, { recursive: true, force: true }));
-    const [here, there] = [
-      openAuditor(),
-      openAuditor([createAnchorFile(join(other, "checkpoint.json"))]),
-    ];
-    await billing.account(1_000n);
-    await here.auditor.run();
-    await there.auditor.run();
-    const names = [folder, other].map((each) => join(each, "checkpoint.json"));
-    const [first, second] = await Promise.all(names.map((name) => readFile(name, "utf8")));
-    expect(first).toBe(second);
+    await call(account);
+    expect(await auditor.run()).toMatchObject({ breaches: [], checkpoint: { n: 3 } });
+    await shift(-1);
   });
 });
 
 test("checkpoints and audited entries cannot be changed or deleted", async () => {
-  const { auditor } = openAuditor();
   await billing.account(1_000n);
   await auditor.run();
   for (const sql of [

@@ -187,7 +187,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "money.grant": "Granted a credit",
   "money.adjust": "Adjusted the balance",
   "money.refund": "Refunded a call",
-  "ledger.accept": "Accepted the ledger after a restore",
+  "ledger.accept": "Accepted ledger entries that break a rule",
   "redeem.create": "Created redeem codes",
   "redeem.revoke": "Revoked a redeem code",
   "vendor.clear-unlimited": "Cleared the mark of a model that ignored output limits",
@@ -273,5 +273,6 @@ export const system = {
   ledgerHint: "Checks the entries since the last checkpoint. The gateway does this every hour.",
   check: "Run audit",
   ledgerRight: "The ledger is consistent",
+  checkpoint: "Newest checkpoint",
   ledgerWrong: (count: number) => (count === 1 ? "1 rule is broken" : `${count} rules are broken`),
 };

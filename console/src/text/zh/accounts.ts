@@ -184,7 +184,7 @@ const actionNames: Readonly<Record<string, string>> = {
   "money.grant": "赠送余额",
   "money.adjust": "调账",
   "money.refund": "退款",
-  "ledger.accept": "接受恢复后的账本",
+  "ledger.accept": "接受违反规则的账目",
   "redeem.create": "生成兑换码",
   "redeem.revoke": "作废兑换码",
   "vendor.clear-unlimited": "清除模型“未遵守输出上限”标记",
@@ -268,5 +268,6 @@ export const system: Texts["system"] = {
   ledgerHint: "审计上一个检查点之后的账目。网关每小时自动审计一次。",
   check: "立即审计",
   ledgerRight: "账本一致",
+  checkpoint: "最新检查点",
   ledgerWrong: (count) => `违反了 ${count} 条规则`,
 };

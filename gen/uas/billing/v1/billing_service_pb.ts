@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file uas/billing/v1/billing_service.proto.
  */
 export const file_uas_billing_v1_billing_service: GenFile = /*@__PURE__*/
-  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIhMKEUdldENyZWRpdHNSZXF1ZXN0ImgKEkdldENyZWRpdHNSZXNwb25zZRIpCg10b3RhbF9jcmVkaXRzGAEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJwoLdG90YWxfdXNhZ2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leSI9ChNMaXN0QmFsYW5jZXNSZXF1ZXN0EiYKC2FjY291bnRfaWRzGAEgAygJQhHKwRgNMgsI6AcSBggBGgIYASJBChRMaXN0QmFsYW5jZXNSZXNwb25zZRIpCghiYWxhbmNlcxgBIAMoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2UivgEKDFRvcFVwUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgDIAEoCUILysEYBwgBGgMQyAESNQoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2VCCMrBGAQqAggBIksKDVRvcFVwUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiowEKDVJlZnVuZFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIKysEYBggBGgIYARI3CgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leUITysEYDwgBOgsIARCAgJqm6q/jARIeCglyZWZlcmVuY2UYBCABKAlCC8rBGAcIARoDEMgBIkwKDlJlZnVuZFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIrkBChRBZGp1c3RCYWxhbmNlUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEkIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Qh7KwRgaCAE6FgiAgObZldCc/v8BEICAmqbqr+MBGAESHQoGcmVhc29uGAMgASgJQg3KwRgJCAEaBRD0AxgDEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiUwoVQWRqdXN0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIq8CChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSHgoKYWNjb3VudF9pZBgBIAEoCUIKysEYBggBGgIYARIbCglwYWdlX3NpemUYAiABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAyABKAkSVgoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kQivKwRgnEhtsZWF2ZSBpdCBvdXQgZm9yIGV2ZXJ5IGtpbmQyCBIGCAEqAggBEjUKCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAImIKGUxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLkxlZGdlckVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiRAoRTGlzdFByaWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiIgoSQXVkaXRMZWRnZXJSZXF1ZXN0EgwKBGZ1bGwYASABKAgijQEKE0F1ZGl0TGVkZ2VyUmVzcG9uc2USLgoIZmluZGluZ3MYASADKAsyHC51YXMuYmlsbGluZy52MS5BdWRpdEZpbmRpbmcSNAoKY2hlY2twb2ludBgCIAEoCzIgLnVhcy5iaWxsaW5nLnYxLkxlZGdlckNoZWNrcG9pbnQSEAoIY29tcGxldGUYAyABKAgiMgoTQWNjZXB0TGVkZ2VyUmVxdWVzdBIbCgZyZWFzb24YASABKAlCC8rBGAcIARoDEPQDIkwKFEFjY2VwdExlZGdlclJlc3BvbnNlEjQKCmNoZWNrcG9pbnQYASABKAsyIC51YXMuYmlsbGluZy52MS5MZWRnZXJDaGVja3BvaW50IpgBChBMZWRnZXJDaGVja3BvaW50Eg4KBm51bWJlchgBIAEoAxIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHZW50cmllcxgDIAEoAxIkCghiYWxhbmNlcxgEIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5EgwKBGhhc2gYBSABKAkyuwgKDkJpbGxpbmdTZXJ2aWNlElwKCkdldEJhbGFuY2USIS51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkdldEJhbGFuY2VSZXNwb25zZSIHkAIBsLsYAxJ0CgpHZXRDcmVkaXRzEiEudWFzLmJpbGxpbmcudjEuR2V0Q3JlZGl0c1JlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRDcmVkaXRzUmVzcG9uc2UiH5ACAaq7GBQKA0dFVBILL3YxL2NyZWRpdHMYArC7GAISYgoMTGlzdEJhbGFuY2VzEiMudWFzLmJpbGxpbmcudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlIgeQAgGwuxgEEk0KBVRvcFVwEhwudWFzLmJpbGxpbmcudjEuVG9wVXBSZXF1ZXN0Gh0udWFzLmJpbGxpbmcudjEuVG9wVXBSZXNwb25zZSIHkAICsLsYBBJQCgZSZWZ1bmQSHS51YXMuYmlsbGluZy52MS5SZWZ1bmRSZXF1ZXN0Gh4udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVzcG9uc2UiB5ACArC7GAQSZQoNQWRqdXN0QmFsYW5jZRIkLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXF1ZXN0GiUudWFzLmJpbGxpbmcudjEuQWRqdXN0QmFsYW5jZVJlc3BvbnNlIgeQAgKwuxgEEnEKEUxpc3RMZWRnZXJFbnRyaWVzEigudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXF1ZXN0GikudWFzLmJpbGxpbmcudjEuTGlzdExlZGdlckVudHJpZXNSZXNwb25zZSIHkAIBsLsYAxJWCghHZXRQcmljZRIfLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVxdWVzdBogLnVhcy5iaWxsaW5nLnYxLkdldFByaWNlUmVzcG9uc2UiB5ACAbC7GAMSXAoKTGlzdFByaWNlcxIhLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuTGlzdFByaWNlc1Jlc3BvbnNlIgeQAgGwuxgDEl8KC0F1ZGl0TGVkZ2VyEiIudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXF1ZXN0GiMudWFzLmJpbGxpbmcudjEuQXVkaXRMZWRnZXJSZXNwb25zZSIHkAICsLsYBBJfCgxBY2NlcHRMZWRnZXISIy51YXMuYmlsbGluZy52MS5BY2NlcHRMZWRnZXJSZXF1ZXN0GiQudWFzLmJpbGxpbmcudjEuQWNjZXB0TGVkZ2VyUmVzcG9uc2UiBLC7GARiBnByb3RvMw", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
+  fileDesc("CiR1YXMvYmlsbGluZy92MS9iaWxsaW5nX3NlcnZpY2UucHJvdG8SDnVhcy5iaWxsaW5nLnYxIjMKEUdldEJhbGFuY2VSZXF1ZXN0Eh4KCmFjY291bnRfaWQYASABKAlCCsrBGAYIARoCGAEiPgoSR2V0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlIhMKEUdldENyZWRpdHNSZXF1ZXN0ImgKEkdldENyZWRpdHNSZXNwb25zZRIpCg10b3RhbF9jcmVkaXRzGAEgASgLMhIudWFzLnR5cGUudjEuTW9uZXkSJwoLdG90YWxfdXNhZ2UYAiABKAsyEi51YXMudHlwZS52MS5Nb25leSI9ChNMaXN0QmFsYW5jZXNSZXF1ZXN0EiYKC2FjY291bnRfaWRzGAEgAygJQhHKwRgNMgsI6AcSBggBGgIYASJBChRMaXN0QmFsYW5jZXNSZXNwb25zZRIpCghiYWxhbmNlcxgBIAMoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2UivgEKDFRvcFVwUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEjcKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5QhPKwRgPCAE6CwgBEICAmqbqr+MBEh4KCXJlZmVyZW5jZRgDIAEoCUILysEYBwgBGgMQyAESNQoGc291cmNlGAQgASgOMhsudWFzLmJpbGxpbmcudjEuVG9wVXBTb3VyY2VCCMrBGAQqAggBIksKDVRvcFVwUmVzcG9uc2USKAoHYmFsYW5jZRgBIAEoCzIXLnVhcy5iaWxsaW5nLnYxLkJhbGFuY2USEAoIcmVwbGF5ZWQYAiABKAgiowEKDVJlZnVuZFJlcXVlc3QSHAoKYWNjb3VudF9pZBgBIAEoCUIIysEYBBoCGAESGwoHY2FsbF9pZBgCIAEoCUIKysEYBggBGgIYARI3CgZhbW91bnQYAyABKAsyEi51YXMudHlwZS52MS5Nb25leUITysEYDwgBOgsIARCAgJqm6q/jARIeCglyZWZlcmVuY2UYBCABKAlCC8rBGAcIARoDEMgBIkwKDlJlZnVuZFJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIrkBChRBZGp1c3RCYWxhbmNlUmVxdWVzdBIeCgphY2NvdW50X2lkGAEgASgJQgrKwRgGCAEaAhgBEkIKBmFtb3VudBgCIAEoCzISLnVhcy50eXBlLnYxLk1vbmV5Qh7KwRgaCAE6FgiAgObZldCc/v8BEICAmqbqr+MBGAESHQoGcmVhc29uGAMgASgJQg3KwRgJCAEaBRD0AxgDEh4KCXJlZmVyZW5jZRgEIAEoCUILysEYBwgBGgMQyAEiUwoVQWRqdXN0QmFsYW5jZVJlc3BvbnNlEigKB2JhbGFuY2UYASABKAsyFy51YXMuYmlsbGluZy52MS5CYWxhbmNlEhAKCHJlcGxheWVkGAIgASgIIq8CChhMaXN0TGVkZ2VyRW50cmllc1JlcXVlc3QSHgoKYWNjb3VudF9pZBgBIAEoCUIKysEYBggBGgIYARIbCglwYWdlX3NpemUYAiABKAVCCMrBGAQiAggAEhIKCnBhZ2VfdG9rZW4YAyABKAkSVgoFa2luZHMYBCADKA4yGi51YXMuYmlsbGluZy52MS5MZWRnZXJLaW5kQivKwRgnEhtsZWF2ZSBpdCBvdXQgZm9yIGV2ZXJ5IGtpbmQyCBIGCAEqAggBEjUKCWZyb21fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBsrBGAJCABIzCgd0b190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIGysEYAkIAImIKGUxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2USLAoHZW50cmllcxgBIAMoCzIbLnVhcy5iaWxsaW5nLnYxLkxlZGdlckVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkCg9HZXRQcmljZVJlcXVlc3QSEQoJbW9kZWxfa2V5GAEgASgJIj8KEEdldFByaWNlUmVzcG9uc2USKwoGcHJpY2VzGAEgASgLMhsudWFzLmJpbGxpbmcudjEuTW9kZWxQcmljZXMiRAoRTGlzdFByaWNlc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgFQgjKwRgEIgIIABISCgpwYWdlX3Rva2VuGAIgASgJIloKEkxpc3RQcmljZXNSZXNwb25zZRIrCgZwcmljZXMYASADKAsyGy51YXMuYmlsbGluZy52MS5Nb2RlbFByaWNlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUwoSQXVkaXRMZWRnZXJSZXF1ZXN0EgwKBGZ1bGwYASABKAgSLwoGZXhwZWN0GAIgASgLMh8udWFzLmJpbGxpbmcudjEuTm90ZWRDaGVja3BvaW50Ij0KD05vdGVkQ2hlY2twb2ludBIOCgZudW1iZXIYASABKAMSGgoEaGFzaBgCIAEoCUIMysEYCAgBGgQIQBBAIo0BChNBdWRpdExlZGdlclJlc3BvbnNlEi4KCGZpbmRpbmdzGAEgAygLMhwudWFzLmJpbGxpbmcudjEuQXVkaXRGaW5kaW5nEjQKCmNoZWNrcG9pbnQYAiABKAsyIC51YXMuYmlsbGluZy52MS5MZWRnZXJDaGVja3BvaW50EhAKCGNvbXBsZXRlGAMgASgIIjIKE0FjY2VwdExlZGdlclJlcXVlc3QSGwoGcmVhc29uGAEgASgJQgvKwRgHCAEaAxD0AyJMChRBY2NlcHRMZWRnZXJSZXNwb25zZRI0CgpjaGVja3BvaW50GAEgASgLMiAudWFzLmJpbGxpbmcudjEuTGVkZ2VyQ2hlY2twb2ludCKYAQoQTGVkZ2VyQ2hlY2twb2ludBIOCgZudW1iZXIYASABKAMSLwoLY3JlYXRlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2VudHJpZXMYAyABKAMSJAoIYmFsYW5jZXMYBCABKAsyEi51YXMudHlwZS52MS5Nb25leRIMCgRoYXNoGAUgASgJMrsICg5CaWxsaW5nU2VydmljZRJcCgpHZXRCYWxhbmNlEiEudWFzLmJpbGxpbmcudjEuR2V0QmFsYW5jZVJlcXVlc3QaIi51YXMuYmlsbGluZy52MS5HZXRCYWxhbmNlUmVzcG9uc2UiB5ACAbC7GAMSdAoKR2V0Q3JlZGl0cxIhLnVhcy5iaWxsaW5nLnYxLkdldENyZWRpdHNSZXF1ZXN0GiIudWFzLmJpbGxpbmcudjEuR2V0Q3JlZGl0c1Jlc3BvbnNlIh+QAgGquxgUCgNHRVQSCy92MS9jcmVkaXRzGAKwuxgCEmIKDExpc3RCYWxhbmNlcxIjLnVhcy5iaWxsaW5nLnYxLkxpc3RCYWxhbmNlc1JlcXVlc3QaJC51YXMuYmlsbGluZy52MS5MaXN0QmFsYW5jZXNSZXNwb25zZSIHkAIBsLsYBBJNCgVUb3BVcBIcLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVxdWVzdBodLnVhcy5iaWxsaW5nLnYxLlRvcFVwUmVzcG9uc2UiB5ACArC7GAQSUAoGUmVmdW5kEh0udWFzLmJpbGxpbmcudjEuUmVmdW5kUmVxdWVzdBoeLnVhcy5iaWxsaW5nLnYxLlJlZnVuZFJlc3BvbnNlIgeQAgKwuxgEEmUKDUFkanVzdEJhbGFuY2USJC51YXMuYmlsbGluZy52MS5BZGp1c3RCYWxhbmNlUmVxdWVzdBolLnVhcy5iaWxsaW5nLnYxLkFkanVzdEJhbGFuY2VSZXNwb25zZSIHkAICsLsYBBJxChFMaXN0TGVkZ2VyRW50cmllcxIoLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVxdWVzdBopLnVhcy5iaWxsaW5nLnYxLkxpc3RMZWRnZXJFbnRyaWVzUmVzcG9uc2UiB5ACAbC7GAMSVgoIR2V0UHJpY2USHy51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlcXVlc3QaIC51YXMuYmlsbGluZy52MS5HZXRQcmljZVJlc3BvbnNlIgeQAgGwuxgDElwKCkxpc3RQcmljZXMSIS51YXMuYmlsbGluZy52MS5MaXN0UHJpY2VzUmVxdWVzdBoiLnVhcy5iaWxsaW5nLnYxLkxpc3RQcmljZXNSZXNwb25zZSIHkAIBsLsYAxJfCgtBdWRpdExlZGdlchIiLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVxdWVzdBojLnVhcy5iaWxsaW5nLnYxLkF1ZGl0TGVkZ2VyUmVzcG9uc2UiB5ACArC7GAQSXwoMQWNjZXB0TGVkZ2VyEiMudWFzLmJpbGxpbmcudjEuQWNjZXB0TGVkZ2VyUmVxdWVzdBokLnVhcy5iaWxsaW5nLnYxLkFjY2VwdExlZGdlclJlc3BvbnNlIgSwuxgEYgZwcm90bzM", [file_google_protobuf_timestamp, file_uas_billing_v1_billing, file_uas_billing_v1_price, file_uas_http_v1_http, file_uas_type_v1_money, file_uas_validate_v1_validate]);
 
 /**
  * Request of [BillingService.GetBalance][].
@@ -554,6 +554,14 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
    * @generated from field: bool full = 1;
    */
   full: boolean;
+
+  /**
+   * A checkpoint that was noted earlier, outside the database. If the chain does not contain it, the database was taken
+   * back to an earlier state: finding I13. Absent: this is not checked.
+   *
+   * @generated from field: uas.billing.v1.NotedCheckpoint expect = 2;
+   */
+  expect?: NotedCheckpoint | undefined;
 };
 
 /**
@@ -562,6 +570,34 @@ export type AuditLedgerRequest = Message<"uas.billing.v1.AuditLedgerRequest"> & 
  */
 export const AuditLedgerRequestSchema: GenMessage<AuditLedgerRequest> = /*@__PURE__*/
   messageDesc(file_uas_billing_v1_billing_service, 18);
+
+/**
+ * A checkpoint that an operator noted: its number and hash, as [LedgerCheckpoint][] had them.
+ *
+ * @generated from message uas.billing.v1.NotedCheckpoint
+ */
+export type NotedCheckpoint = Message<"uas.billing.v1.NotedCheckpoint"> & {
+  /**
+   * Its number, from 1.
+   *
+   * @generated from field: int64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * Its hash, 64 hexadecimal digits.
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message uas.billing.v1.NotedCheckpoint.
+ * Use `create(NotedCheckpointSchema)` to create a new message.
+ */
+export const NotedCheckpointSchema: GenMessage<NotedCheckpoint> = /*@__PURE__*/
+  messageDesc(file_uas_billing_v1_billing_service, 19);
 
 /**
  * Response of [BillingService.AuditLedger][].
@@ -596,7 +632,7 @@ export type AuditLedgerResponse = Message<"uas.billing.v1.AuditLedgerResponse"> 
  * Use `create(AuditLedgerResponseSchema)` to create a new message.
  */
 export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 19);
+  messageDesc(file_uas_billing_v1_billing_service, 20);
 
 /**
  * Request of [BillingService.AcceptLedger][].
@@ -605,7 +641,7 @@ export const AuditLedgerResponseSchema: GenMessage<AuditLedgerResponse> = /*@__P
  */
 export type AcceptLedgerRequest = Message<"uas.billing.v1.AcceptLedgerRequest"> & {
   /**
-   * Why this state is meant, such as "restored the backup of 09:00".
+   * Why the entries are accepted, such as "balance repaired by hand, ticket 1234".
    *
    * @generated from field: string reason = 1;
    */
@@ -617,7 +653,7 @@ export type AcceptLedgerRequest = Message<"uas.billing.v1.AcceptLedgerRequest"> 
  * Use `create(AcceptLedgerRequestSchema)` to create a new message.
  */
 export const AcceptLedgerRequestSchema: GenMessage<AcceptLedgerRequest> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 20);
+  messageDesc(file_uas_billing_v1_billing_service, 21);
 
 /**
  * Response of [BillingService.AcceptLedger][].
@@ -626,7 +662,7 @@ export const AcceptLedgerRequestSchema: GenMessage<AcceptLedgerRequest> = /*@__P
  */
 export type AcceptLedgerResponse = Message<"uas.billing.v1.AcceptLedgerResponse"> & {
   /**
-   * The checkpoint that says what was accepted.
+   * The checkpoint that contains the reason and the broken rules.
    *
    * @generated from field: uas.billing.v1.LedgerCheckpoint checkpoint = 1;
    */
@@ -638,7 +674,7 @@ export type AcceptLedgerResponse = Message<"uas.billing.v1.AcceptLedgerResponse"
  * Use `create(AcceptLedgerResponseSchema)` to create a new message.
  */
 export const AcceptLedgerResponseSchema: GenMessage<AcceptLedgerResponse> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 21);
+  messageDesc(file_uas_billing_v1_billing_service, 22);
 
 /**
  * A link in the chain of audits.
@@ -687,7 +723,7 @@ export type LedgerCheckpoint = Message<"uas.billing.v1.LedgerCheckpoint"> & {
  * Use `create(LedgerCheckpointSchema)` to create a new message.
  */
 export const LedgerCheckpointSchema: GenMessage<LedgerCheckpoint> = /*@__PURE__*/
-  messageDesc(file_uas_billing_v1_billing_service, 22);
+  messageDesc(file_uas_billing_v1_billing_service, 23);
 
 /**
  * Keeps the money: balances, bookings, the ledger and the prices that calls are charged by.
@@ -792,8 +828,7 @@ export const BillingService: GenService<{
     output: typeof ListPricesResponseSchema;
   },
   /**
-   * Audits what is new in the ledger since its last checkpoint, and compares the newest checkpoint with the copies outside the
-   * database. No findings: all invariants hold, and no booking was lost.
+   * Audits what is new in the ledger since its last checkpoint. No findings: all invariants hold.
    *
    * @generated from rpc uas.billing.v1.BillingService.AuditLedger
    */
@@ -803,8 +838,8 @@ export const BillingService: GenService<{
     output: typeof AuditLedgerResponseSchema;
   },
   /**
-   * Accepts the ledger as it is, after a backup was restored: the chain of checkpoints goes on from there. Fails with
-   * `invalid_request` where the audit finds nothing to accept.
+   * Accepts new entries that break a rule: the chain of checkpoints continues after them. Fails with `invalid_request`
+   * if no entry breaks a rule.
    *
    * @generated from rpc uas.billing.v1.BillingService.AcceptLedger
    */

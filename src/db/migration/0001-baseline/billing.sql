@@ -238,7 +238,7 @@ create view hold as
 
 -- The chain of audits. Everything up to seq, and every call below hold_id, has been audited. contents: JSON
 -- with the previous checkpoint's hash, a digest of the entries since then, and what all entries add up to. hash: SHA-256
--- of contents. The newest one is also kept outside this database: src/billing/audit/anchor.ts.
+-- of contents.
 create table ledger_checkpoint (
   n bigint not null,
   create_time timestamptz not null default now(),
@@ -247,14 +247,6 @@ create table ledger_checkpoint (
   contents text not null,
   hash text not null,
   constraint ledger_checkpoint_pkey primary key (n)
-);
-
--- Tells this database from others that use the same data folder or bucket. Written by the first process.
-create table ledger_identity (
-  is_only boolean not null default true,
-  id uuid not null default gen_random_uuid(),
-  constraint ledger_identity_pkey primary key (is_only),
-  constraint ledger_identity_is_only_check check (is_only)
 );
 
 -- What the audited entries say that each account has and each key has spent. Written with each checkpoint.
