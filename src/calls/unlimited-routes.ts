@@ -10,7 +10,7 @@ import type { Logger } from "pino";
 import type { RouteConfig } from "../config/config.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { Listener } from "../db/pool/listener.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 
 /** A reply that exceeded the output limit of its request. */
 export interface LimitOverrun {

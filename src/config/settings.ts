@@ -8,7 +8,7 @@ import {
   type Parsed,
   type ListenAddress,
 } from "./address.ts";
-import { readDatabaseAddress } from "../core/database-address.ts";
+import { databaseAddressProblem } from "../core/database-address.ts";
 import type { Settings } from "./config.ts";
 import { concurrentCallsMax, drainDelayMsDefault } from "../core/limits.ts";
 import { decodeMasterKey } from "./master-key.ts";
@@ -89,8 +89,8 @@ function asIs(text: string): Parsed<string> {
 }
 
 function parseDatabaseUrl(text: string): Parsed<string> {
-  const read = readDatabaseAddress(text);
-  return "problem" in read ? read : { value: text };
+  const problem = databaseAddressProblem(text);
+  return problem === undefined ? { value: text } : { problem };
 }
 
 function parseMasterKey(text: string): Parsed<Buffer> {

@@ -20,6 +20,7 @@ import { operatorEntities } from "../operator/entity.ts";
 import { resultEntities } from "../result/entity.ts";
 import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
+import { DatabaseClient } from "./pool/client.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
 import { ClockForward0002 } from "./migration/0002-clock-forward.ts";
 import { NativeUpload0003 } from "./migration/0003-native-upload.ts";
@@ -31,7 +32,7 @@ import {
   preparePool,
 } from "./pool/open-pool.ts";
 import { lockNotAvailable } from "./pool/share-pool.ts";
-import { type DatabaseAddress, type Servers, toServers } from "./pool/servers.ts";
+import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
 
 /** An open database. */
 export interface Database {
@@ -60,9 +61,9 @@ const silent: Log = { info: () => {}, warn: () => {} };
 
 /** The ORM's options; the migration tool uses the same. @param users whose time limits its statements have */
 export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers"): Options {
-  const servers = toServers(address);
+  const server = toServer(address);
   return {
-    clientUrl: servers.url,
+    clientUrl: server.url,
     entities: [...entities],
     extensions: [Migrator],
     migrations: {
@@ -78,11 +79,12 @@ export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers
     pool: { min: 0, max: poolMax },
     // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
-      Client: servers.Client,
+      Client: DatabaseClient,
+      connectionString: server.url,
       connectLimitMs: connectLimitMs[users],
       ...boundStatements(users),
       keepAlive: true,
-      onPoolCreated: (pool: Pool) => preparePool(pool, servers, users),
+      onPoolCreated: (pool: Pool) => preparePool(pool, server, users),
     },
     forceUtcTimezone: true,
   };
@@ -101,36 +103,36 @@ export async function openDatabase(
   options: Partial<OpenOptions> = {},
 ): Promise<Database> {
   const log = options.log ?? silent;
-  const servers = toServers(url);
+  const server = toServer(url);
   const deadline = Date.now() + (options.waitMs ?? waitMsDefault);
   for (;;) {
-    const connection = await connect(servers, { log, deadline });
-    const database = await createDatabase(servers);
+    const connection = await connect(server, { log, deadline });
+    const database = await createDatabase(server);
     try {
-      await migrate(database.orm, { connection, address: servers, log });
+      await migrate(database.orm, { connection, address: server, log });
       return database;
     } catch (error) {
       await database.close();
       // A server that has just started, or shares a busy machine, can take longer than callers wait for a connection.
       if (!isDatabaseLost(error) || Date.now() > deadline) throw error;
-      log.warn(`the database at ${servers.names} answers slowly: trying again`);
+      log.warn(`the database at ${server.name} answers slowly: trying again`);
     } finally {
       await connection.end().catch(() => {});
     }
   }
 }
 
-async function createDatabase(servers: Servers): Promise<Database> {
-  const orm = await MikroORM.init(ormOptions(servers));
-  const pool = openPool(servers, { max: poolMax, for: "callers" });
-  const taskPool = openPool(servers, { max: poolMax, for: "callers" });
-  const jobPool = openPool(servers, { max: jobPoolMax, for: "jobs" });
+async function createDatabase(server: DatabaseServer): Promise<Database> {
+  const orm = await MikroORM.init(ormOptions(server));
+  const pool = openPool(server, { max: poolMax, for: "callers" });
+  const taskPool = openPool(server, { max: poolMax, for: "callers" });
+  const jobPool = openPool(server, { max: jobPoolMax, for: "jobs" });
   return {
     orm,
     pool,
     taskPool,
     jobPool,
-    url: servers,
+    url: server,
     async close() {
       await Promise.allSettled([orm.close(true), pool.end(), taskPool.end(), jobPool.end()]);
     },
@@ -262,16 +264,8 @@ const oldestVersion = 150_000;
 /** What a server says while it starts, stops, or is full. */
 const passingStates = new Set(["57P03", "57P01", "53300"]);
 
-/** What the network says while nobody listens yet, a container's name is not known yet, or no server
- * was promoted yet. */
-const passingFailures = new Set([
-  "NO_PRIMARY",
-  "ECONNREFUSED",
-  "ENOENT",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ECONNRESET",
-]);
+/** What the network says while nobody listens yet, or a container's name is not known yet. */
+const passingFailures = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND", "EAI_AGAIN", "ECONNRESET"]);
 
 /**
  * Connects to a PostgreSQL that this program can use.
@@ -280,31 +274,31 @@ const passingFailures = new Set([
  * names the server without the password.
  */
 async function connect(
-  servers: Servers,
+  server: DatabaseServer,
   { log, deadline }: { readonly log: Log; readonly deadline: number },
 ): Promise<Client> {
   for (let attempt = 1; ; attempt++) {
-    const client = servers.createClient({ connectLimitMs: tryTimeoutMs });
+    const client = server.createClient({ connectLimitMs: tryTimeoutMs });
     try {
       await client.connect();
-      await checkVersion(client, servers);
+      await checkVersion(client, server);
       return client;
     } catch (error) {
       await client.end().catch(() => {});
-      if (!isPassing(error) || Date.now() > deadline) throw explained(client, servers, error);
-      if (attempt === 1) log.warn(`waiting for the database at ${servers.names}`);
+      if (!isPassing(error) || Date.now() > deadline) throw explained(client, server, error);
+      if (attempt === 1) log.warn(`waiting for the database at ${server.name}`);
       await sleep(retryMs);
     }
   }
 }
 
-async function checkVersion(client: Client, { names }: Servers): Promise<void> {
+async function checkVersion(client: Client, { name }: DatabaseServer): Promise<void> {
   const { rows } = await client.query<{ number: number; version: string }>(
     "select current_setting('server_version_num')::int as number, current_setting('server_version') as version",
   );
   if ((rows[0]?.number ?? 0) >= oldestVersion) return;
   throw new Error(
-    `The database at ${names} is PostgreSQL ${rows[0]?.version}; the gateway needs version 15 or later. Upgrade it, or unset DATABASE_URL to use the embedded one.`,
+    `The database at ${name} is PostgreSQL ${rows[0]?.version}; the gateway needs version 15 or later. Upgrade it, or unset DATABASE_URL to use the embedded one.`,
   );
 }
 
@@ -313,15 +307,15 @@ function isPassing(error: unknown): boolean {
 }
 
 /** One clear error in place of the driver's; what is explained already stays. */
-function explained(client: Client, { names }: Servers, cause: unknown): Error {
+function explained(client: Client, { name }: DatabaseServer, cause: unknown): Error {
   const said = cause instanceof Error ? cause.message : String(cause);
   const code = codeOf(cause);
   if (!(cause instanceof DatabaseError) && !code && !said.includes("timeout")) {
     return cause instanceof Error ? cause : new Error(said);
   }
-  const where = `the database at ${names}`;
+  const where = `the database at ${name}`;
   const advice: Readonly<Record<string, string>> = {
-    "3D000": `There is no database "${client.database}" at ${names}. Create it (createdb ${client.database}), or correct DATABASE_URL.`,
+    "3D000": `There is no database "${client.database}" at ${name}. Create it (createdb ${client.database}), or correct DATABASE_URL.`,
     "28P01": `Cannot log in to ${where}: wrong user or password. Correct DATABASE_URL.`,
     "28000": `Cannot log in to ${where}: ${said}. Correct DATABASE_URL, or the server's pg_hba.conf.`,
   };

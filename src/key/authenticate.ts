@@ -9,7 +9,7 @@
 import type { Pool } from "pg";
 import type { Authenticate, KeyCaller, RefusedKey } from "../core/caller.ts";
 import { databaseUnavailable } from "../core/database-lost.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { type KeyUse, LastUse } from "./last-use.ts";
 import { lookUpKey, type Verdict } from "./look-up.ts";

@@ -9,7 +9,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
-import { type DatabaseAddress, toServers } from "../db/pool/servers.ts";
+import { type DatabaseAddress, toServer } from "../db/pool/server.ts";
 
 /** Pause after a heartbeat, in milliseconds. */
 const heartbeatMs = 300;
@@ -137,7 +137,7 @@ export class ChangeFeed {
   }
 
   #createClient(lost: AbortController): Client {
-    const client = toServers(this.#options.url).createClient({
+    const client = toServer(this.#options.url).createClient({
       connectLimitMs: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
       keepAlive: true,

@@ -8,7 +8,7 @@ import { int32Max } from "../config/scalars.ts";
 import { withTimeout } from "../core/async.ts";
 import { databaseUnavailable } from "../core/database-lost.ts";
 import { openPool } from "../db/pool/open-pool.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 import type {
   LimitedRequest,
   LimitRefusal,

@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import { singleFlight } from "../core/async.ts";
 import { newId } from "../core/uuid.ts";
 import { Listener } from "../db/pool/listener.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 import type { Binding } from "./attempt-plan.ts";
 import type { CredentialTarget, RouteTarget, Targets } from "./targets.ts";
 

@@ -6,7 +6,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { Listener } from "../db/pool/listener.ts";
 import { cooldownGrowthMax, type AttemptFailure } from "./breaker.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 
 /** The names of what a breaker protects; empty: it protects all of them. */
 export interface BreakerKey {

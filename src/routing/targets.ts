@@ -9,7 +9,7 @@ import { type AttemptFailure, Breaker, type BreakerState, HealthCounts } from ".
 import { type BreakerKey, BreakerStore, type StoredBreaker } from "./breaker-store.ts";
 import type { LimitSubject } from "../limits/limiter.ts";
 import type { VendorQuota } from "./vendor-quota.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 
 /** Retries for each call: a fifth. */
 const share = 0.2;

@@ -27,7 +27,7 @@ import {
 import { nilUuid } from "../core/uuid.ts";
 import { LeaseLoop } from "../db/lease-loop.ts";
 import { Listener } from "../db/pool/listener.ts";
-import type { DatabaseAddress } from "../db/pool/servers.ts";
+import type { DatabaseAddress } from "../db/pool/server.ts";
 import { GuardFailure, type GuardFailureKind } from "../http/guard-failure.ts";
 import type { GuardedClient, GuardedTimes } from "../http/guarded-client.ts";
 import {

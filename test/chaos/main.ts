@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isRight, runFailover } from "../ha/failover.ts";
+import { findHaproxy, haproxyMissing } from "../ha/haproxy.ts";
 import { hasContainers, runContainers } from "./containers.ts";
 import { startClocked } from "./clocks.ts";
 import { isOfDatabaseClock } from "./fault.ts";
@@ -149,7 +150,9 @@ async function repeat(name: string, files: readonly string[], rounds: number): P
 /** How long customers work before and after, and how long there is no primary, in milliseconds. */
 const failoverTimes = { loadMs: 3_000, outageMs: 4_000 };
 
-async function failOver({ rounds }: Options): Promise<void> {
+async function failOver(options: Options): Promise<void> {
+  if (findHaproxy() === undefined) return miss(`failover: not run. ${haproxyMissing}`, options);
+  const { rounds } = options;
   for (const failure of ["killed", "frozen"] as const) {
     for (let round = 0; round < rounds; round++) {
       // In every second round a gateway dies with the primary.

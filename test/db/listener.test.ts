@@ -2,7 +2,7 @@
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Listener } from "../../src/db/pool/listener.ts";
-import { type DatabaseAddress, Servers } from "../../src/db/pool/servers.ts";
+import { type DatabaseAddress, DatabaseServer } from "../../src/db/pool/server.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.ts";
 
@@ -91,7 +91,7 @@ describe.each(faults)("a connection that is %s", (_name, break_, mend) => {
 
 describe("listeners of one process", () => {
   it("listeners share a connection, and each hears its own channel only", async () => {
-    const servers = new Servers(proxy.url);
+    const servers = new DatabaseServer(proxy.url);
     const [news, more, weather] = [
       listener("news", servers),
       listener("news", servers),
@@ -117,7 +117,7 @@ describe("listeners of one process", () => {
   });
 
   it("a lost connection is a gap for every listener, and all hear again on the next one", async () => {
-    const servers = new Servers(proxy.url);
+    const servers = new DatabaseServer(proxy.url);
     const gaps = { news: 0, weather: 0 };
     const both = (["news", "weather"] as const).map((channel) => {
       const heard: string[] = [];
@@ -150,7 +150,7 @@ describe("listeners of one process", () => {
   });
 
   it("a listener that begins while the last one ends hears, and so does one that begins twice", async () => {
-    const servers = new Servers(proxy.url);
+    const servers = new DatabaseServer(proxy.url);
     const [first, second] = [listener("news", servers), listener("news", servers)];
     await first.listener.start();
     const ending = first.listener.close();

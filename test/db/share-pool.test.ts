@@ -5,7 +5,7 @@ import { type Caller, runInAccountContext } from "../../src/core/caller.ts";
 import { isDatabaseLost } from "../../src/core/database-lost.ts";
 import { openDatabase } from "../../src/db/database.ts";
 import { guardPool, openPool } from "../../src/db/pool/open-pool.ts";
-import { Servers, toServers } from "../../src/db/pool/servers.ts";
+import { DatabaseServer, toServer } from "../../src/db/pool/server.ts";
 import { probeServer, sharePool, whileAnswering } from "../../src/db/pool/share-pool.ts";
 import { ErrorCode } from "../../src/core/errors.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -33,7 +33,7 @@ function openProbed(max: number, waitMs?: number) {
   guardPool(pool);
   pools.push(pool);
   const seen = { probes: 0 };
-  const ask = probeServer(toServers(scratch.url));
+  const ask = probeServer(toServer(scratch.url));
   const probe = async (timeoutMs: number): Promise<void> => {
     await ask(timeoutMs);
     seen.probes += 1;
@@ -147,7 +147,7 @@ test("connections come about although the event loop is blocked for longer than 
   const statements = [
     database.pool.query("select 1"),
     database.orm.em.fork().execute("select 1"),
-    probeServer(toServers(scratch.url))(600),
+    probeServer(toServer(scratch.url))(600),
   ];
   // Connecting, logging in and asking are several turns of the loop, each of which is late.
   for (let turn = 0; turn < 4; turn++) {
@@ -311,7 +311,7 @@ function errorOf(error: unknown): string {
 
 test("R-MON-7: a connection whose statement is not answered in time is closed, and keeps nobody waiting", async () => {
   const proxy = await startFaultProxy(scratch.url);
-  const servers = new Servers(proxy.url);
+  const servers = new DatabaseServer(proxy.url);
   const client = servers.createClient({ query_timeout: 100 });
   await client.connect();
   const ended = new Promise((resolve) => client.once("end", resolve));

@@ -2,7 +2,7 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
-import { Servers } from "../../src/db/pool/servers.ts";
+import { DatabaseServer } from "../../src/db/pool/server.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 setFlagsFromString("--expose-gc");
@@ -18,7 +18,7 @@ function oldBytes(): number {
 test("an answered statement is freed by collections of the young generation, and not kept until a full one", async () => {
   const scratch = await createTestDatabase();
   onTestFinished(() => scratch.close());
-  const client = new Servers(scratch.url).createClient();
+  const client = new DatabaseServer(scratch.url).createClient();
   onTestFinished(() => client.end());
   await client.connect();
   const statement = { name: "long_row", text: "select repeat('x', $1::integer) as text" };
@@ -43,7 +43,7 @@ test("an answered statement is freed by collections of the young generation, and
 test("a failed statement tells where it was asked", async () => {
   const scratch = await createTestDatabase();
   onTestFinished(() => scratch.close());
-  const client = new Servers(scratch.url).createClient();
+  const client = new DatabaseServer(scratch.url).createClient();
   onTestFinished(() => client.end());
   await client.connect();
   async function asks(): Promise<void> {

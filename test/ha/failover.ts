@@ -41,8 +41,6 @@ export interface FailoverOptions {
   readonly programs?: PostgresPrograms;
   /** Whether the servers may lose data with the machine's power: quicker. Default false. */
   readonly isFast?: boolean;
-  /** HAProxy's program: gateways reach the database through it. Default: none, they know the addresses of both servers. */
-  readonly haproxy?: string;
   /** Whether the second gateway is killed with -9 just before the primary fails. It is started again after the promotion.
    * Default false. */
   readonly killsGateway?: boolean;
@@ -116,7 +114,7 @@ const costNanos = 25n * 250n + 5n * 2_000n;
 
 const bin = join(import.meta.dirname, "../../bin/uas.js");
 
-/** Runs one failover in a folder of its own. */
+/** Runs one failover in a folder of its own. @throws if HAProxy is not installed */
 export async function runFailover(options: FailoverOptions): Promise<FailoverResult> {
   const folder = mkdtempSync(join(tmpdir(), "uas-ha-"));
   const vendor = await startUpstream();
@@ -129,10 +127,10 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
   let replicated: Replicated | undefined;
   let proxy: Haproxy | undefined;
   try {
-    const { programs, isFast = false, haproxy } = options;
+    const { programs, isFast = false } = options;
     replicated = await startReplicated(folder, { isFast, ...(programs && { programs }) });
     const servers = [replicated.primary, replicated.standby];
-    if (haproxy !== undefined) proxy = await startHaproxy({ program: haproxy, folder, servers });
+    proxy = await startHaproxy({ folder, servers });
     return await new Failover(options, { folder, vendor, replicated, proxy, processes }).run();
   } finally {
     for (const process of processes) await process.kill();
@@ -147,8 +145,8 @@ interface Parts {
   readonly folder: string;
   readonly vendor: Upstream;
   readonly replicated: Replicated;
-  /** `undefined`: gateways know both servers. */
-  readonly proxy: Haproxy | undefined;
+  /** The gateways reach the database through it. */
+  readonly proxy: Haproxy;
   readonly processes: Process[];
 }
 
@@ -180,7 +178,7 @@ class Failover {
     await sleep(this.#options.outageMs);
     const journalFiles = this.#journalFiles();
     await standby.promote();
-    this.#parts.proxy?.lead(standby);
+    this.#parts.proxy.lead(standby);
     const promotedMs = performance.now();
     const resumeMs = (await load.acknowledged(1, promotedMs, resumeLimitMs)) - promotedMs;
     const findings = noFindings();
@@ -271,9 +269,9 @@ class Failover {
   }
 
   #env(): Record<string, string> {
-    const { vendor, replicated, proxy } = this.#parts;
+    const { vendor, proxy } = this.#parts;
     return {
-      DATABASE_URL: proxy?.url ?? replicated.url,
+      DATABASE_URL: proxy.url,
       VENDOR_KEY: vendor.secret,
       UAS_OPERATOR_TOKEN: operatorToken,
       UAS_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),

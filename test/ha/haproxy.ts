@@ -25,8 +25,6 @@ export interface Haproxy {
 
 /** What {@link startHaproxy} takes. */
 interface HaproxyOptions {
-  /** The program: {@link findHaproxy}. */
-  readonly program: string;
   /** For its configuration. */
   readonly folder: string;
   /** The primary first. */
@@ -42,15 +40,21 @@ const checkMs = 500;
 /** How long a health check may take, in milliseconds: machines can be busy. Who leads is said at once. */
 const checkTimeoutMs = 10_000;
 
-/** The program; `undefined`: this machine has none. Debian keeps it where only root looks. */
+/** What a machine without HAProxy lacks. */
+export const haproxyMissing =
+  "HAProxy is not installed: install it, on Debian with `apt-get install haproxy`.";
+
+/** The program, or `undefined` if this machine has none. Debian keeps it where only root looks. */
 export function findHaproxy(): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
   return folders.map((folder) => join(folder, "haproxy")).find(existsSync);
 }
 
-/** Starts one. Resolves when it lets sessions through. Close it. */
+/** Starts one. Resolves when it lets sessions through. Close it. @throws if HAProxy is not installed */
 export async function startHaproxy(options: HaproxyOptions): Promise<Haproxy> {
-  const { program, folder, servers } = options;
+  const { folder, servers } = options;
+  const program = findHaproxy();
+  if (program === undefined) throw new Error(haproxyMissing);
   let [leader] = servers;
   const checks = await Promise.all(servers.map((server) => startCheck(server, () => leader)));
   const port = await freePort();

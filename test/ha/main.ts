@@ -1,23 +1,23 @@
 /**
- * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby, through HAProxy in TCP mode, and again with the
- * addresses of both servers. Under load, the primary is killed with -9, and in other scenarios frozen, or a gateway is killed
- * with it; the standby is promoted. No acknowledged charge or top-up may be lost or doubled, and service
- * resumes within 10 s of the promotion. As root, the servers run as an ordinary user.
+ * `npm run ha`: two gateways on a PostgreSQL with a synchronous standby, through HAProxy in TCP mode. Under load, the primary
+ * is killed with -9, and in other scenarios frozen, or a gateway is killed with it; the standby is promoted. No acknowledged
+ * charge or top-up may be lost or doubled, and service resumes within 10 s of the promotion. As root, the servers run as an
+ * ordinary user.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readArguments } from "../support/arguments.ts";
-import { findHaproxy } from "./haproxy.ts";
+import { findHaproxy, haproxyMissing } from "./haproxy.ts";
 import type { PostgresPrograms } from "../support/replicated.ts";
 import { type Failure, type FailoverResult, isRight, runFailover } from "./failover.ts";
 
 const debianFolder = "/usr/lib/postgresql";
 
+const postgresMissing = `There is no PostgreSQL server of version 15 or later in ${debianFolder}: install Debian's package postgresql, name the folder of initdb and postgres with --programs, or use --embedded.`;
+
 const usage = `usage: npm run ha -- [options]
 
   --failure killed|frozen   how the primary fails (default: both, one after the other)
-  --through haproxy|hosts   how gateways reach the database: through HAProxy, or by the addresses of both servers
-                            (default: both ways, one after the other)
   --rounds N                rounds of each (default 1)
   --load SECONDS            how long customers work before the failure, and after service has resumed (default 10)
   --outage SECONDS          how long there is no primary (default 5)
@@ -29,7 +29,6 @@ const usage = `usage: npm run ha -- [options]
 function readOptions() {
   const values = readArguments(usage, {
     failure: { type: "string" },
-    through: { type: "string" },
     rounds: { type: "string", default: "1" },
     load: { type: "string", default: "10" },
     outage: { type: "string", default: "5" },
@@ -39,21 +38,11 @@ function readOptions() {
   const all: readonly Failure[] = ["killed", "frozen"];
   const failures = all.filter((one) => values.failure === undefined || values.failure === one);
   if (failures.length === 0) throw new Error("--failure is killed or frozen");
-  const { through } = values;
-  const ways = (["haproxy", "hosts"] as const).filter(
-    (one) => through === undefined || through === one,
-  );
-  if (ways.length === 0) throw new Error("--through is haproxy or hosts");
   const programs = values.embedded ? undefined : findPrograms(values.programs ?? newestOfDebian());
-  const haproxy = ways.includes("haproxy") ? findHaproxy() : undefined;
-  nameMissing({
-    hasPostgres: values.embedded || programs !== undefined,
-    hasHaproxy: !ways.includes("haproxy") || haproxy !== undefined,
-  });
+  if (findHaproxy() === undefined) throw new Error(haproxyMissing);
+  if (!values.embedded && programs === undefined) throw new Error(postgresMissing);
   return {
     failures,
-    ways,
-    haproxy,
     rounds: positive("--rounds", values.rounds),
     loadMs: 1_000 * positive("--load", values.load),
     outageMs: 1_000 * positive("--outage", values.outage),
@@ -78,36 +67,15 @@ function findPrograms(folder: string): PostgresPrograms | undefined {
   return existsSync(programs.initdb) && existsSync(programs.postgres) ? programs : undefined;
 }
 
-/** @throws where Debian's packages are missing, naming all that are */
-function nameMissing(found: { readonly hasPostgres: boolean; readonly hasHaproxy: boolean }): void {
-  const { hasPostgres, hasHaproxy } = found;
-  if (hasPostgres && hasHaproxy) return;
-  const packages = [...(hasPostgres ? [] : ["postgresql"]), ...(hasHaproxy ? [] : ["haproxy"])];
-  const reasons = [
-    ...(hasPostgres
-      ? []
-      : [
-          "There is no PostgreSQL server of version 15 or later in /usr/lib/postgresql: name the folder of initdb and postgres with --programs, or run with --embedded.",
-        ]),
-    ...(hasHaproxy ? [] : ["There is no haproxy: --through hosts runs without it."]),
-  ];
-  throw new Error(
-    `Install Debian's packages: apt-get install ${packages.join(" ")}. ${reasons.join(" ")}`,
-  );
-}
-
 async function main(): Promise<void> {
-  const { failures, ways, haproxy, rounds, programs, ...options } = readOptions();
-  for (const way of ways) {
-    const through = way === "haproxy" && haproxy !== undefined ? { haproxy } : {};
-    for (const failure of failures) {
-      for (const killsGateway of [false, true]) {
-        for (let round = 0; round < rounds; round++) {
-          const parts = { failure, killsGateway, ...through, ...(programs && { programs }) };
-          const result = await runFailover({ ...options, ...parts });
-          tell(`${way}, primary ${failure}${killsGateway ? ", a gateway too" : ""}`, result);
-          if (!isRight(result)) process.exitCode = 1;
-        }
+  const { failures, rounds, programs, ...options } = readOptions();
+  for (const failure of failures) {
+    for (const killsGateway of [false, true]) {
+      for (let round = 0; round < rounds; round++) {
+        const parts = { failure, killsGateway, ...(programs && { programs }) };
+        const result = await runFailover({ ...options, ...parts });
+        tell(`primary ${failure}${killsGateway ? ", a gateway too" : ""}`, result);
+        if (!isRight(result)) process.exitCode = 1;
       }
     }
   }

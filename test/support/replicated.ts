@@ -145,12 +145,10 @@ export class PostgresServer {
   }
 }
 
-/** Both, and the address with both hosts. */
+/** Both. */
 export interface Replicated {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
-  /** Of both, the standby last. */
-  readonly url: string;
   close(): Promise<void>;
 }
 
@@ -190,9 +188,7 @@ export async function startReplicated(
     await close();
     throw error;
   }
-  const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
-  const url = `postgresql://${user}:${password}@${hosts}/postgres?target_session_attrs=read-write`;
-  return { primary, standby, url, close };
+  return { primary, standby, close };
 }
 
 /** Starts a server alone, below `folder`. Kill it. */

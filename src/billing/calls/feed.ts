@@ -15,7 +15,7 @@ import { Listener } from "../../db/pool/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId, nilUuid } from "../../core/uuid.ts";
 import { WakeSignal } from "../../core/async.ts";
-import type { DatabaseAddress } from "../../db/pool/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** Options of {@link CallFeed}. */
 export interface CallFeedOptions {

@@ -30,7 +30,7 @@ import {
   type JournalEntry,
 } from "./journal-segment.ts";
 import { isOwnerDead, Journal, type JournalOptions, type JournalStats } from "./journal.ts";
-import { type DatabaseAddress, toServers } from "../../db/pool/servers.ts";
+import { type DatabaseAddress, toServer } from "../../db/pool/server.ts";
 
 /** What finds the hold of an entry. */
 type HoldRef = Pick<JournalEntry, "id" | "accountId">;
@@ -324,7 +324,7 @@ async function knownHolds(
   url: DatabaseAddress,
   entries: readonly HoldRef[],
 ): Promise<ReadonlySet<string>> {
-  const client = toServers(url).createClient({
+  const client = toServer(url).createClient({
     connectLimitMs: connectTimeoutMs,
     query_timeout: connectTimeoutMs,
     application_name: "uas-journal",

@@ -1,5 +1,5 @@
 /** Shares a few connections among many sources of work: in turns, one statement per source at a time. */
-import type { DatabaseAddress } from "../../db/pool/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/server.ts";
 import {
   isLasting,
   isLost,

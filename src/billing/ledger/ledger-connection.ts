@@ -1,7 +1,7 @@
 /** One dedicated connection of the ledger to PostgreSQL, which reconnects by itself. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
-import { type DatabaseAddress, toServers } from "../../db/pool/servers.ts";
+import { type DatabaseAddress, toServer } from "../../db/pool/server.ts";
 
 /** A statement that is prepared once per connection. */
 export interface Statement {
@@ -105,7 +105,7 @@ export class LedgerConnection {
   async #connect(): Promise<void> {
     const { signal } = this.#closed;
     while (!signal.aborted) {
-      const client = toServers(this.#options.url).createClient({
+      const client = toServer(this.#options.url).createClient({
         connectLimitMs: connectTimeoutMs,
         keepAlive: true,
         application_name: "uas-ledger",

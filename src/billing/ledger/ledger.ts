@@ -11,7 +11,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { JournalOptions } from "../journal/journal.ts";
-import type { DatabaseAddress } from "../../db/pool/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** Reserves money before a vendor is called. */
 export interface HoldOperation {

@@ -1,6 +1,6 @@
 /** Hears what other sessions of the database tell on a channel. All listeners of a process share one connection. */
 import type { ChannelListener, ListeningConnection } from "./listening-connection.ts";
-import { type DatabaseAddress, toServers } from "./servers.ts";
+import { type DatabaseAddress, toServer } from "./server.ts";
 
 /** What a {@link Listener} needs. */
 export interface ListenerOptions {
@@ -21,7 +21,7 @@ export class Listener {
   readonly #firstTry = Promise.withResolvers<void>();
 
   constructor({ url, channel, onNotice, onGap = () => {} }: ListenerOptions) {
-    this.#connection = toServers(url).listening;
+    this.#connection = toServer(url).listening;
     this.#listener = { channel, onNotice, onGap, onTried: this.#firstTry.resolve };
   }
 

@@ -1,11 +1,7 @@
 /** Opens connections that many share. */
 import { Pool, type PoolClient } from "pg";
-import {
-  type DatabaseAddress,
-  type ServerClientConfig,
-  type Servers,
-  toServers,
-} from "./servers.ts";
+import { DatabaseClient, type DatabaseClientConfig } from "./client.ts";
+import { type DatabaseAddress, type DatabaseServer, toServer } from "./server.ts";
 import { lockWaitMs, probeServer, sharePool, type SharePoolOptions } from "./share-pool.ts";
 
 /** Who waits for the statements of a pool: clients, or nobody. */
@@ -42,7 +38,7 @@ const graceMs = 5_000;
  */
 export function boundStatements(
   users: PoolUsers,
-): Pick<ServerClientConfig, "sessionSettings" | "query_timeout"> {
+): Pick<DatabaseClientConfig, "sessionSettings" | "query_timeout"> {
   const { lockMs, statementMs } = statementLimits[users];
   return {
     sessionSettings: `set lock_timeout = ${lockMs}; set statement_timeout = ${statementMs}`,
@@ -52,9 +48,10 @@ export function boundStatements(
 
 /** Opens them. */
 export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Pool {
-  const servers = toServers(address);
+  const server = toServer(address);
   const config = {
-    Client: servers.Client,
+    Client: DatabaseClient,
+    connectionString: server.url,
     max: options.max,
     ...boundStatements(options.for),
     keepAlive: true,
@@ -63,14 +60,14 @@ export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Po
     ...(options.isPipelined && { pipeline: true }),
   };
   const pool = new Pool(config);
-  preparePool(pool, servers, options.for);
+  preparePool(pool, server, options.for);
   return pool;
 }
 
 /** Makes a pool that somebody else has opened into one of these. */
-export function preparePool(pool: Pool, servers: Servers, users: PoolUsers): void {
+export function preparePool(pool: Pool, server: DatabaseServer, users: PoolUsers): void {
   guardPool(pool);
-  sharePool(pool, { for: users, probe: probeServer(servers) });
+  sharePool(pool, { for: users, probe: probeServer(server) });
 }
 
 // What the driver's pool leaves to its users when connections break.

@@ -21,7 +21,8 @@ import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { setAnswerTimeout } from "../../core/async.ts";
 import { currentAccountContext, sharedContext } from "../../core/caller.ts";
 import { accountQueueFull, databaseBusy, databaseUnavailable } from "../../core/database-lost.ts";
-import { breakConnection, onServerError, type Servers } from "./servers.ts";
+import type { DatabaseClient } from "./client.ts";
+import type { DatabaseServer } from "./server.ts";
 
 /** What {@link sharePool} needs. */
 export interface SharePoolOptions {
@@ -150,13 +151,25 @@ async function tell(connecting: Promise<PoolClient>, callback: Callback): Promis
 }
 
 /** Asks a server for a sign of life by a connection of its own. */
-export function probeServer(servers: Servers): SharePoolOptions["probe"] {
+export function probeServer(server: DatabaseServer): SharePoolOptions["probe"] {
   return async (connectLimitMs) => {
-    const client = servers.createClient({ connectLimitMs });
+    const client = server.createClient({ connectLimitMs });
     client.on("error", () => {});
     await client.connect();
     void client.end().catch(() => {});
   };
+}
+
+/** Ends a connection at once, and the statements that wait for it with this error. The driver's own `end` waits for
+ * pipelined statements to be answered. */
+function breakConnection(client: PoolClient, error: Error): void {
+  (client as unknown as DatabaseClient).connection.stream.destroy(error);
+}
+
+/** Calls `listener` with the SQLSTATE of each error that the server reports on a connection. */
+function onServerError(client: PoolClient, listener: (code: string) => void): void {
+  const { connection } = client as unknown as DatabaseClient;
+  connection.on("errorMessage", ({ code = "" }: { readonly code?: string }) => listener(code));
 }
 
 class Sharing {

@@ -4,7 +4,7 @@
  */
 import { WakeSignal } from "../../core/async.ts";
 import { Listener } from "../../db/pool/listener.ts";
-import type { DatabaseAddress } from "../../db/pool/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** Where a {@link TaskFeed} listens. */
 export interface TaskFeedOptions {

@@ -30,7 +30,7 @@ import type { ParsedSubmit } from "./submit-form.ts";
 import type { Pricing } from "../../billing/prices/pricing.ts";
 import { summaryColumns } from "../task-row.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { DatabaseAddress } from "../../db/pool/servers.ts";
+import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** The part of {@link Pricing} that tasks are held by. */
 export type TaskPricing = Pick<Pricing, "priceNow" | "version" | "hold">;

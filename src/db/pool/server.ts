@@ -1,0 +1,35 @@
+/** The PostgreSQL server of `DATABASE_URL`. Failover is the work of what the address leads to, such as HAProxy. */
+import { Client } from "pg";
+import { databaseAddressProblem } from "../../core/database-address.ts";
+import { DatabaseClient, type DatabaseClientConfig, serverName } from "./client.ts";
+import { ListeningConnection } from "./listening-connection.ts";
+
+/** The address of a database, or its server, whose users share the connection on which they listen. */
+export type DatabaseAddress = string | DatabaseServer;
+
+/** The server of an address. @throws if it is not an address; the message has no password */
+export function toServer(address: DatabaseAddress): DatabaseServer {
+  return typeof address === "string" ? new DatabaseServer(address) : address;
+}
+
+/** A server, as far as this process uses it. */
+export class DatabaseServer {
+  /** Contains the password: never logged. */
+  readonly url: string;
+  /** Host and port, for people. */
+  readonly name: string;
+  /** The connection on which this process hears notifications; listeners open it. */
+  readonly listening = new ListeningConnection((config) => this.createClient(config));
+
+  constructor(url: string) {
+    const problem = databaseAddressProblem(url);
+    if (problem !== undefined) throw new Error(`DATABASE_URL ${problem}`);
+    this.url = url;
+    this.name = serverName(new Client({ connectionString: url }));
+  }
+
+  /** Creates a connection, which is not open yet. */
+  createClient(config: DatabaseClientConfig = {}): Client {
+    return new DatabaseClient({ ...config, connectionString: this.url });
+  }
+}
