@@ -220,7 +220,6 @@ async function assemble(
     config,
     settings,
     clock,
-    masterKey,
     vendors,
     upstream,
     prices,

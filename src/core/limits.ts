@@ -164,10 +164,6 @@ export const journalSegmentBytesMax = 8 * mib;
 /** Space that a process keeps on its disk for settlements of the calls under way: at most {@link concurrentCallsMax} by
  * default, of 0.7 KB each. With nine failed attempts one has 2.2 KB. */
 export const journalReserveBytes = 2 * mib;
-/** Maximum number of vendors' answers to tasks in the journal of a process. */
-export const taskAnswersMax = 10_000;
-/** Maximum size of the files of such an answer; a larger one is kept in memory only. It takes 1.8 times its size. */
-export const taskAnswerBytesMax = 32 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
 /** How often a process marks its journal as used, and looks for journals without a process. */

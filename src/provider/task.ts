@@ -26,8 +26,6 @@ export interface VendorTasks {
    * Submits a task. @throws TaskRefused where nothing runs; HttpFailure or VendorReplyError where that is unknown
    */
   submit(task: TaskSubmission): Promise<Submitted>;
-  /** Makes {@link TaskOutcome.inSameTransaction} again from {@link TaskOutcome.rows}. Absent: outcomes have none. */
-  restoreRows?(params: JsonObject, rows: JsonObject): Promise<WriteRows>;
   /** Finds a task by its attempt token; `undefined` where the vendor does not have it. Only for `findable`. */
   find?(attemptToken: string, signal: AbortSignal): Promise<Submitted | undefined>;
   /**
@@ -177,9 +175,6 @@ export interface TaskOutcome {
    * Writes related rows within the transaction that completes the task; may run more than once. Default: nothing.
    */
   readonly inSameTransaction?: WriteRows;
-  /** What {@link inSameTransaction} writes, as JSON: {@link VendorTasks.restoreRows} makes it again after a restart.
-   * Present with it. */
-  readonly rows?: JsonObject;
 }
 
 /** Writes rows within a transaction. */

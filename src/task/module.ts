@@ -1,6 +1,4 @@
 /** Puts the task room of a server together: the whole service, and the worker. */
-import { join } from "node:path";
-import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import { TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
@@ -16,7 +14,7 @@ import type { CorrectedClock } from "../db/corrected-clock.ts";
 import type { Database } from "../db/database.ts";
 import { openPool } from "../db/pool/open-pool.ts";
 import { backgroundOf } from "../responses/background/request.ts";
-import { createBackgroundRestore, createBackgroundRunner } from "../responses/background/runner.ts";
+import { createBackgroundRunner } from "../responses/background/runner.ts";
 import type { BackgroundTasks } from "../responses/background/tasks.ts";
 import { createCatalogue } from "../calls/catalogue.ts";
 import { admitModel } from "../calls/pipeline/admit.ts";
@@ -29,7 +27,6 @@ import type { Upstream } from "../routing/upstream.ts";
 import type { ResultFiles } from "../result/result.ts";
 import type { Vendor } from "../provider/vendor.ts";
 import { createBackgroundTasks, createMediaTasks } from "./work/background.ts";
-import { AnswerJournal } from "./work/answer-journal.ts";
 import { vendorKey } from "./work/claim.ts";
 import { taskDurationMs } from "./work/charge.ts";
 import { type Callbacks, createCallbacks } from "./work/vendor-notifications.ts";
@@ -164,9 +161,7 @@ export interface TaskProcessingOptions {
   readonly clock: CorrectedClock;
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
-  readonly settings: Pick<Settings, "publicUrl" | "workers" | "dataDir">;
-  /** The master key, 32 bytes. */
-  readonly masterKey: Uint8Array;
+  readonly settings: Pick<Settings, "publicUrl" | "workers">;
   /** Tasks that were submitted to a vendor's native API. */
   readonly native: Pick<WorkerOptions, "natives" | "notify">;
   /** By name. */
@@ -220,11 +215,9 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
     },
   });
-  const answers = openAnswers(options, pool);
   const worker = createTaskWorker({
     pool,
     clock: databaseClock,
-    answers,
     results,
     warn,
     onLowBalance,
@@ -246,11 +239,6 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
     "Tasks that this process works on at this moment; those that wait for their vendors are not among them.",
     worker.underWay,
   );
-  metrics.gauge(
-    "uas_task_journal_entries",
-    "Vendors' answers to tasks in the journal that the database does not have yet.",
-    () => answers.entries,
-  );
   return {
     wake: () => worker.wake(),
     cancel: (taskId) => worker.cancel(taskId),
@@ -263,18 +251,6 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
       await pool.end();
     },
   };
-}
-
-function openAnswers(
-  { settings, masterKey, log }: TaskProcessingOptions,
-  pool: Pool,
-): AnswerJournal {
-  return new AnswerJournal({
-    folder: join(settings.dataDir, "journal", "answers"),
-    pool,
-    masterKey,
-    alarm: (message, fields) => log.error(fields, message),
-  });
 }
 
 function pickNative({
@@ -298,12 +274,8 @@ function textRunner({
 >): Omit<WorkerText, "vendors"> {
   const text = createTextRunner(upstream, clock);
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const background = { upstream, clock, state, store, log: events, warn };
-  const response = createBackgroundRunner(background);
-  return {
-    run: (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask),
-    restoreRows: createBackgroundRestore(background),
-  };
+  const response = createBackgroundRunner({ upstream, clock, state, store, log: events, warn });
+  return { run: (ask) => (backgroundOf(ask.params) === undefined ? text : response)(ask) };
 }
 
 function workerVendors({

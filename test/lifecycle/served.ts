@@ -106,9 +106,12 @@ export function stream(url: string, key: string, requestId = "stream"): Promise<
 export function gated(): {
   readonly behaviour: Behaviour;
   readonly begun: Promise<void>;
+  /** Resolves when the reply was sent. */
+  readonly finished: Promise<void>;
   finish(): void;
 } {
   const begun = Promise.withResolvers<void>();
+  const finished = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   const chunk = (delta: object, more: object = {}): Buffer =>
     Buffer.from(
@@ -123,7 +126,12 @@ export function gated(): {
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     await exchange.write(Buffer.from(`data: ${JSON.stringify({ choices: [], usage })}\n\n`));
     await exchange.write(Buffer.from("data: [DONE]\n\n"));
-    exchange.response.end();
+    exchange.response.end(finished.resolve);
   };
-  return { behaviour, begun: begun.promise, finish: () => gate.resolve() };
+  return {
+    behaviour,
+    begun: begun.promise,
+    finished: finished.promise,
+    finish: () => gate.resolve(),
+  };
 }

@@ -13,7 +13,6 @@ import {
   TaskRefused,
   type TaskOutcome,
   type Transaction,
-  type VendorTasks,
   type WriteRows,
 } from "../../provider/task.ts";
 import type { ReadRequest } from "../../calls/pipeline/adapter.ts";
@@ -166,7 +165,6 @@ function outcomeOf({
     files: [],
     ...textUsage(generated.metered),
     dropped: generated.dropped,
-    rows: { response, ...(vendorCopy && { vendorCopy }) },
     inSameTransaction: writeRows(finished, { store, recorder }),
   };
 }
@@ -178,25 +176,6 @@ function writeRows(
   return async (transaction) => {
     await store.finish(transaction, finished);
     await recorder?.finish(transaction, finished.response);
-  };
-}
-
-/** Makes the rows of a response again that was generated before a restart. Of its events, those that were not written are
- * missing; the last one has the whole response. */
-export function createBackgroundRestore(
-  options: Pick<BackgroundRunnerOptions, "store" | "log" | "warn">,
-): NonNullable<VendorTasks["restoreRows"]> {
-  const { store } = options;
-  return async (taskParams, rows) => {
-    const params = backgroundOf(taskParams);
-    if (params === undefined) throw new Error("the task generates no background response");
-    const { accountId, responseId } = params;
-    const found = await store.find(accountId, responseId);
-    // It was deleted.
-    if (found === undefined) return async () => {};
-    const { response, vendorCopy } = rows as unknown as FinishedBackground;
-    const finished = { accountId, responseId, response, input: found.input, vendorCopy };
-    return writeRows(finished, { store, recorder: await recorderOf(params, options) });
   };
 }
 

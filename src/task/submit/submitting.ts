@@ -150,7 +150,7 @@ export class SubmitSteps {
       return void (await this.#work.release(work, pause, { failure_count: failures }));
     }
     this.#work.failpoint("reply.find");
-    if (found !== undefined) return void (await this.accept(work, found));
+    if (found !== undefined) return this.accept(work, found);
     const leftMs = this.#work.timings.settleMs - (task.age_ms ?? 0);
     if (leftMs > 0) return void (await this.#work.release(work, leftMs));
     if (task.cancel_requested) return this.#work.cancel(work);
@@ -167,7 +167,7 @@ export class SubmitSteps {
     let set: TransitionColumns = {};
     if (task.hint_task_id !== null) {
       const hinted = await resolveVendorTaskId(this.#work, work, vendor);
-      if ("vendorTaskId" in hinted) return void (await this.accept(work, hinted));
+      if ("vendorTaskId" in hinted) return this.accept(work, hinted);
       if (hinted.isOpen && leftMs > 0) {
         const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
         const failures = task.failure_count + 1;
@@ -186,35 +186,8 @@ export class SubmitSteps {
     await this.#work.fail(work, { code, message: lostMessage, set });
   }
 
-  /**
-   * Continues a task with its vendor's answer. While the database does not take it, it is in the journal.
-   *
-   * @returns whether nothing is left to do with the answer. False: this process cannot go on, and has left it
-   */
-  async accept(work: Work, submitted: Submitted): Promise<boolean> {
-    const answer = this.#work.options.answers?.hold(work.task, submitted);
-    try {
-      await this.#accept({ ...work, answer }, submitted);
-    } catch (error) {
-      await answer?.leave();
-      throw error;
-    }
-    return answer?.end() ?? true;
-  }
-
-  /** Continues a task with an answer that another process has left. As {@link accept}. */
-  async resume(work: Work, submitted: Submitted): Promise<boolean> {
-    if (!("done" in submitted)) return this.accept(work, submitted);
-    const { rows, ...done } = submitted.done;
-    if (rows === undefined) return this.accept(work, submitted);
-    const { params } = await this.#work.withParams(work);
-    const write = await this.#work.vendorOf(work.task)?.tasks.restoreRows?.(params, rows);
-    if (write === undefined) throw new Error("no vendor of this process can restore the answer");
-    const restored = { ...done, rows, inSameTransaction: write };
-    return this.accept(work, { ...submitted, done: restored });
-  }
-
-  async #accept(work: Work, submitted: Submitted): Promise<void> {
+  /** Continues a task with its vendor's answer. While the database does not take it, it stays in memory. */
+  async accept(work: Work, submitted: Submitted): Promise<void> {
     const { vendorTaskId } = submitted;
     const set = {
       failure_count: 0,
@@ -222,8 +195,6 @@ export class SubmitSteps {
     };
     if ("done" in submitted) {
       const { done } = submitted;
-      // Its process was killed while it copied the result.
-      if (work.task.state === "finalizing") return this.#finalize(work, done);
       const task = await this.#work.transitionKept(work, { event: "produce", set });
       if (task === undefined) {
         return this.#work.recordLate(work.task, "done", { vendorTaskId, outcome: done });

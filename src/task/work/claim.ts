@@ -302,7 +302,7 @@ export function vendorFor(
   const known = options.text?.vendors.get(vendor);
   const model = options.models.get(key);
   const route = model?.routes.find((each) => each.vendor === vendor && each.model === name);
-  const { run, restoreRows } = options.text ?? {};
+  const { run } = options.text ?? {};
   if (!known || !run || !model || !route) return undefined;
   const tasks: VendorTasks = {
     // Text vendors have neither idempotent submits nor a way to find one: a lost answer stays lost.
@@ -310,7 +310,6 @@ export function vendorFor(
     types: textTypes,
     canCancel: true,
     submit: ({ params, signal, lastSignal }) => run({ model, route, params, signal, lastSignal }),
-    ...(restoreRows && { restoreRows }),
     units: textUnits,
   };
   return { tasks, maxInFlight: known.maxInFlight, baseUrl: "" };

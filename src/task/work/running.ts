@@ -302,10 +302,7 @@ export class FinalizeSteps {
     try {
       for (const file of outcome.files) stored.push(await this.#store(work, file, signal));
     } catch (error) {
-      if (signal.aborted) {
-        await work.answer?.leave();
-        return void (await this.#work.release(work, 0));
-      }
+      if (signal.aborted) return void (await this.#work.release(work, 0));
       this.#work.warn("a result could not be fetched", { taskId: work.task.id, err: error });
       if (this.#work.vendorOf(work.task)?.isFileOptional) {
         return this.#work.complete(work, outcome, [], null);
@@ -350,11 +347,7 @@ export class FinalizeSteps {
   }
 
   /** Stores one file. Files of a task come one after the other, so that no task gets more of the machine than others. */
-  async #store(
-    { task, answer }: Work,
-    file: VendorFile,
-    signal: AbortSignal,
-  ): Promise<StoredResult> {
+  async #store({ task }: Work, file: VendorFile, signal: AbortSignal): Promise<StoredResult> {
     const { url, bytes, headers, redirectHosts, contentType } = file;
     const vendorUrl = this.#work.vendorOf(task)?.baseUrl;
     const { id: taskId, account_id: accountId } = task;
@@ -377,9 +370,7 @@ export class FinalizeSteps {
         const isFinal = error instanceof ResultFailure && error.isFinal;
         if (isFinal || signal.aborted || count === taskFetchesMax) throw error;
         // A lost database says nothing about the result.
-        const isAway = isDatabaseLost(error);
-        if (isAway) void answer?.keep();
-        else count++;
+        if (!isDatabaseLost(error)) count++;
         await delay(this.#work.pause(count - 1), undefined, { signal });
       }
     }

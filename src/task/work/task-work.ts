@@ -1,17 +1,15 @@
 /** The operations that every step of a task uses: transitions, pauses, ends, late results. */
 import { setTimeout as delay } from "node:timers/promises";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { journalAfterMs } from "../../core/limits.ts";
 import { bookVendorCost } from "../../billing/ledger/apply-in.ts";
 import type { RouteConfig } from "../../config/config.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
 import { isDatabaseLost } from "../../core/database-lost.ts";
 import { errorMeanings, type SentErrorCode } from "../../core/errors.ts";
-import type { TaskOutcome, ReportedCost, Submitted } from "../../provider/task.ts";
+import type { TaskOutcome, ReportedCost } from "../../provider/task.ts";
 import { requestedUnits } from "../../provider/task-params.ts";
 import { chargeOf, type Ended, stoppedOutcome, type TaskCharge, usageOf } from "./charge.ts";
 import { endingOf, type Failure } from "../failures.ts";
-import type { Attempt, UnstoredAnswer } from "./answer-journal.ts";
 import type { Lease } from "./leases.ts";
 import { recordNotification } from "./vendor-notifications.ts";
 import {
@@ -56,9 +54,6 @@ export interface Work {
   readonly signal: AbortSignal;
   /** Aborts work that cannot be repeated: the lease was lost, or the grace time of a stop is over. */
   readonly lastSignal: AbortSignal;
-  /** The vendor's answer that the task goes on with, while the database does not have it. Default: there is none, or no
-   * journal to keep it. */
-  readonly answer?: UnstoredAnswer | undefined;
   /** Whether a vendor has failed at the task: its work is paid for, so the first vendor is not tried again. Default
    * false. */
   readonly hasFailed?: boolean;
@@ -71,7 +66,7 @@ export interface Work {
 }
 
 /** What a step needs of its work. */
-type Step = Pick<Work, "task" | "lastSignal" | "answer">;
+type Step = Pick<Work, "task" | "lastSignal">;
 
 /** The pause before a transition is retried while the database is away, in milliseconds. */
 const retryMs = 500;
@@ -159,24 +154,10 @@ export class TaskWork {
     });
   }
 
-  /** Repeats a step while the database is away: a step that failed would forget what only this process knows. Meanwhile
-   * the vendor's answer is in the journal. */
+  /** Repeats a step while the database is away. A step that failed would forget what only this process knows, such as a
+   * vendor's answer. */
   async #untilBack<Result>(
-    work: Pick<Work, "lastSignal" | "answer">,
-    step: (isRepeated: boolean) => Promise<Result>,
-  ): Promise<Result> {
-    const { answer } = work;
-    if (answer === undefined) return this.#repeat(work, step);
-    const timer = setTimeout(() => void answer.keep(), journalAfterMs);
-    try {
-      return await this.#repeat(work, step);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  async #repeat<Result>(
-    { lastSignal, answer }: Pick<Work, "lastSignal" | "answer">,
+    { lastSignal }: Pick<Work, "lastSignal">,
     step: (isRepeated: boolean) => Promise<Result>,
   ): Promise<Result> {
     for (let isRepeated = false; ; isRepeated = true) {
@@ -184,7 +165,6 @@ export class TaskWork {
         return await step(isRepeated);
       } catch (error) {
         if (!isDatabaseLost(error) || lastSignal.aborted) throw error;
-        void answer?.keep();
         // Where the lease is lost, the database is back: once more, and then it is known who has the task.
         await delay(retryMs, undefined, { signal: lastSignal }).catch(() => {});
       }
@@ -199,31 +179,19 @@ export class TaskWork {
     const moved = await this.transition(work, move);
     if (moved !== undefined) return moved;
     const row = await this.#untilBack(work, () =>
-      this.takeBack(work.task, statesBefore(move.event)),
+      this.#takeBack(work.task, statesBefore(move.event)),
     );
     const task = row && { ...row, params: work.task.params };
     return task && this.transition({ ...work, task }, move);
   }
 
-  /** Takes a task, with a lease, from whoever recovers the same attempt; `undefined`: it is in none of these states.
-   * @throws the driver's error */
-  async takeBack(attempt: Attempt, states: readonly TaskState[]): Promise<TaskRow | undefined> {
-    const { id, attempt_token: token, vendor, vendor_model: model } = attempt;
+  /** Takes a task, with a lease, from the process that recovers it. Undefined if its state is not in `states`, or it has
+   * another attempt now. */
+  async #takeBack(task: TaskRow, states: readonly TaskState[]): Promise<TaskRow | undefined> {
+    const { id, attempt_token: token, vendor, vendor_model: model } = task;
     const values = [id, token, vendor, model, states, this.timings.leaseMs];
     const { rows } = await this.options.pool.query<TaskRow>(takeBackSql, values);
     return rows[0];
-  }
-
-  /** Records an answer for whose task nothing is left to do: it has ended without the answer, or goes on with it. */
-  async recordLeft({ id, attempt_token: token }: Attempt, submitted: Submitted): Promise<void> {
-    const sql = `select ${workColumns} from task where id = $1 and attempt_token = $2
-      and state in ('failed', 'cancelled')`;
-    const { rows } = await this.options.pool.query<TaskRow>(sql, [id, token]);
-    const [task] = rows;
-    if (task === undefined) return;
-    const { vendorTaskId } = submitted;
-    const outcome = "done" in submitted ? submitted.done : undefined;
-    await this.recordLate(task, outcome ? "done" : "accepted", { vendorTaskId, outcome });
   }
 
   /**

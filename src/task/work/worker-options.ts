@@ -20,7 +20,6 @@ import type { JobRouting } from "../../routing/job-routing.ts";
 import type { TextRunner } from "../../calls/adapters/text-task.ts";
 import type { ResultFiles } from "../../result/result.ts";
 import type { VendorTasks, VendorFault } from "../../provider/task.ts";
-import type { AnswerJournal } from "./answer-journal.ts";
 import type { DatabaseClock } from "../database-clock.ts";
 import type { TaskEvent } from "../state.ts";
 import type { TaskRow } from "../task-row.ts";
@@ -41,8 +40,6 @@ export interface WorkerOptions extends TransitionOptions {
   /** By model key. Tasks of other models are left to processes that know them, until their deadline. */
   readonly models: ReadonlyMap<string, ModelConfig>;
   readonly results: ResultStore;
-  /** Keeps vendors' answers while the database is away. Default: they are kept in memory only. */
-  readonly answers?: AnswerJournal | undefined;
   /** Finds the price of a task's hold. */
   readonly findPrice: (version: string) => Promise<PriceConfig | undefined>;
   /** What the vendor charges the operator for a task, in nano-USD; `undefined`: not known. Default: never known. */
@@ -99,8 +96,6 @@ export interface WorkerVendor {
 /** Runs TEXT tasks. */
 export interface WorkerText {
   readonly run: TextRunner;
-  /** Makes the rows of background responses again. Default: none can be. */
-  readonly restoreRows?: VendorTasks["restoreRows"];
   /** By name: vendors of text. */
   readonly vendors: ReadonlyMap<string, Pick<WorkerVendor, "maxInFlight">>;
 }

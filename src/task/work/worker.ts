@@ -31,8 +31,6 @@ import {
 import { FinalizeSteps, RunningSteps, LateChargeSteps } from "./running.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { growingPauseMs } from "./poll-slots.ts";
-import type { AnswerJournal, LeftAnswer } from "./answer-journal.ts";
-import { statesBefore, type TaskState } from "../state.ts";
 import { VendorHealth } from "./vendor-health.ts";
 import { SubmitSteps } from "../submit/submitting.ts";
 import type { TaskRow } from "../task-row.ts";
@@ -62,12 +60,6 @@ export function createTaskWorker(options: WorkerOptions): TaskWorker {
   return new RunningWorker(options);
 }
 
-/** The states of a task whose vendor's answer is not stored. */
-const unansweredStates: readonly TaskState[] = statesBefore("accept");
-
-/** Those of one whose vendor has answered with the result: in the last one it is being copied. */
-const uncopiedStates: readonly TaskState[] = [...unansweredStates, "finalizing"];
-
 /** Steps of one kind: how many may run at once in this process, and how many do. */
 interface StepLimit {
   readonly max: number;
@@ -93,7 +85,6 @@ class RunningWorker implements TaskWorker {
   /** Whether tasks wait for their account's or vendor's limit: then each task that ends makes a claim possible. */
   #isLimited = false;
   #hasEnded = false;
-  readonly #answers: AnswerJournal | undefined;
 
   constructor(options: WorkerOptions) {
     const onEnd: WorkerOptions["onEnd"] = (task, record) => {
@@ -105,7 +96,6 @@ class RunningWorker implements TaskWorker {
       work.warn("tasks could not be claimed; trying again", { err: error });
     const { leaseMs, heartbeatMs, scanMs } = work.timings;
     this.#pool = options.pool;
-    this.#answers = options.answers;
     this.#work = work;
     this.#loop = new LeaseLoop({ claim: () => this.#claim(), scanMs, onError });
     this.#leases = new Leases({ pool: options.pool, leaseMs, heartbeatMs, onError });
@@ -121,7 +111,6 @@ class RunningWorker implements TaskWorker {
   underWay = (): number => this.#leases.size;
 
   start(): void {
-    this.#answers?.start((left) => this.#adopt(left));
     this.#leases.start();
     this.#loop.start();
   }
@@ -138,27 +127,10 @@ class RunningWorker implements TaskWorker {
     const stopped = this.#loop.stop();
     this.#leases.handOver();
     await stopped;
-    await this.#answers?.stop();
     const last = setTimeout(() => this.#leases.giveUp(), graceMs);
     await this.#loop.drained();
     clearTimeout(last);
     await this.#leases.stop();
-    await this.#answers?.close();
-  }
-
-  /** Continues a task whose vendor's answer another process has left, before it is taken for lost. */
-  async #adopt({ attempt, submitted }: LeftAnswer): Promise<boolean> {
-    const claimStartMs = performance.now();
-    const states = "done" in submitted ? uncopiedStates : unansweredStates;
-    const task = await this.#work.takeBack(attempt, states);
-    if (task === undefined) {
-      await this.#work.recordLeft(attempt, submitted);
-      return true;
-    }
-    const lease = this.#leases.begin(task, claimStartMs);
-    const resumed = this.#submitting.resume(workOf(task, lease), submitted);
-    this.#loop.track(resumed.then(ignore, ignore));
-    return await resumed.finally(() => lease.end());
   }
 
   async #claim(): Promise<void> {
@@ -311,8 +283,6 @@ function createVendorHealth({ options, timings, random, warn }: TaskWork): Vendo
       warn("a vendor accepts tasks again", { vendor, model }),
   });
 }
-
-function ignore(): void {}
 
 /** The routes of each model whose vendors run tasks of its type. */
 function routesOf(options: WorkerOptions): ReadonlyMap<string, readonly TaskRoute[]> {
