@@ -48,7 +48,7 @@ describe.each<Protocol>(["grpc", "connect"])("by %s", (protocol) => {
     const got = await inference((client) => client.embed(request, options()));
     expect(got.head).toMatchObject({ status: 400 });
     expect(JSON.parse(Buffer.from(got.body).toString())).toMatchObject({
-      error: { param: "model", message: expect.stringContaining("use embedding") },
+      error: { param: "model", message: expect.stringContaining("is embedding") },
     });
   });
 

@@ -1,26 +1,20 @@
-/** Only demo: it computes its own results. PNG files marked as not made by an AI. */
-import { crc32, deflate } from "node:zlib";
+/** Only demo: it draws images itself, gradients that say in their metadata that no AI made them. */
+import { createHash } from "node:crypto";
 import { promisify } from "node:util";
+import { crc32, deflate } from "node:zlib";
+import type { JsonRecord } from "../../wire/json/value.ts";
+import { jsonReply } from "../operation-form.ts";
+import type { VendorReply } from "../reply.ts";
+import type { VendorCall } from "../vendor.ts";
+import { choiceMember, integerMember, readBody, readForm } from "./request.ts";
 
 const compress = promisify(deflate);
 
 /** The note in every file, for people and programs. */
-export const demoNote = "Made by the demo vendor of UAS Gateway from the prompt's hash. Not an AI.";
-
-/** The word DEMO as five rows of bits, so that the image is recognisable by sight. */
-const wordRows = [
-  "11110 11111 10001 01110",
-  "10001 10000 11011 10001",
-  "10001 11110 10101 10001",
-  "10001 10000 10001 10001",
-  "11110 11111 10001 01110",
-].map((row) => row.replaceAll(" ", "0"));
-
-/** Colour index of the word: the last palette entry. */
-const inkIndex = 255;
+const note = "Made by the demo vendor of UAS Gateway from the prompt's hash. Not an AI.";
 
 /**
- * Renders a square image, two waves of colour and the word DEMO, as a PNG file with a palette of 256 colours.
+ * Renders a square image, a gradient between two colours, as a PNG file.
  *
  * @param source 16 bytes that determine the image
  * @param side in pixels
@@ -30,79 +24,29 @@ export async function renderImage(
   source: Buffer,
   { side, index }: { readonly side: number; readonly index: number },
 ): Promise<Buffer> {
-  const rows = Buffer.alloc((side + 1) * side);
+  const rowBytes = 1 + side * 3;
+  const rows = Buffer.alloc(rowBytes * side);
   const byte = (at: number): number => (source[at % source.length] ?? 0) ^ (index * 53);
-  const waves = [wave(side, byte(0), byte(1)), wave(side, byte(2), byte(3))] as const;
   for (let y = 0; y < side; y += 1) {
-    // The first byte of each row is its PNG filter: none.
-    const start = y * (side + 1) + 1;
     for (let x = 0; x < side; x += 1) {
-      const height = (waves[0][x] ?? 0) + (waves[1][y] ?? 0) + (waves[0][(x + y) % side] ?? 0);
-      rows[start + x] = Math.min(inkIndex - 1, Math.floor(height / 3));
-    }
-  }
-  writeWord(rows, side);
-  return png({ side, palette: paletteOf(byte), data: await compress(rows) });
-}
-
-/** A wave along one axis, from 0 to 254. */
-function wave(side: number, turns: number, shift: number): Uint8Array {
-  const frequency = (1 + (turns % 4)) * 2 * Math.PI;
-  const phase = (shift / 255) * 2 * Math.PI;
-  return Uint8Array.from({ length: side }, (_none, at) =>
-    Math.round(127 + 127 * Math.sin((at / side) * frequency + phase)),
-  );
-}
-
-function writeWord(rows: Buffer, side: number): void {
-  const dot = Math.max(1, Math.floor(side / 32));
-  const width = (wordRows[0]?.length ?? 0) * dot;
-  const left = Math.floor((side - width) / 2);
-  const top = side - wordRows.length * dot - 2 * dot;
-  for (const [line, bits] of wordRows.entries()) {
-    for (const [column, bit] of bits.split("").entries()) {
-      if (bit !== "1") continue;
-      for (let y = top + line * dot; y < top + (line + 1) * dot; y += 1) {
-        const start = y * (side + 1) + 1 + left + column * dot;
-        rows.fill(inkIndex, start, start + dot);
+      const share = (x + y) / (2 * side);
+      for (let channel = 0; channel < 3; channel += 1) {
+        // The first byte of each row is its PNG filter: none.
+        const at = y * rowBytes + 1 + x * 3 + channel;
+        rows[at] = byte(channel) * (1 - share) + byte(channel + 3) * share;
       }
     }
   }
-}
-
-/** A gradient between two colours; the last entry is white. */
-function paletteOf(byte: (at: number) => number): Buffer {
-  const palette = Buffer.alloc(256 * 3, 255);
-  for (let index = 0; index < inkIndex; index += 1) {
-    for (let channel = 0; channel < 3; channel += 1) {
-      const from = byte(4 + channel);
-      const to = byte(8 + channel);
-      // Not up to white, so that the word stands out.
-      palette[index * 3 + channel] = Math.round(((from + ((to - from) * index) / 254) * 3) / 4);
-    }
-  }
-  return palette;
-}
-
-interface Png {
-  readonly side: number;
-  readonly palette: Buffer;
-  readonly data: Buffer;
-}
-
-/** 8 bits per pixel, colour type 3 (palette), not interlaced. */
-function png({ side, palette, data }: Png): Buffer {
   const head = Buffer.alloc(13);
   head.writeUInt32BE(side, 0);
   head.writeUInt32BE(side, 4);
-  head.writeUInt8(8, 8);
-  head.writeUInt8(3, 9);
+  head.writeUInt8(8, 8); // bits per channel
+  head.writeUInt8(2, 9); // RGB
   return Buffer.concat([
-    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
     chunk("IHDR", head),
-    chunk("tEXt", Buffer.from(`Comment\0${demoNote}`, "latin1")),
-    chunk("PLTE", palette),
-    chunk("IDAT", data),
+    chunk("tEXt", Buffer.from(`Comment\0${note}`, "latin1")),
+    chunk("IDAT", await compress(rows)),
     chunk("IEND", Buffer.alloc(0)),
   ]);
 }
@@ -114,4 +58,28 @@ function chunk(type: string, data: Buffer): Buffer {
   const sum = Buffer.alloc(4);
   sum.writeUInt32BE(crc32(typed));
   return Buffer.concat([length, typed, sum]);
+}
+
+/** Makes images from images and a prompt; the same files and prompt give the same images. @throws DemoRequestError */
+export async function redraw(call: VendorCall): Promise<VendorReply> {
+  const form = call.contentType === undefined ? undefined : await readForm(call, ["image"]);
+  const body: JsonRecord = form ? Object.fromEntries(form) : readBody(call, ["image"]);
+  choiceMember(body, "stream", ["false"]);
+  const size = choiceMember(body, "size", ["512x512", "256x256", "1024x1024", "auto"]);
+  const format = choiceMember(body, "response_format", ["url", "b64_json"]);
+  const count = integerMember(body, "n", { most: 10, otherwise: 1 });
+  const hash = createHash("sha256");
+  for (const value of form?.values() ?? [JSON.stringify(body)]) {
+    hash.update(typeof value === "string" ? value : Buffer.from(await value.arrayBuffer()));
+  }
+  const source = hash.digest();
+  const side = size === "auto" ? 512 : Number.parseInt(size, 10);
+  const images = await Promise.all(
+    Array.from({ length: count }, (_none, index) => renderImage(source, { side, index })),
+  );
+  const data = images.map((image) => {
+    const base64 = image.toString("base64");
+    return format === "url" ? { url: `data:image/png;base64,${base64}` } : { b64_json: base64 };
+  });
+  return jsonReply({ created: Math.floor(Date.now() / 1_000), data });
 }

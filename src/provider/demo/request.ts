@@ -1,114 +1,77 @@
-/** Only demo: it reads requests itself. What it takes of them, and how it refuses the rest. */
-import { nearest } from "../../core/suggest.ts";
+/** Only demo: it reads requests itself, and refuses what it cannot answer as a vendor would. */
 import { isRecord, type JsonRecord, parseRecord } from "../../wire/json/value.ts";
-import { jsonReply } from "../operation-form.ts";
-import type { VendorReply } from "../reply.ts";
+import { bodyText } from "../operation-form.ts";
+import type { VendorCall } from "../vendor.ts";
 
-/** A request that the demo vendor refuses, as a real one would. */
+/** A request that the demo vendor refuses with status 400. */
 export class DemoRequestError extends Error {
-  readonly status: number;
-  readonly code: string | null;
-  readonly param: string | null;
+  /** The member that is wrong. */
+  readonly param: string;
 
-  constructor(status: number, message: string, detail: { code?: string; param?: string } = {}) {
-    super(message);
-    this.status = status;
-    this.code = detail.code ?? null;
-    this.param = detail.param ?? null;
+  constructor(param: string, rule: string) {
+    super(`${param}: ${rule}`);
+    this.param = param;
   }
 }
 
-/** Refuses a member. */
-export function refuse(param: string, rule: string): DemoRequestError {
-  return new DemoRequestError(400, `${param}: ${rule}`, { param });
-}
-
-/** Parses a body. @throws DemoRequestError where it is no object */
-export function readBody(json: string): JsonRecord {
-  const body = parseRecord(json);
-  if (body === undefined) throw new DemoRequestError(400, "The body must be a JSON object");
+/** Parses the JSON body of a call to one of these models. @throws DemoRequestError */
+export function readBody(call: VendorCall, models: readonly string[]): JsonRecord {
+  const body = parseRecord(bodyText(call));
+  if (body === undefined) throw new DemoRequestError("body", "expected a JSON object");
+  requireModel(body, models);
   return body;
 }
 
-/** Refuses other models than these. @throws DemoRequestError */
-export function requireModel({ model }: JsonRecord, names: readonly string[]): string {
-  if (typeof model === "string" && names.includes(model)) return model;
-  throw new DemoRequestError(
-    400,
-    `The demo model \`${String(model)}\` cannot do this: use ${names.join(" or ")}`,
-    { code: "model_not_supported", param: "model" },
-  );
+/** Parses a form sent to one of these models. @throws DemoRequestError */
+export async function readForm(
+  { body, contentType = "" }: VendorCall,
+  models: readonly string[],
+): Promise<FormData> {
+  if (!("open" in body)) throw new DemoRequestError("body", "expected a form");
+  // A piece is valid only until the next one is read.
+  const pieces = await Array.fromAsync(body.open(), (piece) => Buffer.from(piece));
+  const headers = { "content-type": contentType };
+  const form = await new Response(Buffer.concat(pieces), { headers }).formData();
+  requireModel(Object.fromEntries(form), models);
+  return form;
 }
 
-/** Refuses members that the demo vendor does not have, so that nobody believes they did something. @throws DemoRequestError */
-export function requireKnown(body: JsonRecord, known: ReadonlySet<string>): void {
-  for (const [name, value] of Object.entries(body)) {
-    if (value == null || known.has(name)) continue;
-    const meant = nearest(name, [...known]);
-    const advice = meant === undefined ? "leave it out" : `did you mean "${meant}"?`;
-    const text = `${name}: the demo vendor does not support it; ${advice}`;
-    throw new DemoRequestError(400, text, { code: "unsupported_parameter", param: name });
-  }
+function requireModel({ model }: JsonRecord, models: readonly string[]): void {
+  if (typeof model === "string" && models.includes(model)) return;
+  throw new DemoRequestError("model", `the demo model for this is ${models.join(" or ")}`);
 }
 
-/** A range of numbers. */
-interface Range {
-  readonly least: number;
-  readonly most: number;
-  readonly isWhole?: boolean;
-}
-
-/** A number; `undefined` where it is absent or null. @throws DemoRequestError */
-export function numberMember(
+/** An integer, also as the text of a form, from `least` to `most`; `otherwise` if it is absent. @throws DemoRequestError */
+export function integerMember(
   body: JsonRecord,
   name: string,
-  { least, most, isWhole = false }: Range,
-): number | undefined {
+  { least = 1, most, otherwise }: { least?: number; most: number; otherwise: number },
+): number {
   const value = body[name];
-  if (value == null) return undefined;
-  const isNumber = typeof value === "number" && value >= least && value <= most;
-  if (isNumber && (!isWhole || Number.isInteger(value))) return value;
-  throw refuse(name, `expected a ${isWhole ? "whole " : ""}number from ${least} to ${most}`);
-}
-
-/** A number of a form. @throws DemoRequestError */
-export function numberField(fields: JsonRecord, name: string, range: Range): number | undefined {
-  const { [name]: value } = fields;
-  const isNumber = typeof value === "string" && value.trim() !== "";
-  return numberMember({ [name]: isNumber ? Number(value) : value }, name, range);
-}
-
-/** A flag of a form, or of JSON. @throws DemoRequestError */
-export function flagField(fields: JsonRecord, name: string): boolean {
-  const { [name]: value } = fields;
-  const isWord = value === "true" || value === "false";
-  return flagMember({ [name]: isWord ? value === "true" : value }, name);
-}
-
-/** A flag; false where it is absent or null. @throws DemoRequestError */
-export function flagMember(body: JsonRecord, name: string): boolean {
-  const value = body[name] ?? false;
-  if (typeof value === "boolean") return value;
-  throw refuse(name, "expected true or false");
-}
-
-/** An object; `undefined` where it is absent or null. @throws DemoRequestError */
-export function recordMember(body: JsonRecord, name: string): JsonRecord | undefined {
-  const value = body[name];
-  if (value == null) return undefined;
-  if (isRecord(value)) return value;
-  throw refuse(name, "expected an object");
-}
-
-/** Answers a request, or refuses it. */
-export async function answered(
-  answer: () => VendorReply | Promise<VendorReply>,
-): Promise<VendorReply> {
-  try {
-    return await answer();
-  } catch (error) {
-    if (!(error instanceof DemoRequestError)) throw error;
-    const { message, param, code, status } = error;
-    return jsonReply({ error: { message, type: "invalid_request_error", param, code } }, status);
+  if (value == null) return otherwise;
+  const number = typeof value === "string" ? Number(value) : value;
+  if (Number.isInteger(number) && Number(number) >= least && Number(number) <= most) {
+    return Number(number);
   }
+  throw new DemoRequestError(name, `expected an integer from ${least} to ${most}`);
+}
+
+/** One of several texts; the first if it is absent. @throws DemoRequestError */
+export function choiceMember(body: JsonRecord, name: string, choices: readonly string[]): string {
+  const choice = body[name] ?? choices[0];
+  if (typeof choice === "string" && choices.includes(choice)) return choice;
+  throw new DemoRequestError(name, `the demo vendor has only ${choices.join(", ")}`);
+}
+
+/** The texts in a member: a text, a list of texts, or content parts with texts. */
+export function textsIn(value: unknown): string[] {
+  return [value].flat().flatMap((part: unknown) => {
+    if (typeof part === "string") return [part];
+    return isRecord(part) && typeof part["text"] === "string" ? [part["text"]] : [];
+  });
+}
+
+/** Counts tokens: four bytes each, and at least one a text. */
+export function tokensOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + Math.max(1, Math.ceil(Buffer.byteLength(text) / 4)), 0);
 }

@@ -41,8 +41,7 @@ interface Running {
   readonly startMs: number;
   readonly durationMs: number;
   readonly timer: NodeJS.Timeout;
-  /** Progress when it was cancelled, from 0 to below 1; `undefined` where it was not. */
-  stoppedAt?: number;
+  isCancelled: boolean;
 }
 
 /** Creates the adapter. */
@@ -58,13 +57,18 @@ export function createDemoTasks(): OpenTasks {
       task.onUpdate?.();
     };
     const timer = setTimeout(end, durationMs).unref();
-    running.set(vendorTaskId, { startMs: performance.now(), durationMs, timer });
+    running.set(vendorTaskId, {
+      startMs: performance.now(),
+      durationMs,
+      timer,
+      isCancelled: false,
+    });
     return { vendorTaskId };
   };
   const poll = async (vendorTaskId: string): Promise<TaskUpdate> => {
     const task = running.get(vendorTaskId);
-    if (task?.stoppedAt !== undefined) return cancelled(vendorTaskId, task.stoppedAt);
-    const share = task && shareOf(task);
+    if (task?.isCancelled === true) return { status: "cancelled" };
+    const share = task && (performance.now() - task.startMs) / task.durationMs;
     if (share !== undefined && share < 1) {
       return { status: "running", progress: Math.floor(share * 100) };
     }
@@ -73,7 +77,7 @@ export function createDemoTasks(): OpenTasks {
   const cancel = (vendorTaskId: string): CancelAnswer => {
     const task = running.get(vendorTaskId);
     if (task === undefined) return "too_late";
-    task.stoppedAt ??= Math.min(0.99, shareOf(task));
+    task.isCancelled = true;
     return "cancelled";
   };
   return {
@@ -146,22 +150,6 @@ function digestOf(params: JsonObject): string {
   const said = stringParam(params, "prompt") ?? stringParam(params, "text") ?? "";
   const source = JSON.stringify([said, numberParam(params, "seed", 0)]);
   return createHash("sha256").update(source).digest("hex").slice(0, 32);
-}
-
-function shareOf({ startMs, durationMs }: Running): number {
-  return (performance.now() - startMs) / durationMs;
-}
-
-/** Images and seconds are produced one after another; those finished before the cancellation are charged. */
-function cancelled(vendorTaskId: string, share: number): TaskUpdate {
-  const [, kind, , extent = "", count = ""] = idForm.exec(vendorTaskId) ?? [];
-  const isAudio = kind === "audio";
-  const done = Math.floor(share * Number(isAudio ? extent : count));
-  if (!(done > 0)) return { status: "cancelled" };
-  return {
-    status: "cancelled",
-    reportedCost: { units: isAudio ? { seconds: done } : { images: done } },
-  };
 }
 
 /** @throws VendorReplyError where the id is not one of ours */

@@ -1,392 +1,217 @@
-/** What the demo vendor answers: chat completions, computed from the request alone. */
+/** Only demo: it writes text itself. Chat completions, tool calls and legacy completions, whole and as chunks. */
 import { randomUUID } from "node:crypto";
-import { isRecord, type JsonRecord, recordsAt, textAt } from "../../wire/json/value.ts";
-import {
-  flagMember,
-  numberMember,
-  readBody,
-  recordMember,
-  refuse,
-  requireKnown,
-  requireModel,
-} from "./request.ts";
-import { valueOf } from "./schema-value.ts";
+import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
+import { DemoRequestError, integerMember, textsIn, tokensOf } from "./request.ts";
 
-/** An answer, in both forms. */
+/** A reply, computed from the request alone. */
 export interface DemoReply {
-  readonly model: string;
-  readonly stream: boolean;
   /** The reply as one object. */
   readonly whole: () => JsonRecord;
-  /** The reply as stream chunks, the usage chunk last where it was asked for. */
+  /** The reply as stream chunks; the usage chunk comes last if the request asks for it. */
   readonly chunks: () => Iterable<JsonRecord>;
 }
 
-const roles = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
+const tokensMax = 2 ** 31 - 1;
 
-/** Members that are taken; those that change nothing here are settings of real models. */
-const known = new Set(
-  `model messages stream stream_options max_tokens max_completion_tokens n logprobs top_logprobs response_format tools
-  tool_choice parallel_tool_calls stop temperature top_p top_k presence_penalty frequency_penalty seed user metadata store
-  logit_bias reasoning_effort reasoning verbosity service_tier safety_identifier prompt_cache_key
-  prompt_cache_retention`.split(/\s+/),
-);
-
-/** Answers a request body. @throws DemoRequestError */
-export function replyTo(json: string): DemoReply {
-  const body = readBody(json);
-  const model = requireModel(body, ["chat", "instant"]);
-  requireKnown(body, known);
-  const messages = readMessages(body);
-  checkSettings(body);
-  const tools = readTools(body);
-  const count = numberMember(body, "n", { least: 1, most: 128, isWhole: true }) ?? 1;
-  const topLogprobs = readLogprobs(body);
-  const choices = Array.from({ length: count }, (_none, index) =>
-    choiceOf({ body, messages, tools }, { index, count }),
+/** Answers a chat: repeats the prompt, calls a tool, or talks about a tool's answer. @throws DemoRequestError */
+export function chat(body: JsonRecord): DemoReply {
+  const messages = recordsAt(body, "messages");
+  if (messages.length === 0) throw new DemoRequestError("messages", "expected messages");
+  const limit = { most: tokensMax, otherwise: tokensMax };
+  const maxTokens = Math.min(
+    integerMember(body, "max_tokens", limit),
+    integerMember(body, "max_completion_tokens", limit),
   );
-  const { include_usage: wantsUsage } = recordMember(body, "stream_options") ?? {};
-  const parts: ChatParts = {
-    head: {
-      id: `chatcmpl-demo-${randomUUID().replaceAll("-", "").slice(0, 24)}`,
-      created: Math.floor(Date.now() / 1_000),
-      model,
-    },
-    choices,
-    usage: usageOf(messages, choices),
-    topLogprobs,
-    wantsUsage: wantsUsage === true,
-  };
+  const tool = toolToCall(body, messages);
+  const text = tool === undefined ? answerOf(body, messages) : argumentsOf(tool, messages);
+  const all = wordsOf(text);
+  const words = all.slice(0, maxTokens);
+  const whole = tool === undefined ? "stop" : "tool_calls";
+  const finish = words.length < all.length ? "length" : whole;
+  const call = tool && { id: `call_demo_${randomUUID()}`, name: textAt(tool, "name") };
+  const indexes = [...Array(integerMember(body, "n", { most: 128, otherwise: 1 })).keys()];
+  const head = headOf("chatcmpl-demo", body);
+  const prompt = tokensOf(messages.flatMap(({ content }) => textsIn(content)));
+  const usage = usageOf(prompt, words.length * indexes.length);
   return {
-    model,
-    stream: flagMember(body, "stream"),
-    whole: () => wholeOf(parts),
-    chunks: () => chunksOf(parts),
+    whole: () => {
+      const message = {
+        role: "assistant",
+        content: call ? null : words.join(""),
+        refusal: null,
+        ...(call && { tool_calls: [functionCall(call, words)] }),
+      };
+      const choices = indexes.map((index) => ({
+        index,
+        message,
+        logprobs: null,
+        finish_reason: finish,
+      }));
+      return { ...head, object: "chat.completion", choices, usage };
+    },
+    *chunks() {
+      const object = "chat.completion.chunk";
+      for (const index of indexes) {
+        const chunk = (delta: JsonRecord, finish_reason: string | null = null): JsonRecord => ({
+          ...head,
+          object,
+          choices: [{ index, delta, logprobs: null, finish_reason }],
+        });
+        yield chunk({ role: "assistant", content: call ? null : "" });
+        if (call) yield chunk({ tool_calls: [{ index: 0, ...functionCall(call, []) }] });
+        for (const word of words) {
+          const part = [{ index: 0, function: { arguments: word } }];
+          yield chunk(call ? { tool_calls: part } : { content: word });
+        }
+        yield chunk({}, finish);
+      }
+      if (wantsUsage(body)) yield { ...head, object, choices: [], usage };
+    },
   };
 }
 
-function readMessages(body: JsonRecord): readonly JsonRecord[] {
-  const { messages } = body;
-  if (!Array.isArray(messages) || messages.length === 0) {
-    throw refuse("messages", "expected at least one message");
-  }
-  return messages.map((message: unknown, at) => {
-    if (!isRecord(message) || !roles.has(textAt(message, "role"))) {
-      throw refuse(`messages[${at}].role`, `expected one of ${[...roles].join(", ")}`);
-    }
-    if (!hasContent(message)) {
-      throw refuse(`messages[${at}].content`, "expected a text or a list of parts");
-    }
-    return message;
+/** Continues each prompt with the same sentence. @throws DemoRequestError */
+export function complete(body: JsonRecord): DemoReply {
+  const all = wordsOf(" … says the demo model of UAS Gateway, which is not an AI.");
+  const words = all.slice(0, integerMember(body, "max_tokens", { most: tokensMax, otherwise: 16 }));
+  const prompts = promptsIn(body["prompt"]);
+  const count = integerMember(body, "n", { most: 128, otherwise: 1 });
+  const finish = words.length < all.length ? "length" : "stop";
+  const choices = prompts
+    .flatMap((prompt) => Array<string>(count).fill(prompt))
+    .map((prompt, index) => ({ index, words: body["echo"] === true ? [prompt, ...words] : words }));
+  const usage = usageOf(tokensOf(prompts), choices.length * words.length);
+  const head = { ...headOf("cmpl-demo", body), object: "text_completion" };
+  const choiceOf = (index: number, text: string, finish_reason: string | null) => ({
+    text,
+    index,
+    logprobs: null,
+    finish_reason,
   });
+  return {
+    whole: () => ({
+      ...head,
+      choices: choices.map(({ index, words: own }) => choiceOf(index, own.join(""), finish)),
+      usage,
+    }),
+    *chunks() {
+      for (const { index, words: own } of choices) {
+        for (const word of own) yield { ...head, choices: [choiceOf(index, word, null)] };
+        yield { ...head, choices: [choiceOf(index, "", finish)] };
+      }
+      if (wantsUsage(body)) yield { ...head, choices: [], usage };
+    },
+  };
 }
 
-/** Whether a message has a content; an assistant's may be a tool call or a refusal instead. */
-function hasContent({ role, content }: JsonRecord): boolean {
-  if (content == null) return role === "assistant" || role === "function";
-  return typeof content === "string" || (Array.isArray(content) && content.every(isRecord));
+function headOf(prefix: string, { model }: JsonRecord): JsonRecord {
+  const created = Math.floor(Date.now() / 1_000);
+  return { id: `${prefix}-${randomUUID()}`, created, model };
 }
 
-/** Checks what changes nothing here, as a real vendor would. */
-function checkSettings(body: JsonRecord): void {
-  numberMember(body, "temperature", { least: 0, most: 2 });
-  numberMember(body, "top_p", { least: 0, most: 1 });
-  numberMember(body, "presence_penalty", { least: -2, most: 2 });
-  numberMember(body, "frequency_penalty", { least: -2, most: 2 });
+function usageOf(prompt: number, completion: number): JsonRecord {
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+  };
 }
 
-function readLogprobs(body: JsonRecord): number | undefined {
-  const top = numberMember(body, "top_logprobs", { least: 0, most: 20, isWhole: true });
-  if (flagMember(body, "logprobs")) return top ?? 0;
-  if (top === undefined) return undefined;
-  throw refuse("top_logprobs", 'send "logprobs": true with it');
+function wantsUsage(body: JsonRecord): boolean {
+  return recordAt(body, "stream_options")?.["include_usage"] === true;
 }
 
-interface Asked {
-  readonly body: JsonRecord;
-  readonly messages: readonly JsonRecord[];
-  readonly tools: readonly JsonRecord[];
+function functionCall(
+  { id, name }: { readonly id: string; readonly name: string },
+  words: readonly string[],
+): JsonRecord {
+  return { id, type: "function", function: { name, arguments: words.join("") } };
 }
 
-interface Place {
-  readonly index: number;
-  readonly count: number;
-}
-
-function choiceOf(asked: Asked, place: Place): DemoChoice {
-  const { body } = asked;
-  const range = { least: 1, most: 2 ** 31 - 1, isWhole: true };
-  const limit =
-    numberMember(body, "max_completion_tokens", range) ?? numberMember(body, "max_tokens", range);
-  const call = toolCall(asked);
-  const text = call?.arguments ?? atStop(formatted(asked, place), body["stop"]);
-  const all = wordsIn(text);
-  const words = all.slice(0, limit);
-  if (words.length < all.length) return { words, call, finish: "length" };
-  return { words, call, finish: call === undefined ? "stop" : "tool_calls" };
-}
-
-/** Its tokens: words with the space behind them. Long ones are several, as no tokenizer has a token of over 128 bytes. */
-function wordsIn(text: string): readonly string[] {
+/** The tokens of a text: words with the space behind them, cut every 31 characters, as no tokenizer has longer tokens. */
+function wordsOf(text: string): readonly string[] {
   return text.match(/\S{1,31}\s?|\s/gu) ?? [];
 }
 
-/** The text in the form that the request asks for. */
-function formatted({ body, messages }: Asked, { index, count }: Place): string {
-  const sentence = `${say(messages)}${count > 1 ? ` (Choice ${index + 1} of ${count}.)` : ""}`;
-  const format = recordMember(body, "response_format");
-  const type = format?.["type"] ?? "text";
-  if (type === "text") return sentence;
-  if (type === "json_object") return JSON.stringify({ answer: sentence });
-  if (type !== "json_schema") {
-    throw refuse("response_format.type", "expected text, json_object or json_schema");
-  }
-  const { json_schema: wrapped } = format ?? {};
-  const param = "response_format.json_schema.schema";
-  if (!isRecord(wrapped)) throw refuse("response_format.json_schema", "expected an object");
-  return JSON.stringify(valueOf(wrapped["schema"], { text: questionOf(messages), param }));
-}
-
-/** The text before the first stop sequence. @throws DemoRequestError */
-export function atStop(text: string, stop: unknown): string {
-  const stops = (Array.isArray(stop) ? stop : [stop ?? []]).flat() as readonly unknown[];
-  let end = text.length;
-  for (const each of stops) {
-    if (typeof each !== "string") throw refuse("stop", "expected a text or a list of texts");
-    const at = each === "" ? -1 : text.indexOf(each);
-    if (at >= 0) end = Math.min(end, at);
-  }
-  return text.slice(0, end);
-}
-
-/** Its one sentence, or what a tool answered. */
-function say(messages: readonly JsonRecord[]): string {
-  const last = messages.at(-1);
-  if (last?.["role"] === "tool") return `The tool answered: ${textOf(last)}`;
-  const seen = attachmentsOf(questionIn(messages));
-  const received =
-    seen.length === 0 ? "" : ` You sent ${seen.join(" and ")}, which it received but cannot see.`;
-  const said = questionOf(messages);
-  return `This is the demo model of UAS Gateway, not an AI.${received} You said: ${said}`;
-}
-
-function questionIn(messages: readonly JsonRecord[]): JsonRecord | undefined {
-  return messages.findLast(({ role }) => role === "user");
-}
-
-/** What the user said last. */
-function questionOf(messages: readonly JsonRecord[]): string {
-  const question = questionIn(messages);
-  return question === undefined ? "nothing" : textOf(question) || "nothing";
-}
-
-function textOf(message: JsonRecord): string {
-  const { content } = message;
-  if (typeof content === "string") return content;
-  return recordsAt(message, "content")
-    .map((part) => textAt(part, "text"))
-    .join("");
-}
-
-/** The images and files of a message, in words. */
-function attachmentsOf(message: JsonRecord | undefined): string[] {
-  return recordsAt(message ?? {}, "content").flatMap((part) => {
-    const { image_url: image, type } = part;
-    if (type === "input_audio") return ["a recording"];
-    if (type === "file") return ["a file"];
-    if (type !== "image_url") return [];
-    const url = isRecord(image) ? textAt(image, "url") : "";
-    const [, media, base64] = /^data:([\w/+.-]+);base64,(.*)$/s.exec(url) ?? [];
-    if (media === undefined || base64 === undefined) return ["an image"];
-    return [`an image (${media}, ${Buffer.from(base64, "base64").length} bytes)`];
-  });
-}
-
-/** The longest name of a function: as long as at any vendor. */
-const nameCharsMax = 128;
-
-/** The functions of a request. The gateway passes tools on unread: what is wrong with them is for the vendor to say. */
-function readTools(body: JsonRecord): readonly JsonRecord[] {
-  const tools = body["tools"] ?? [];
-  const isRight = (tool: unknown): boolean => {
-    if (!isRecord(tool) || typeof tool["type"] !== "string") return false;
-    const { function: described } = tool;
-    if (described === undefined) return true;
-    if (!isRecord(described)) return false;
-    const { name, parameters } = described;
-    if (typeof name !== "string" || name.length > nameCharsMax) return false;
-    return (
-      parameters == null || (isRecord(parameters) && Array.isArray(parameters["required"] ?? []))
-    );
-  };
-  if (!Array.isArray(tools) || !tools.every(isRight)) {
-    const rule = `expected a list of functions with a name of at most ${nameCharsMax} characters and parameters`;
-    throw refuse("tools", rule);
-  }
-  return (tools as readonly JsonRecord[]).flatMap(({ function: described }) =>
-    isRecord(described) ? [described] : [],
-  );
-}
-
-/**
- * Calls the named function, or the one whose name and description share most words with the question, then talks about
- * its answer.
- */
-function toolCall({ body, messages, tools }: Asked): ToolCall | undefined {
-  const { tool_choice: choice } = body;
-  const named =
-    isRecord(choice) && isRecord(choice["function"]) ? choice["function"]["name"] : undefined;
+/** The named or first function, unless the last message is a tool's answer. */
+function toolToCall(
+  { tools, tool_choice: choice }: JsonRecord,
+  messages: readonly JsonRecord[],
+): JsonRecord | undefined {
+  const named = isRecord(choice) ? recordAt(choice, "function")?.["name"] : undefined;
   const isRequired = choice === "required" || named !== undefined;
-  if (isRequired && !tools.some(({ name }) => named === undefined || name === named)) {
-    throw refuse("tool_choice", "names a function that is not among the tools");
-  }
   const isAnswered = messages.at(-1)?.["role"] === "tool";
   if (choice === "none" || (isAnswered && !isRequired)) return undefined;
-  const text = questionOf(messages);
-  const words = new Set(wordsOf(text));
-  const fit = ({ name, description }: JsonRecord): number =>
-    wordsOf(`${String(name)} ${typeof description === "string" ? description : ""}`).filter(
-      (word) => words.has(word),
-    ).length;
-  const tool =
-    tools.find(({ name }) => name === named) ?? tools.toSorted((a, b) => fit(b) - fit(a))[0];
-  if (tool === undefined) return undefined;
-  const { name, parameters } = tool;
-  const schema = { type: "object", ...(isRecord(parameters) && parameters) };
-  const value = valueOf(schema, { text, param: "tools" });
-  return {
-    id: `call_demo_${randomUUID().replaceAll("-", "").slice(0, 20)}`,
-    name: String(name),
-    arguments: JSON.stringify(isRecord(value) ? value : {}),
-  };
+  return recordsAt({ tools }, "tools")
+    .map((tool) => recordAt(tool, "function") ?? {})
+    .find((tool) => textAt(tool, "name") !== "" && (named === undefined || tool["name"] === named));
 }
 
-function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+function argumentsOf(tool: JsonRecord, messages: readonly JsonRecord[]): string {
+  const value = valueOf({ ...recordAt(tool, "parameters"), type: "object" }, questionOf(messages));
+  return JSON.stringify(value);
 }
 
-/** Tokens of an image. */
-const imageTokens = 85;
-
-/** A token is four bytes of what it reads and a word of what it says. */
-function usageOf(messages: readonly JsonRecord[], choices: readonly DemoChoice[]): JsonRecord {
-  let prompt = 3 * messages.length;
-  let bytes = 0;
-  for (const message of messages) {
-    bytes += Buffer.byteLength(textOf(message));
-    prompt += imageTokens * attachmentsOf(message).length;
+/** The text of a reply, in the form that the request asks for. */
+function answerOf(body: JsonRecord, messages: readonly JsonRecord[]): string {
+  const question = questionOf(messages);
+  const format = recordAt(body, "response_format") ?? {};
+  if (format["type"] === "json_schema") {
+    const schema = recordAt(recordAt(format, "json_schema") ?? {}, "schema") ?? {};
+    return JSON.stringify(valueOf(schema, question));
   }
-  prompt += Math.ceil(bytes / 4);
-  const made = choices.reduce((sum, { words }) => sum + words.length, 0);
-  return { prompt_tokens: prompt, completion_tokens: made, total_tokens: prompt + made };
+  if (format["type"] === "json_object") return JSON.stringify({ answer: question });
+  const last = messages.at(-1);
+  if (last?.["role"] === "tool") return `The tool answered: ${textsIn(last["content"]).join("")}`;
+  const asked = messages.findLast(({ role }) => role === "user") ?? {};
+  const files = recordsAt(asked, "content").filter(({ type }) => type !== "text").length;
+  const received = files === 0 ? "" : ` You sent ${files} files, which it cannot see.`;
+  return `This is the demo model of UAS Gateway, not an AI.${received} You said: ${question}`;
 }
 
-// Only demo: it writes chat completions itself. Replies as one object, and as the chunks of a stream.
-
-/** One of the replies that a request asks for. */
-interface DemoChoice {
-  /** Its tokens: words with the space behind them. Where a tool is called, those of the arguments. */
-  readonly words: readonly string[];
-  readonly call: Pick<ToolCall, "id" | "name"> | undefined;
-  readonly finish: "stop" | "length" | "tool_calls";
+/** The last text of the user. */
+function questionOf(messages: readonly JsonRecord[]): string {
+  const question = messages.findLast(({ role }) => role === "user");
+  return textsIn(question?.["content"]).join("") || "nothing";
 }
 
-/** A call of a function. */
-interface ToolCall {
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-}
-
-/** Everything of a reply. */
-interface ChatParts {
-  readonly head: { readonly id: string; readonly created: number; readonly model: string };
-  readonly choices: readonly DemoChoice[];
-  readonly usage: JsonRecord;
-  /** How many likely tokens to name for each; `undefined`: no log probabilities are wanted. */
-  readonly topLogprobs: number | undefined;
-  readonly wantsUsage: boolean;
-}
-
-/** A reply as one object. */
-function wholeOf({ head, choices, usage, topLogprobs }: ChatParts): JsonRecord {
-  return {
-    ...head,
-    object: "chat.completion",
-    choices: choices.map((choice, index) => ({
-      index,
-      message: messageOf(choice),
-      logprobs: logprobsOf(choice.call ? [] : choice.words, topLogprobs),
-      finish_reason: choice.finish,
-    })),
-    usage,
-  };
-}
-
-function messageOf({ words, call }: DemoChoice): JsonRecord {
-  const tools = call && [
-    { id: call.id, type: "function", function: { name: call.name, arguments: words.join("") } },
-  ];
-  return {
-    role: "assistant",
-    content: call ? null : words.join(""),
-    refusal: null,
-    ...(tools && { tool_calls: tools }),
-  };
-}
-
-/** A reply as chunks: of several choices one after another. */
-function* chunksOf(parts: ChatParts): Iterable<JsonRecord> {
-  const { head, choices, usage, topLogprobs, wantsUsage } = parts;
-  const object = "chat.completion.chunk";
-  const chunk = (made: readonly JsonRecord[], counted: JsonRecord | null = null): JsonRecord => ({
-    ...head,
-    object,
-    choices: made,
-    ...(wantsUsage && { usage: counted }),
-  });
-  for (const [index, choice] of choices.entries()) {
-    for (const { delta, word, finish = null } of deltasOf(choice)) {
-      const logprobs = word === undefined ? null : logprobsOf([word], topLogprobs);
-      yield chunk([{ index, delta, logprobs, finish_reason: finish }]);
+/** A value of a plain JSON Schema: constants, enums and types. Other keywords, such as patterns and references, are ignored. */
+function valueOf(schema: JsonRecord, text: string): unknown {
+  if ("const" in schema) return schema["const"];
+  if (Array.isArray(schema["enum"])) return (schema["enum"] as unknown[])[0];
+  const minimum = typeof schema["minimum"] === "number" ? schema["minimum"] : 1;
+  switch ([schema["type"]].flat()[0]) {
+    case "object": {
+      const properties = Object.entries(recordAt(schema, "properties") ?? {});
+      const required = textsIn(schema["required"]);
+      const wanted = properties.filter(([name]) => required.includes(name));
+      return Object.fromEntries(
+        wanted.map(([name, each]) => [name, valueOf(isRecord(each) ? each : {}, text)]),
+      );
     }
+    case "array":
+      return [valueOf(recordAt(schema, "items") ?? {}, text)];
+    case "integer":
+      return Math.ceil(minimum);
+    case "number":
+      return minimum;
+    case "boolean":
+      return true;
+    case "null":
+      return null;
+    default:
+      return text;
   }
-  if (wantsUsage) yield chunk([], usage);
 }
 
-interface Delta {
-  readonly delta: JsonRecord;
-  /** The token that it brings. */
-  readonly word?: string;
-  readonly finish?: string;
+/** The prompts of a legacy completion; token ids become words. */
+function promptsIn(prompt: unknown): readonly string[] {
+  const isTokens = Array.isArray(prompt) && typeof prompt[0] === "number";
+  const all: readonly unknown[] = isTokens || !Array.isArray(prompt) ? [prompt] : prompt;
+  return all.map((each) => (Array.isArray(each) ? decodeTokens(each as number[]) : String(each)));
 }
 
-function* deltasOf({ words, call, finish }: DemoChoice): Iterable<Delta> {
-  yield { delta: { role: "assistant", content: call ? null : "", refusal: null } };
-  if (call === undefined) {
-    for (const word of words) yield { delta: { content: word }, word };
-  } else {
-    const { id, name } = call;
-    const begin = { index: 0, id, type: "function", function: { name, arguments: "" } };
-    yield { delta: { tool_calls: [begin] } };
-    const rest = { index: 0, function: { arguments: words.join("") } };
-    yield { delta: { tool_calls: [rest] } };
-  }
-  yield { delta: {}, finish };
-}
-
-/** The log probabilities of tokens: certain, with less likely ones behind. `null`: none are wanted. */
-function logprobsOf(words: readonly string[], top: number | undefined): JsonRecord | null {
-  if (top === undefined) return null;
-  const content = words.map((token) => {
-    const others = Array.from({ length: top }, (_none, at) =>
-      at === 0 ? entryOf(token, 0) : entryOf(`other ${at}`, -10 - at),
-    );
-    return { ...entryOf(token, 0), top_logprobs: others };
-  });
-  return { content, refusal: null };
-}
-
-function entryOf(token: string, logprob: number): JsonRecord {
-  return { token, logprob, bytes: [...Buffer.from(token)] };
+/** Token ids as words, since the tables of real tokenizers are too large for a demo. */
+export function decodeTokens(tokens: readonly number[]): string {
+  return tokens.map((token) => `token${token}`).join(" ");
 }

@@ -72,7 +72,6 @@ describe("chat", () => {
       { headers: { "x-request-id": id } },
     );
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
-    expect(new Set(choices.map(({ message }) => message.content)).size).toBe(3);
     expect((await gateway.call(id)).usage?.outputTokens).toBe(usage?.completion_tokens);
   });
 
@@ -85,29 +84,13 @@ describe("chat", () => {
     expect(ends).toEqual([0, 1]);
   });
 
-  it("tells log probabilities of every token, whole and streamed", async () => {
-    const body = { ...ask, logprobs: true, top_logprobs: 2 };
-    const { choices } = await openai.chat.completions.create(body);
-    const content = choices[0]?.logprobs?.content ?? [];
-    expect(content.map(({ token }) => token).join("")).toBe(choices[0]?.message.content);
-    for (const { token, top_logprobs: top } of content) {
-      expect(top).toHaveLength(2);
-      expect(top[0]?.token).toBe(token);
-    }
-    const streamed = [];
-    for await (const chunk of await openai.chat.completions.create({ ...body, stream: true })) {
-      streamed.push(...(chunk.choices[0]?.logprobs?.content ?? []));
-    }
-    expect(streamed).toEqual(content);
-  });
-
   it("answers in a JSON schema, and its answer is valid", async () => {
     const schema = {
       type: "object",
       properties: {
         city: { type: "string" },
         degrees: { type: "integer", minimum: -50, maximum: 50 },
-        tags: { type: "array", items: { enum: ["warm", "cold"] }, minItems: 2 },
+        tags: { type: "array", items: { enum: ["warm", "cold"] }, minItems: 1 },
       },
       required: ["city", "degrees", "tags"],
       additionalProperties: false,
@@ -123,27 +106,22 @@ describe("chat", () => {
     expect(validate(JSON.parse(choices[0]?.message.content ?? ""))).toBe(true);
   });
 
-  it("calls the tool that fits the question, with arguments that its schema accepts", async () => {
-    const tool = (name: string, description: string) => ({
+  it("calls the named tool with arguments that its schema accepts", async () => {
+    const properties = { count: { type: "integer", minimum: 5 } };
+    const parameters = { type: "object", properties, required: ["count"] };
+    const tool = (name: string) => ({
       type: "function" as const,
-      function: {
-        ...{ name, description },
-        parameters: {
-          type: "object",
-          properties: { count: { type: "integer", minimum: 5 } },
-          required: ["count"],
-        },
-      },
+      function: { name, parameters },
     });
     const { choices } = await openai.chat.completions.create({
-      model: "instant",
-      messages: [{ role: "user", content: "What is the weather in Paris?" }],
-      tools: [tool("send_mail", "Sends a letter"), tool("look_up", "Tells the weather of a city")],
+      ...{ ...ask, tools: [tool("send_mail"), tool("look_up")] },
+      tool_choice: { type: "function", function: { name: "look_up" } },
     });
     const [call] = choices[0]?.message.tool_calls ?? [];
-    expect(call).toMatchObject({ type: "function", function: { name: "look_up" } });
-    const args = call?.type === "function" ? call.function.arguments : "";
-    expect(JSON.parse(args)).toEqual({ count: 5 });
+    expect(call).toMatchObject({
+      type: "function",
+      function: { name: "look_up", arguments: '{"count":5}' },
+    });
   });
 
   it.each([{}, undefined, { anyOf: [{ type: "string" }] }])(
@@ -158,15 +136,7 @@ describe("chat", () => {
     },
   );
 
-  it("stops at a stop sequence", async () => {
-    const { choices } = await openai.chat.completions.create({ ...ask, stop: [" of UAS"] });
-    expect(choices[0]).toMatchObject({
-      message: { content: "This is the demo model" },
-      finish_reason: "stop",
-    });
-  });
-
-  it("says which images it received", async () => {
+  it("says how many files it received", async () => {
     const url = `data:image/png;base64,${Buffer.from("12345").toString("base64")}`;
     const { choices } = await openai.chat.completions.create({
       model: "instant",
@@ -180,34 +150,15 @@ describe("chat", () => {
         },
       ],
     });
-    expect(choices[0]?.message.content).toContain("image/png, 5 bytes");
+    expect(choices[0]?.message.content).toContain("You sent 1 files");
   });
 
   it.each([
-    [{ messages: [{ role: "user" }] }, "messages[0].content"],
-    [{ messages: [{ role: "user", content: ["Hello"] }] }, "messages[0].content"],
-    [{ prediction: { type: "content", content: "x" } }, "prediction"],
-    [{ temperature: 3 }, "temperature"],
-    [{ top_logprobs: 2 }, "top_logprobs"],
-    [{ stop: 5 }, "stop"],
-    [{ tool_choice: { type: "function", function: { name: "none" } } }, "tool_choice"],
-    [{ response_format: { type: "xml" } }, "response_format.type"],
+    [{ n: 200 }, "n"],
+    [{ max_tokens: -1 }, "max_tokens"],
   ])("refuses %j, naming the member", async (change, param) => {
-    const body = { ...ask, ...change } as typeof ask;
+    const body = { ...ask, ...change };
     expect(await refusal(openai.chat.completions.create(body))).toEqual({ status: 400, param });
-  });
-
-  it("refuses what it does not have in the style of messages, too", async () => {
-    const response = await fetch(`${gateway.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": customer.key, "content-type": "application/json" },
-      body: JSON.stringify({ ...ask, max_tokens: 9, temperature: 7 }),
-    });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({
-      type: "error",
-      error: { type: "invalid_request_error" },
-    });
   });
 });
 
@@ -273,113 +224,7 @@ it("the demo vendor continues a text, whole and streamed alike", async () => {
   expect(text.startsWith("Once")).toBe(true);
 });
 
-it("the demo vendor stops a text at a stop sequence, and tells log probabilities whole and streamed", async () => {
-  const body = {
-    model: "instant",
-    prompt: ["Once", "Twice"],
-    echo: true,
-    logprobs: 2,
-    stop: " of",
-  };
-  const whole = await openai.completions.create(body);
-  const streamed = new Map<number, { text: string; tokens: string[]; offsets: number[] }>();
-  for await (const { choices } of await openai.completions.create({ ...body, stream: true })) {
-    for (const { index, text, logprobs } of choices) {
-      const all = streamed.get(index) ?? { text: "", tokens: [], offsets: [] };
-      all.text += text;
-      all.tokens.push(...(logprobs?.tokens ?? []));
-      all.offsets.push(...(logprobs?.text_offset ?? []));
-      streamed.set(index, all);
-    }
-  }
-  expect(whole.choices.map(({ text, finish_reason: finish }) => [text, finish])).toEqual([
-    ["Once … says the demo model", "stop"],
-    ["Twice … says the demo model", "stop"],
-  ]);
-  for (const { index, text, logprobs } of whole.choices) {
-    expect(logprobs?.tokens?.join("")).toBe(text);
-    expect(logprobs?.top_logprobs?.map((top) => Object.keys(top).length)).toEqual(
-      logprobs?.tokens?.map(() => 2),
-    );
-    expect(streamed.get(index)).toEqual({
-      ...{ text, tokens: logprobs?.tokens, offsets: logprobs?.text_offset },
-    });
-  }
-});
-
-it.each([
-  ["/v1/completions", { model: "instant", prompt: "x", suffix: "y" }, "suffix"],
-  ["/v1/completions", { model: "instant", prompt: "x", n: 3, best_of: 1 }, "best_of"],
-  ["/v1/completions", { model: "instant", prompt: "x", logprobs: 6 }, "logprobs"],
-  ["/v1/completions", { model: "instant", prompt: "x", stop: 5 }, "stop"],
-  ["/v1/audio/speech", { model: "audio", voice: "alloy", input: "x", language: "de" }, "language"],
-  ["/v1/images/edits", { model: "image", prompt: "x", images: [], seed: 1 }, "seed"],
-])("the demo vendor refuses at %s %j, naming the member", async (path, body, param) => {
-  const response = await fetch(`${gateway.url}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  expect(response.status).toBe(400);
-  expect(await response.json()).toMatchObject({ error: { param } });
-});
-
-it("the demo vendor says which member was meant", async () => {
-  const run = openai.chat.completions.create({ ...ask, temprature: 1 } as typeof ask);
-  await expect(run).rejects.toThrow('did you mean "temperature"?');
-});
-
-const recording = new File(["not really a recording"], "a.wav", { type: "audio/wav" });
-const picture = new File(["not really an image"], "a.png", { type: "image/png" });
-
-it.each([
-  ["audio/transcriptions", { model: "audio", file: recording }, { tempratur: "1" }, "tempratur"],
-  [
-    "audio/transcriptions",
-    { model: "audio", file: recording },
-    { temperature: "hot" },
-    "temperature",
-  ],
-  ["audio/transcriptions", { model: "audio", file: recording }, { stream: "yes" }, "stream"],
-  [
-    "audio/transcriptions",
-    { model: "audio", file: recording },
-    { "timestamp_granularities[]": "word" },
-    "timestamp_granularities[]",
-  ],
-  ["audio/translations", { model: "audio", file: recording }, { language: "de" }, "language"],
-  ["images/edits", { model: "image", image: picture, prompt: "x" }, { seed: "1" }, "seed"],
-  [
-    "images/edits",
-    { model: "image", image: picture, prompt: "x" },
-    { output_format: "webp" },
-    "output_format",
-  ],
-  ["images/variations", { model: "image", image: picture }, { prompt: "x" }, "prompt"],
-])(
-  "the demo vendor refuses a form at %s with a field that it does not have (%#)",
-  async (path, fields, more, param) => {
-    const form = new FormData();
-    for (const [name, value] of Object.entries({ ...fields, ...more })) form.set(name, value);
-    const response = await fetch(`${gateway.url}/v1/${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${customer.key}` },
-      body: form,
-    });
-    expect([response.status, await response.json()]).toMatchObject([400, { error: { param } }]);
-  },
-);
-
 describe("audio", () => {
-  it("has the times of words where they are asked for", async () => {
-    const { words, segments } = await openai.audio.transcriptions.create({
-      ...{ model: "audio", file: recording, response_format: "verbose_json" },
-      timestamp_granularities: ["word"],
-    });
-    expect(words?.[0]).toEqual({ word: "This", start: 0, end: expect.any(Number) });
-    expect(segments).toBeUndefined();
-  });
-
   it("is spoken, heard again, and charged by its length", async () => {
     const id = newRequestId();
     const spoken = await openai.audio.speech.create(
