@@ -2,33 +2,24 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification, type TestUserConfig } from "vitest/node";
 
-/**
- * The files that come before all others: what loads the machine with as much as it can do, since what waits for a database at
- * most a second fails beside it; and what looks at the memory of its own process, since collecting the garbage of other files
- * takes several times as long.
- */
-const first = [
-  "test/facade/v1-audio/upload-memory.test.ts",
-  ...["bench", "chaos", "fuzz", "ha", "soak"].map((name) => `test/${name}/**/*.test.ts`),
+/** The files that take longest, the longest first: they start processes, databases or browsers and wait for them. */
+const slow = [
+  /^test\/behaviour\/sloppy-vendors\//,
+  /^test\/behaviour\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
+  /^test\/unit\/billing\/(?:ledger\/ledger-model|audit\/auditor)\.test\.ts$/,
+  /^test\/behaviour\/console\//,
+  /^test\/unit\/db\/embedded\//,
+  /^test\/docs\/readme\.test\.ts$/,
+  /^test\/unit\/(?:task\/crash|billing\/retention)\.test\.ts$/,
+  /^test\/behaviour\/native\/hostile\.test\.ts$/,
 ];
 
-/** The files that take longest, of each project the longest first: they start processes, databases or browsers and wait for
- * them. */
-const slow = [
-  // Long, but mostly idle.
-  /^test\/(?:soak\/memory|chaos\/containers)\.test\.ts$/,
-  /^test\/facade\/v1-audio\/upload-memory\.test\.ts$/,
-  /^test\/chaos\/chaos\.test\.ts$/,
-  /^test\/bench\/bench\.test\.ts$/,
-  /^test\/fuzz\//,
-  /^test\/sloppy\//,
-  /^test\/ha\//,
-  /^test\/lifecycle\/(?:workers|stop|journal|no-builder|start)\.test\.ts$/,
-  /^test\/billing\/ledger\/(?:ledger-model|auditor)\.test\.ts$/,
-  /^test\/console\/browser\//,
-  /^test\/db\/embedded\.test\.ts$/,
-  /^test\/(?:docs\/readme|task\/crash|billing\/retention|native\/hostile)\.test\.ts$/,
-];
+/** Looks at the memory of its own process, so no other file runs beside it: collecting their garbage takes several times as
+ * long. */
+const alone = ["test/behaviour/media/v1-audio/upload-memory.test.ts"];
+
+/** The rigs: chaos, failover, malformed requests, soak, bench. `npm run nightly` runs them, `npm test` does not. */
+const nightly = ["test/nightly/**/*.test.ts"];
 
 /** Begins with the slow files: one that came last would run alone, while the other workers have nothing left. */
 class SlowFirst extends BaseSequencer {
@@ -89,10 +80,9 @@ export default defineConfig({
       {
         test: {
           ...usual,
-          name: "first",
-          include: first,
-          // All of them wait for other processes most of the time, and the static checks run beside them.
-          maxWorkers: 3,
+          name: "alone",
+          include: alone,
+          maxWorkers: 1,
           sequence: { groupOrder: 0 },
         },
       },
@@ -101,11 +91,21 @@ export default defineConfig({
           ...usual,
           name: "tests",
           include: ["test/**/*.test.ts"],
-          exclude: first,
+          exclude: [...alone, ...nightly],
           // Two more than there are cores: most of the slow files wait for processes, timers and the database. With one more, an
           // eighth of the machine is idle in the second half. A server of one's own may let in 100 connections only.
           maxWorkers: availableParallelism() + (process.env["DATABASE_URL"] ? 0 : 2),
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...usual,
+          name: "nightly",
+          include: nightly,
+          // They load the machine with as much as it can do, or look at the memory of a process.
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -8,7 +8,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findBrowser } from "../test/console/browser/find-browser.ts";
+import { findBrowser } from "../test/behaviour/console/find-browser.ts";
 import { compareFolders } from "./compare-folders.ts";
 import { type Counts, type FailedFile, readCounts, readFailedFiles } from "./counts.ts";
 import { run } from "./run.ts";
@@ -20,7 +20,7 @@ interface Check {
 }
 
 /** How many files may fail and be run again; more of them have a common cause. */
-const againMax = 24;
+const againMax = 3;
 
 const baseline = "proto/baseline.binpb";
 
@@ -49,7 +49,6 @@ async function main(args: readonly string[]): Promise<void> {
     }
     const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
     const checking = runChecks(folder);
-    // The loads come first: between them the checks have time, and no figure of the bench's short form counts.
     if (!args.includes("--static")) add(counts, await runTests(folder, args, checking));
     add(counts, await checking);
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
@@ -68,7 +67,7 @@ async function runBrowserTests(hasPictures: boolean): Promise<void> {
     process.env["UAS_SCREENSHOTS"] = folder;
     print(`screenshots: ${folder}`);
   }
-  process.exitCode = await run("vitest", ["run", "test/console/browser"]);
+  process.exitCode = await run("vitest", ["run", "test/behaviour/console"]);
 }
 
 async function runChecks(folder: string): Promise<Counts> {
@@ -130,7 +129,8 @@ async function runAgain(
 
 async function runVitest(report: string, args: readonly string[]): Promise<number> {
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  return await run("vitest", ["run", ...reporters, ...args]);
+  const projects = ["--project=alone", "--project=tests"];
+  return await run("vitest", ["run", ...projects, ...reporters, ...args]);
 }
 
 /** Generates aside and compares: a check must not change what it checks. */

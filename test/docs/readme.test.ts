@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { problemsOf } from "../config/support.ts";
+import { problemsOf } from "../unit/config/support.ts";
 import { type DemoGateway, startDemoGateway } from "./demo-gateway.ts";
 import { blocksOf, readPage, root } from "./page.ts";
 

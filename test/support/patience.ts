@@ -1,11 +1,8 @@
 /** What a test waits for may take long on a busy machine: it is given up after half a minute, not after a second. */
 import { vi } from "vitest";
 
-/**
- * How long a change of a key or account may take to be known, in milliseconds: the second that R-AUTH-3 grants, and what a
- * busy machine adds. Less than any verdict is kept, so only a change that was told is known by then.
- */
-export const changeKnownMs = 4_000;
+/** How long a change of a key or account may take until every process knows it, in milliseconds (R-AUTH-3). */
+export const changeKnownMs = 1_000;
 
 /** For `vi.waitFor` and `vi.waitUntil` where a test names no time of its own, in milliseconds. */
 const timeout = 30_000;

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import type {
+  CliApp,
+  CliContext,
+  OpenBackendOptions,
+  OpenOptions,
+} from "../../../src/cli/context.ts";
+import { type ExitCode, runCli } from "../../../src/cli/program.ts";
+import { servedKinds } from "../../unit/config/support.ts";
+
+/** What a command did. */
+export interface Ran {
+  readonly code: ExitCode;
+  readonly out: string;
+  readonly err: string;
+  /** How the services were opened; empty where they were not. */
+  readonly opened: readonly OpenBackendOptions[];
+  readonly closed: number;
+  readonly served: readonly OpenOptions[];
+}
+
+interface World {
+  /** What the fake services answer. */
+  readonly routes?: (router: ConnectRouter) => void;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Files of the working directory, by name. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Thrown instead of opening. */
+  readonly refusal?: Error;
+}
+
+/** Runs a command in an empty folder against fake services. */
+export async function run(line: readonly string[], world: World = {}): Promise<Ran> {
+  const { routes = () => {}, env = {}, files = {}, refusal } = world;
+  const cwd = mkdtempSync(join(tmpdir(), "uas-cli-"));
+  const seen = { out: "", err: "", closed: 0 };
+  const opened: OpenBackendOptions[] = [];
+  const served: OpenOptions[] = [];
+  const app: CliApp = {
+    async openBackend(options) {
+      if (refusal) throw refusal;
+      opened.push(options);
+      const close = async () => void (seen.closed += 1);
+      return { transport: createRouterTransport(routes), close };
+    },
+    async serve(options) {
+      served.push(options);
+    },
+    rotateMasterKey: () => Promise.reject(new Error("not needed")),
+  };
+  const context: CliContext = {
+    env,
+    cwd,
+    version: "1.2.3",
+    out: (text) => void (seen.out += text),
+    err: (text) => void (seen.err += text),
+    servedKinds: async () => servedKinds,
+    app: async () => app,
+  };
+  try {
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
+    const code = await runCli(["node", "uas", ...line], context);
+    return { ...seen, code, opened, served };
+  } finally {
+    rmSync(cwd, { recursive: true, force: true });
+  }
+}
+
+/** The JSON document that a command printed: exactly one, and nothing beside it. */
+export async function runJson(line: readonly string[], world: World = {}) {
+  const ran = await run([...line, "--json"], world);
+  return { ...ran, json: JSON.parse(ran.out) as unknown };
+}

@@ -1,0 +1,219 @@
+/** Three real processes of one database: breakers, limits and conversations are those of all of them. */
+import { Client } from "pg";
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
+import { send } from "../../support/raw-http.ts";
+import {
+  completes,
+  refuses,
+  type RoutingVendor,
+  startVendor,
+  type VendorRequest,
+} from "../../support/routing-vendor.ts";
+import { until } from "./process.ts";
+import { openServed, type Served, type ServedProcess } from "./served.ts";
+import { operate, readMetrics } from "./workers-rig.ts";
+
+let served: Served;
+let processes: readonly [ServedProcess, ServedProcess, ServedProcess];
+let [first, backup]: readonly RoutingVendor[] = [];
+
+beforeAll(async () => {
+  const vendors = [await startVendor(), await startVendor()] as const;
+  [first, backup] = vendors;
+  served = await openServed();
+  served.configure(() => configuration(...vendors));
+  const start = () => served.start({ VENDOR_A: "a", VENDOR_B: "b", VENDOR_C: "c" });
+  processes = [await start(), await start(), await start()];
+});
+beforeEach(() => {
+  for (const vendor of [first, backup]) {
+    if (vendor === undefined) continue;
+    vendor.requests.length = 0;
+    vendor.answer = completes;
+  }
+});
+afterAll(async () => {
+  await served?.close();
+  await first?.close();
+  await backup?.close();
+});
+
+function configuration(vendor: RoutingVendor, other: RoutingVendor): string {
+  const model = (name: string, ...routes: readonly string[]): string =>
+    `  ${name}: { type: TEXT, routes: [${routes.join(", ")}], max_output_tokens: 100, price: { input: "0.25", output: "2.00" } }`;
+  const credentials = ["A", "B", "C"].map((name) => `{ api_key: "\${env:VENDOR_${name}}" }`);
+  const backupRoute = "{ vendor: backup, model: backup }";
+  return [
+    "version: 1",
+    "vendors:",
+    `  first: { kind: openai-compatible, base_url: "${vendor.baseUrl}", breaker: { cooldown: 1h }, credentials: [${credentials.join(", ")}] }`,
+    `  backup: { kind: openai-compatible, base_url: "${other.baseUrl}" }`,
+    "models:",
+    ...["dead", "probed", "refused"].map((name) =>
+      model(name, `{ vendor: first, model: ${name} }`, backupRoute),
+    ),
+    model("chat", "{ vendor: first, model: chat }"),
+    model("free", backupRoute),
+    "",
+  ].join("\n");
+}
+
+interface Ask {
+  readonly key: string;
+  readonly model: string;
+  readonly messages?: readonly object[];
+}
+
+async function ask(process: ServedProcess, { key, model, messages }: Ask) {
+  const reply = await send(`${process.url}/v1/chat/completions`, {
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: messages ?? [{ role: "user", content: "Hello" }] }),
+  });
+  return { status: reply.status, route: reply.headers["x-uas-route"] };
+}
+
+const states = { closed: 0, open: 2 } as const;
+
+/** Waits until every process shows the breaker of a route so. */
+async function untilAll(model: string, state: keyof typeof states): Promise<void> {
+  const name = `uas_breaker_state{vendor="first",model="${model}",credential=""}`;
+  for (const process of processes) {
+    await until(`${name} is ${state}`, async () => {
+      const value = (await readMetrics(process)).get(name);
+      return (value ?? 0) === states[state] ? true : undefined;
+    });
+  }
+}
+
+/** Fails the calls of a model in one process until its breaker opens. */
+async function open(model: string, key: string): Promise<void> {
+  if (first === undefined) throw new Error("not started");
+  first.answer = refuses(500);
+  // The first failure is repeated: five requests.
+  for (let call = 0; call < 4; call++) await ask(processes[0], { key, model });
+  await untilAll(model, "open");
+  expect(first.requests).toHaveLength(5);
+  if (backup !== undefined) backup.requests.length = 0;
+}
+
+it("a breaker that opens in one process keeps the calls of all processes away", async () => {
+  const { key } = await served.customer();
+  await open("dead", key);
+  for (const process of processes) {
+    expect(await ask(process, { key, model: "dead" })).toEqual({
+      status: 200,
+      route: "backup/backup",
+    });
+  }
+  expect(first?.requests).toHaveLength(5);
+  const listed = JSON.stringify(
+    await operate(processes[2], "uas.operator.v1.RouteService/GetRouteHealth", {}),
+  );
+  expect(listed).toContain("BREAKER_STATE_OPEN");
+});
+
+it("all processes together make one probe, and its success brings the calls of all of them back", async () => {
+  const { key } = await served.customer();
+  await open("probed", key);
+  if (first === undefined) throw new Error("not started");
+  const probes: VendorRequest[] = [];
+  const { promise: probed, resolve } = Promise.withResolvers<void>();
+  first.answer = (request) => {
+    probes.push(request);
+    resolve();
+  };
+  await served.pool.query(
+    "update breaker set probe_time = clock_timestamp() where model = 'probed'",
+  );
+  await served.pool.query("select pg_notify('breaker', '')");
+  const calls = [];
+  // One of them becomes the probe and waits; the others are served by the backup.
+  while (probes.length === 0) {
+    const round = processes.map((process) => ask(process, { key, model: "probed" }));
+    calls.push(...round);
+    await Promise.race([Promise.all(round), probed]);
+  }
+  for (const process of processes) calls.push(ask(process, { key, model: "probed" }));
+  const [probe] = probes;
+  if (probe === undefined) throw new Error("there was no probe");
+  await until("the backup has served all others", () =>
+    backup?.requests.length === calls.length - 1 ? true : undefined,
+  );
+  expect(probes).toHaveLength(1);
+  completes(probe);
+  const replies = await Promise.all(calls);
+  expect(replies.every(({ status }) => status === 200)).toBe(true);
+  await untilAll("probed", "closed");
+  first.answer = completes;
+  for (const process of processes) {
+    expect((await ask(process, { key, model: "probed" })).route).toBe("first/probed");
+  }
+});
+
+it("a credential that is refused in one process is left by all", async () => {
+  const { key } = await served.customer();
+  if (first === undefined) throw new Error("not started");
+  first.answer = (request) => (request.key === "a" ? refuses(401) : completes)(request);
+  await until("the credential was used", async () => {
+    await ask(processes[0], { key, model: "refused" });
+    return first?.requests.some((request) => request.key === "a") || undefined;
+  });
+  const name = 'uas_breaker_state{vendor="first",model="",credential="VENDOR_A"}';
+  for (const process of processes) {
+    await until(`${name} is open`, async () =>
+      (await readMetrics(process)).get(name) === states.open ? true : undefined,
+    );
+  }
+  first.requests.length = 0;
+  const replies = await Promise.all(
+    processes.flatMap((process) =>
+      Array.from({ length: 10 }, () => ask(process, { key, model: "refused" })),
+    ),
+  );
+  expect(replies.every(({ route }) => route === "first/refused")).toBe(true);
+  expect(first.requests.filter((request) => request.key === "a")).toEqual([]);
+});
+
+it("of 600 calls over three processes, a limit of 100 per minute lets exactly 100 through", async () => {
+  const { accountId, key } = await served.customer();
+  await operate(processes[0], "uas.account.v1.AccountService/UpdateAccount", {
+    account: { accountId, rateLimits: { rpm: 100 } },
+    updateMask: "rateLimits",
+  });
+  // A key that no process knows yet: its limits are those of now.
+  const created = await operate(processes[0], "uas.key.v1.KeyService/CreateKey", { accountId });
+  const { secret } = created as { readonly secret: string };
+  expect(secret).not.toBe(key);
+  const replies = await Promise.all(
+    Array.from({ length: 600 }, (_, at) =>
+      ask(processes[at % 3] ?? processes[0], { key: secret, model: "free" }),
+    ),
+  );
+  const count = (status: number): number => replies.filter((each) => each.status === status).length;
+  expect({ served: count(200), refused: count(429) }).toEqual({ served: 100, refused: 500 });
+  expect(backup?.requests).toHaveLength(100);
+});
+
+it("a conversation stays with its credential, whichever process gets its next turn", async () => {
+  const { key } = await served.customer();
+  const listener = new Client({ connectionString: served.databaseUrl });
+  await listener.connect();
+  onTestFinished(() => listener.end());
+  await listener.query("listen conversation");
+  const used = new Map<string, Set<string>>();
+  for (let at = 0; at < 9; at++) {
+    const messages: object[] = [{ role: "user", content: `Conversation ${at}` }];
+    const told = new Promise<void>((resolve) => listener.once("notification", () => resolve()));
+    await ask(processes[at % 3] ?? processes[0], { key, model: "chat", messages });
+    await told;
+    for (const process of processes) {
+      // A process that has answered since has read the notice.
+      await readMetrics(process);
+      messages.push({ role: "assistant", content: "Hello" }, { role: "user", content: "More" });
+      await ask(process, { key, model: "chat", messages });
+    }
+    const keys = new Set(first?.requests.splice(0).map((request) => request.key));
+    used.set(`Conversation ${at}`, keys);
+  }
+  expect([...used.values()].map(({ size }) => size)).toEqual(Array(9).fill(1));
+});

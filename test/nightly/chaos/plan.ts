@@ -1,0 +1,114 @@
+/** What a process of the chaos harness is told to do, and the words of its history. */
+import { killSelf } from "../../support/child.ts";
+import type { LedgerTimings } from "../../../src/billing/ledger/ledger.ts";
+
+/** Where a process ends itself: at the `hit`-th time that it passes `point`. */
+export interface Crash {
+  readonly point: string;
+  readonly hit: number;
+}
+
+/** One life of a process. Travels as JSON in the variable {@link planVariable}. */
+export interface Plan {
+  /** The database. */
+  readonly url: string;
+  /** The data folder; the journal is below it. */
+  readonly dataDir: string;
+  /** The file of its history; a ledger of its own has one, a gateway's clients keep it elsewhere. */
+  readonly history: string;
+  readonly seed: number;
+  readonly accountIds: readonly string[];
+  /** How many calls it has at once. 0: it only cleans up after others. */
+  readonly workers: number;
+  readonly timings: Partial<LedgerTimings>;
+  /** Whether tasks too have the timings of production. */
+  readonly isFull: boolean;
+  readonly crash?: Crash;
+  /** How far its clock steps at SIGUSR2, in milliseconds; it then prints {@link steppedWord}. Absent: not at all. */
+  readonly clockStepMs?: number;
+  /** The simulated vendor of a gateway: of texts, or of tasks that make pictures. */
+  readonly vendor?: {
+    readonly kind: "openai-compatible" | "fal";
+    readonly baseUrl: string;
+    readonly secret: string;
+  };
+}
+
+/** The environment variable that carries a {@link Plan}. */
+export const planVariable = "UAS_CHAOS_PLAN";
+
+/** What a process prints once it works. A gateway adds its address. */
+export const readyWord = "ready";
+
+/** What a process prints once its clock has stepped. */
+export const steppedWord = "stepped";
+
+/** Reads the plan of this process. */
+export function readPlan(): Plan {
+  return JSON.parse(process.env[planVariable] ?? "") as Plan;
+}
+
+/** Ends this process with its parent, whatever ends that: nothing of the harness stays behind. */
+export function endWithParent(): void {
+  process.stdin.on("close", () => process.exit(1)).resume();
+  process.stdin.unref();
+}
+
+/** Ends the process where the plan says so, hard. `undefined`: it does not. */
+export function crashAt({ crash }: Plan): ((point: string) => void) | undefined {
+  if (crash === undefined) return undefined;
+  let left = crash.hit;
+  return (point) => {
+    if (point === crash.point && --left === 0) killSelf();
+  };
+}
+
+/**
+ * Lets the clock of this process step at SIGUSR2, where its plan says so. Timers and the monotonic clock stay as they are.
+ */
+export function stepClockAtSignal({ clockStepMs }: Plan): void {
+  if (clockStepMs === undefined) return;
+  let offsetMs = 0;
+  const RealDate = Date;
+  class SteppedDate extends RealDate {
+    constructor(...parts: [] | [number]) {
+      super(...(parts.length === 0 ? ([RealDate.now() + offsetMs] as const) : parts));
+    }
+
+    static override now(): number {
+      return RealDate.now() + offsetMs;
+    }
+  }
+  globalThis.Date = SteppedDate as DateConstructor;
+  process.on("SIGUSR2", () => {
+    offsetMs += clockStepMs;
+    process.stdout.write(`${steppedWord}\n`);
+  });
+}
+
+/** Every point at which a process can be told to end. */
+export const crashPoints: readonly string[] = [
+  ...["hold", "extend", "settle", "release"].flatMap((operation) =>
+    ["queued", "sent", "answered"].map((stage) => `${operation}.${stage}`),
+  ),
+  "heartbeat.sent",
+  "heartbeat.answered",
+  "recovery.found",
+  "recovery.begun",
+  "recovery.done",
+  "journal.written",
+  "journal.synced",
+  "journal.replayed",
+  "journal.truncated",
+];
+
+/** Repeatable random numbers from 0 to below 1 (mulberry32): a seed tells a whole run. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../../../src");
+
+/** The files of each folder below `parent`, as `folder/file`. */
+function filesBelow(parent: string): string[] {
+  return readdirSync(join(root, parent), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => readdirSync(join(root, parent, name)).map((file) => `${name}/${file}`));
+}
+
+/** The first line of a file, where a file that only one folder has says why. */
+function firstLine(parent: string, file: string): string {
+  return readFileSync(join(root, parent, file), "utf8").split("\n", 1)[0] ?? "";
+}
+
+/** Folders of what all styles share. */
+const shared = new Set(["features", "operations", "tools", "turns"]);
+
+const styleFiles = filesBelow("dialect").filter((file) => !shared.has(file.split("/")[0] ?? ""));
+
+test("every file of a style exists in another style too, or its first line says why only this style has it", () => {
+  const names = styleFiles.map((file) => file.split("/")[1]);
+  const unique = styleFiles.filter(
+    (file) => names.filter((name) => name === file.split("/")[1]).length === 1,
+  );
+  expect(unique.filter((file) => !/^\/\*\* Only /.test(firstLine("dialect", file)))).toEqual([]);
+});
+
+test("every style has the files that encode a request and decode a reply", () => {
+  const styles = new Set(styleFiles.map((file) => file.split("/")[0]));
+  const roles = ["dialect", "guard", "encode-request", "decode-reply", "decode-stream", "usage"];
+  const expected = [...styles].flatMap((style) => roles.map((role) => `${style}/${role}.ts`));
+  expect(expected.filter((file) => !styleFiles.includes(file))).toEqual([]);
+});
+
+const vendorRoles = new Set([
+  ...["index", "text", "tasks", "native", "faults", "params", "embeddings", "rerank"],
+]);
+
+test("every file of a vendor has one of the roles that vendors share, or its first line says why only this vendor has it", () => {
+  const others = filesBelow("provider").filter(
+    (file) =>
+      !file.startsWith("media/") &&
+      !vendorRoles.has((file.split("/")[1] ?? "").replace(/\.ts$/, "")),
+  );
+  expect(others.filter((file) => !/^\/\*\* Only /.test(firstLine("provider", file)))).toEqual([]);
+});
