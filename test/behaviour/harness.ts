@@ -7,6 +7,7 @@ import {
   type GatewayOptions,
   publicModel,
   startGateway,
+  type TestVendor,
 } from "../support/gateway.ts";
 import { type RawReply, type RawRequest, send } from "../support/raw-http.ts";
 import {
@@ -37,6 +38,23 @@ export const ask = {
   model: publicModel,
   messages: [{ role: "user" as const, content: "Say hello." }],
 };
+
+/** The kind of vendor that speaks each style, and where its paths begin. */
+const styleKinds = {
+  chat: { kind: "openai-compatible", path: "/v1" },
+  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
+  messages: { kind: "anthropic", path: "" },
+  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
+} as const;
+
+/** One vendor of each style, by the name of the style, at one address. @param origin without a path */
+export function styleVendors(origin: string): Record<keyof typeof styleKinds, TestVendor> {
+  const vendors = Object.entries(styleKinds).map(([style, { path, ...kind }]) => [
+    style,
+    { ...kind, baseUrl: `${origin}${path}`, apiKey: "sk-vendor" },
+  ]);
+  return Object.fromEntries(vendors) as Record<keyof typeof styleKinds, TestVendor>;
+}
 
 /** Registers the fixture's start and end for a test file; the end checks books, holds and leaks. */
 export function useGateway(

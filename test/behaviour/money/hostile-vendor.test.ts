@@ -8,7 +8,7 @@ import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { bearer } from "../rpc/harness.ts";
 import { priceDefault } from "../../support/gateway.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
-import { newRequestId, useGateway } from "../harness.ts";
+import { newRequestId, styleVendors, useGateway } from "../harness.ts";
 
 type Style = "chat" | "responses" | "messages" | "gemini";
 
@@ -180,25 +180,13 @@ beforeAll(async () => {
 });
 afterAll(() => state.vendor?.close());
 
-const kinds = {
-  chat: { kind: "openai-compatible", path: "/v1" },
-  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
-  messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
-} as const;
-
 const fixture = useGateway(() => {
-  const origin = state.vendor?.url ?? "";
+  const vendors = styleVendors(state.vendor?.url ?? "");
   return {
-    vendors: Object.fromEntries(
-      Object.entries(kinds).map(([style, { path, ...kind }]) => [
-        style,
-        { baseUrl: `${origin}${path}`, apiKey: "sk-hostile", ...kind },
-      ]),
-    ),
+    vendors,
     // A route that ignores a limit is marked: each test has its own.
     models: Object.fromEntries([
-      ...Object.keys(kinds).flatMap((style) =>
+      ...Object.keys(vendors).flatMap((style) =>
         modelNames().map((model) => [
           `${style} ${model}`,
           { routes: [{ vendor: style, model }], maxOutputTokens: 8_192 },

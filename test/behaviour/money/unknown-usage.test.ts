@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import { asksForStream, type ReplyStyle, textReply } from "../../support/text-replies.ts";
-import { newRequestId, useGateway } from "../harness.ts";
+import { newRequestId, styleVendors, useGateway } from "../harness.ts";
 
 const state: { vendor?: PlainVendor; style: ReplyStyle; usage: object } = {
   style: "chat",
@@ -17,21 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => state.vendor?.close());
 
-const kinds = {
-  chat: { kind: "openai-compatible", path: "/v1" },
-  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
-  messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
-} as const;
 const styles = ["chat", "responses", "messages", "gemini"] as const;
 
 const fixture = useGateway(() => ({
-  vendors: Object.fromEntries(
-    Object.entries(kinds).map(([style, { path, ...kind }]) => [
-      style,
-      { baseUrl: `${state.vendor?.url ?? ""}${path}`, apiKey: "sk-unknown", ...kind },
-    ]),
-  ),
+  vendors: styleVendors(state.vendor?.url ?? ""),
   models: Object.fromEntries(
     styles.map((style) => [style, { routes: [{ vendor: style, model: "vendor-model" }] }]),
   ),

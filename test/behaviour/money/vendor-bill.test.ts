@@ -15,7 +15,7 @@ import {
   startPlainVendor,
 } from "../../support/plain-vendor.ts";
 import { asksForStream, type ReplyStyle, textReply } from "../../support/text-replies.ts";
-import { newRequestId, useGateway } from "../harness.ts";
+import { newRequestId, styleVendors, useGateway } from "../harness.ts";
 
 // The vendor's price list, in nano-USD for a token or a call.
 
@@ -373,22 +373,10 @@ beforeAll(async () => {
 });
 afterAll(() => state.vendor?.close());
 
-const kinds = {
-  chat: { kind: "openai-compatible", path: "/v1" },
-  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
-  messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
-} as const;
 const styles = ["chat", "responses", "messages", "gemini"] as const;
 
 const fixture = useGateway(() => ({
-  vendors: Object.fromEntries(
-    styles.map((style) => {
-      const { path, ...kind } = kinds[style];
-      const baseUrl = `${state.vendor?.url ?? ""}${path}`;
-      return [style, { baseUrl, apiKey: "sk-bill", ...kind }];
-    }),
-  ),
+  vendors: styleVendors(state.vendor?.url ?? ""),
   models: Object.fromEntries(
     styles.flatMap((style) => {
       const routes = [{ vendor: style, model: "claude-haiku-4-5" }];

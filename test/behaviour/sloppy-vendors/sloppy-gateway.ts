@@ -1,19 +1,12 @@
 /** A gateway whose vendors, one of each style, answer what a test says. */
 import { afterAll, beforeAll, expect } from "vitest";
 import type { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { newRequestId, useGateway } from "../harness.ts";
+import { newRequestId, styleVendors, useGateway } from "../harness.ts";
 import { bearer } from "../rpc/harness.ts";
 import { type PlainVendor, startPlainVendor } from "../../support/plain-vendor.ts";
 import type { CallerStyle } from "./caller-reading.ts";
 import { requests } from "./gateway-reading.ts";
-import type { VendorStyle } from "./vendor-reply.ts";
-
-const kinds = {
-  chat: { kind: "openai-compatible", path: "/v1" },
-  responses: { kind: "openai", path: "/v1", dialects: ["responses"] },
-  messages: { kind: "anthropic", path: "" },
-  gemini: { kind: "gemini", path: "", nativePrefix: "/gemini" },
-} as const;
+import { type VendorStyle, vendorStyles } from "./vendor-reply.ts";
 
 /** What a vendor sends. */
 export interface VendorAnswer {
@@ -73,14 +66,9 @@ export function useSloppyGateway(): SloppyGateway {
   });
   afterAll(() => state.vendor?.close());
   const fixture = useGateway(() => ({
-    vendors: Object.fromEntries(
-      Object.entries(kinds).map(([style, { path, ...kind }]) => [
-        style,
-        { baseUrl: `${state.vendor?.url}${path}`, apiKey: "sk-sloppy", ...kind },
-      ]),
-    ),
+    vendors: styleVendors(state.vendor?.url ?? ""),
     models: Object.fromEntries(
-      Object.keys(kinds).map((style) => [
+      vendorStyles.map((style) => [
         `m-${style}`,
         { routes: [{ vendor: style, model: "vendor-model" }], maxOutputTokens: 8_192 },
       ]),
