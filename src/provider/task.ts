@@ -167,6 +167,10 @@ export interface TaskOutcome {
   readonly text?: string;
   /** Tokens. Default: not reported. */
   readonly usage?: TaskTokens;
+  /** The vendor's own figures, where they cannot be true: {@link usage} is the part of them that is charged. Default: none. */
+  readonly implausibleUsage?: TaskTokens | undefined;
+  /** Whether nothing is charged, because the reply has no content. Default false. */
+  readonly isFree?: boolean;
   /** Produced units. Default: the requested units. */
   readonly units?: TaskUnits;
   /** Members that could not be carried between styles. Default: none. */

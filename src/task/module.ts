@@ -18,6 +18,7 @@ import { createBackgroundRunner } from "../responses/background/runner.ts";
 import type { BackgroundTasks } from "../responses/background/tasks.ts";
 import { createCatalogue } from "../calls/catalogue.ts";
 import { admitModel } from "../calls/pipeline/admit.ts";
+import { reportImplausible } from "../calls/pipeline/plausible.ts";
 import type { MediaTasks } from "../calls/adapters/media/media-tasks.ts";
 import type { CallState } from "../responses/stored/responses-memory.ts";
 import type { BackgroundStore } from "../responses/background/store.ts";
@@ -343,7 +344,7 @@ function reports({
   log,
   upstream,
 }: Pick<TaskProcessingOptions, "metrics" | "log" | "upstream">): Required<
-  Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onLateCost">
+  Pick<WorkerOptions, "onAlarm" | "onSilent" | "onEnd" | "onImplausible" | "onLateCost">
 > {
   return {
     onSilent(vendor, error) {
@@ -363,6 +364,9 @@ function reports({
       metrics.tasksEnded.inc({ status: task.state, error_code: task.error_code ?? "" });
       countMoney(metrics, task, record);
       log.info(endFields(task, record), "task");
+    },
+    onImplausible({ id: taskId, vendor, vendor_model: model }, { usage, lossNanos }) {
+      reportImplausible({ metrics, log }, { id: { taskId }, vendor, model, usage, lossNanos });
     },
     onLateCost({ id: taskId, model, vendor }, vendorCostNanos) {
       metrics.vendorCost.inc({ model, vendor }, Number(vendorCostNanos) / Number(nanosPerUsd));

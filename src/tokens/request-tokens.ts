@@ -246,7 +246,7 @@ function contextBound(routes: readonly PlannedRoute[]): number {
 }
 
 /** The bound of what the vendor has stored. A conversation is JSON of unknown text: at most a token for two bytes. */
-function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestLength): number {
+export function storedBound({ storedBytes = 0, storedTokens = 0 }: RequestLength): number {
   return Math.ceil(storedBytes / 2) + storedTokens;
 }
 

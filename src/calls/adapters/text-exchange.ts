@@ -4,7 +4,7 @@
  */
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
-import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { detachedReplyMs, webhookBodyBytesMax } from "../../core/limits.ts";
@@ -25,12 +25,18 @@ import {
 import { upstreamRequestId } from "./headers.ts";
 import { tooManyUnfinished } from "../pipeline/failures.ts";
 import { meter, type Metered, withinRequest } from "../pipeline/metering.ts";
+import { chargeablePart, isPlausible, plausibleFacts } from "../pipeline/plausible.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
 import type { Chunk, ReadRequest, ReplyStream } from "../pipeline/adapter.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import type { PreparedCall } from "../../routing/prepared-call.ts";
 import { readCompleteBody } from "../pipeline/reply.ts";
-import { cautiousTokens, measureRequest } from "../../tokens/request-tokens.ts";
+import {
+  boundOf,
+  cautiousTokens,
+  measureRequest,
+  storedBound,
+} from "../../tokens/request-tokens.ts";
 import type { RequestAmount } from "../../routing/attempt-plan.ts";
 import { toVendorError } from "./translation.ts";
 import { tryRoutes } from "../../routing/try-routes.ts";
@@ -183,9 +189,9 @@ function wasSent(error: unknown): boolean {
 }
 
 /** The cost of a stopped exchange, as for a disconnected client (R-MON-11): the input and the received text. */
-function costSoFar(
+function costSoFar<Out extends Chunk>(
   { stream }: Progress,
-  { prepared, request, model, planned, lastSignal }: Asked,
+  { prepared, request, model, planned, lastSignal }: Asked<Out>,
 ): ReportedCost {
   // Without `lastSignal` nothing was read on: whoever stops vendors at once accepts low estimates.
   const isCautious = lastSignal !== undefined && planned.detachedReadMs > 0;
@@ -199,18 +205,27 @@ function costSoFar(
     isComplete: false,
     isInputOwed: true,
   });
-  return textUsage(bounded(metered, stream?.units, prepared));
+  const textBytes = stream?.textBytes ?? 0;
+  const asked = { prepared, request, model, planned };
+  return textUsage(chargedPart(metered, asked, { textBytes, units: stream?.units }));
 }
 
 /** An exchange whose request was sent. */
-interface Asked extends Omit<TextExchange<Chunk>, "take" | "signal"> {
+interface Asked<Out extends Chunk> extends Omit<TextExchange<Out>, "take" | "signal"> {
   readonly prepared: PreparedCall;
 }
 
 async function read<Out extends Chunk>(
   open: OpenReply,
   prepared: PreparedCall,
-  { request, planned, signal, progress, ...exchange }: TextExchange<Out> & { progress: Progress },
+  {
+    request,
+    model,
+    planned,
+    signal,
+    progress,
+    ...exchange
+  }: TextExchange<Out> & { progress: Progress },
 ): Promise<GeneratedText> {
   const { reply, refusal } = open;
   const take = (out: Out): void => {
@@ -244,10 +259,11 @@ async function read<Out extends Chunk>(
     inputTokens: isCounted ? 0 : estimateInput(prepared),
     textBytes,
     uncountedTextBytes: stream?.uncountedTextBytes ?? 0,
+    units,
     isComplete: true,
   });
   return {
-    metered: bounded(metered, units, prepared),
+    metered: chargedPart(metered, { prepared, request, model, planned }, { textBytes, units }),
     upstreamId: upstreamRequestId(reply.headers),
     dropped: prepared.dropped,
   };
@@ -277,16 +293,33 @@ function countedReads(open: OpenReply, stream: ReplyStream<Chunk>): () => Promis
   };
 }
 
-/** What is charged of a usage: at most what the request asked for. */
-function bounded(
+/** What is charged of a usage: at most what the request asked for, and what it and the text can be (R-MON-15). */
+function chargedPart<Out extends Chunk>(
   metered: Metered,
-  units: UnitUsage | undefined,
-  { features }: PreparedCall,
+  { prepared, request, model, planned: { route } }: Pick<Asked<Out>, AskedMember>,
+  { textBytes, units }: { readonly textBytes: number; readonly units: UnitUsage | undefined },
 ): Metered {
-  const { usage } = metered;
-  return usage === undefined
-    ? metered
-    : { ...metered, usage: withinRequest(usage, units, features) };
+  if (metered.usage === undefined) return metered;
+  const { features } = prepared;
+  const usage = withinRequest(metered.usage, units, features);
+  const { maxOutputTokens: maxTokens } = model;
+  const inputTokens = inputBound(prepared, request);
+  const call = { request, model, route, features, inputTokens, maxTokens, textBytes };
+  const facts = plausibleFacts(call);
+  if (isPlausible(usage, facts)) return { ...metered, usage };
+  // A task has one hold, and is charged that at most.
+  const part = chargeablePart(usage, { ...facts, isLimited: true });
+  return { ...metered, usage: part, implausible: usage };
+}
+
+type AskedMember = "prepared" | "request" | "model" | "planned";
+
+/** An upper bound of the request's input. */
+function inputBound<Out extends Chunk>(
+  { body }: PreparedCall,
+  { text }: Pick<ReadRequest<Out>, "text">,
+): number {
+  return boundOf(measureRequest(Buffer.concat(body))) + storedBound(text);
 }
 
 /** @param isCautious whether the estimate is rather too high than too low. Default false */
@@ -355,19 +388,25 @@ export function textFiles(text: string): TaskOutcome["files"] {
 }
 
 /** What was consumed, as tasks tell it. */
-export function textUsage({ usage, source }: Metered): { readonly usage?: TaskTokens } {
+export function textUsage({
+  usage,
+  source,
+  isCharged,
+  implausible,
+}: Metered): Pick<TaskOutcome, "usage" | "implausibleUsage" | "isFree"> {
   if (usage === undefined) return {};
-  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
   const isEstimated = source === UsageSource.ESTIMATED;
-  const tokens = { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens };
   return {
-    usage: {
-      ...tokens,
-      reasoningTokens,
-      isEstimated,
-      ...rareQuantitiesOf(usage),
-    },
+    usage: taskTokens(usage, isEstimated),
+    ...(implausible && { implausibleUsage: taskTokens(implausible, isEstimated) }),
+    ...(!isCharged && { isFree: true }),
   };
+}
+
+function taskTokens(usage: Usage, isEstimated: boolean): TaskTokens {
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
+  const tokens = { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens };
+  return { ...tokens, reasoningTokens, isEstimated, ...rareQuantitiesOf(usage) };
 }
 
 /** The codes with which vendors reject content. */

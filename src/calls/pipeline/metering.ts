@@ -55,6 +55,8 @@ export interface Metered {
   readonly units?: UnitUsage | undefined;
   /** Whether the usage is charged. */
   readonly isCharged: boolean;
+  /** The vendor's own figures, where they cannot be true: `usage` is the part that is charged. Absent: they can. */
+  readonly implausible?: Usage | undefined;
 }
 
 /**

@@ -2,9 +2,14 @@
  * What a figure of a vendor can charge at most (R-MON-15). A vendor with a defect may report any number; a
  * prepaid customer must not pay for it.
  */
-import { bytesPerToken } from "../../core/limits.ts";
-import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
+import type { Logger } from "pino";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import type { ModelConfig, RouteConfig } from "../../config/config.ts";
+import { bytesPerToken, longestInputTokens } from "../../core/limits.ts";
+import { formatUsd } from "../../core/money.ts";
+import type { BilledFeatures } from "../../dialect/features/billed-features.ts";
+import type { Metrics } from "../../observe/metrics.ts";
+import type { Chunk, ReadRequest, RequestSummary } from "./adapter.ts";
 
 /** What is known of a call beside its vendor's figures. */
 export interface PlausibleFacts {
@@ -20,6 +25,35 @@ export interface PlausibleFacts {
   readonly addedInputTokens: number;
   /** Bytes of text that were delivered: no token is shorter. */
   readonly textBytes: number;
+}
+
+/** A call whose figures are compared with its request. */
+interface ComparedCall extends Pick<PlausibleFacts, "inputTokens" | "maxTokens" | "textBytes"> {
+  readonly request: Pick<ReadRequest<Chunk>, "text" | "refersToStored">;
+  readonly model: Pick<ModelConfig, "isReasoning" | "maxOutputTokens">;
+  /** The route that answered; `undefined`: not known. */
+  readonly route: Pick<RouteConfig, "maxContext"> | undefined;
+  readonly features: BilledFeatures | undefined;
+}
+
+/** Gathers the facts of a call. @param call `maxTokens`: what counts where the request has no output limit */
+export function plausibleFacts(call: ComparedCall): PlausibleFacts {
+  const { request, inputTokens, model, route, features, textBytes } = call;
+  const limitTokens = limitTokensOf(request);
+  const contextTokens = route?.maxContext ?? longestInputTokens;
+  return {
+    inputTokens,
+    maxTokens: limitTokens ?? call.maxTokens,
+    isLimited: limitTokens !== undefined,
+    reasoningTokens: model.isReasoning === true ? model.maxOutputTokens : 0,
+    addedInputTokens: vendorInputTokens(features, request.refersToStored, contextTokens),
+    textBytes,
+  };
+}
+
+/** The output limit of a request, of all choices together; `undefined`: it has none. */
+export function limitTokensOf({ text }: { readonly text: RequestSummary }): number | undefined {
+  return text.maxOutputTokens === undefined ? undefined : text.maxOutputTokens * text.choices;
 }
 
 /** Input tokens that vendors add to any request: templates, and descriptions of tools. */
@@ -73,4 +107,39 @@ export function chargeablePart(usage: Usage, facts: PlausibleFacts): Usage {
     outputTokens,
     reasoningTokens: Math.min(usage.reasoningTokens, outputTokens),
   };
+}
+
+/** Figures of a vendor that are not charged to their whole. */
+interface Implausible {
+  /** What the log line names. */
+  readonly id: { readonly callId: string } | { readonly taskId: string };
+  readonly vendor: string;
+  /** The vendor's name of the model. */
+  readonly model: string | undefined;
+  /** As the vendor reports it. */
+  readonly usage: UsageFigures | undefined;
+  /** What is not charged of it, in nano-USD. */
+  readonly lossNanos: bigint;
+}
+
+type UsageFigures = Pick<Usage, "inputTokens" | "outputTokens"> & {
+  readonly images?: number | undefined;
+  readonly seconds?: number | undefined;
+};
+
+/** Reports figures that are not charged: an alarm, the platform's loss, and a line of the log with the figures. */
+export function reportImplausible(
+  { metrics, log }: { readonly metrics: Metrics; readonly log: Logger },
+  { id, vendor, model: vendorModel, usage, lossNanos }: Implausible,
+): void {
+  metrics.upstreamAlarms.inc({ vendor, reason: "usage_implausible" });
+  metrics.platformLoss.inc({ reason: "implausible" }, Number(lossNanos));
+  const { inputTokens, outputTokens, images, seconds } = usage ?? {};
+  log.error(
+    {
+      ...{ vendor, vendorModel, ...id, inputTokens, outputTokens, images, seconds },
+      notCharged: formatUsd(lossNanos),
+    },
+    "a vendor reports more than the request and its reply can be: the rest was not charged; compare the call with the vendor's invoice",
+  );
 }

@@ -7,7 +7,7 @@ import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ImageForm, PriceConfig } from "../../config/config.ts";
-import { longestInputTokens, stateWaitMs } from "../../core/limits.ts";
+import { stateWaitMs } from "../../core/limits.ts";
 import { imagePriceOf } from "../../config/price.ts";
 import { possiblePrices, servedPrice } from "../../config/tier-prices.ts";
 import { withTimeout } from "../../core/async.ts";
@@ -19,7 +19,7 @@ import { inputOnly, type StoppedText, withinRequest } from "./metering.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
 import { average } from "../../routing/targets.ts";
 import type { Estimate } from "../../tokens/request-tokens.ts";
-import type { Chunk, RequestSummary } from "./adapter.ts";
+import type { Chunk } from "./adapter.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import type { Admitted } from "./admit.ts";
 import type { Call } from "./call.ts";
@@ -27,10 +27,11 @@ import { outOfBalance } from "./failures.ts";
 import { clampCall, type HoldMonitor } from "./hold-monitor.ts";
 import type { Held } from "./hold.ts";
 import {
-  vendorInputTokens,
   chargeablePart,
   isPlausible,
-  type PlausibleFacts,
+  limitTokensOf,
+  plausibleFacts,
+  reportImplausible,
 } from "./plausible.ts";
 import type { Connection, Opened, Reply } from "./open.ts";
 
@@ -104,7 +105,7 @@ export async function settle<Out extends Chunk>(
     else if (call.ending === CallEnding.CLIENT_GONE) await growToCharge(reached);
   }
   markOverrun(reached);
-  reportImplausible(reached);
+  reportLoss(reached);
   if (reached.planned) {
     const { usage } = deliveredOf(reached.reply);
     deps.upstream.reportUsage(reached.planned.route, usage, reached.price);
@@ -485,11 +486,6 @@ async function growInTime<Out extends Chunk>(
   return withTimeout(stateWaitMs, growHold(held, amountNanos)).catch(() => beforeNanos);
 }
 
-/** The output limit of a request, of all choices together. */
-function limitTokensOf({ text }: { readonly text: RequestSummary }): number | undefined {
-  return text.maxOutputTokens === undefined ? undefined : text.maxOutputTokens * text.choices;
-}
-
 /** No tokenizer has longer tokens, in bytes of text: o200k_base has one of 128 spaces. */
 const tokenBytesMax = 128;
 
@@ -530,13 +526,17 @@ function plausiblePart<Out extends Chunk>(
   chargeable: Chargeable<Out>,
   costNanos: bigint,
 ): { readonly usage: Usage; readonly units: UnitUsage | undefined } | undefined {
-  const { plan, request } = chargeable;
+  const { plan, request, model, planned, first, reply } = chargeable;
   const { usage, units } = chargeable.call;
   // Nearly every call costs less than its hold. A route that ignores limits is held for more than the request allows.
   const isHoldOfRequest = plan.maxTokens <= (limitTokensOf(request) ?? plan.maxTokens);
   if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const { units: held, maxImages = held?.images } = request.text;
-  const facts = plausibleFacts(chargeable);
+  const facts = plausibleFacts({
+    ...{ request, model, route: planned?.route, features: first?.features },
+    ...{ inputTokens: plan.inputTokens, maxTokens: plan.maxTokens },
+    textBytes: deliveredOf(reply).textBytes,
+  });
   const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);
   if (units === undefined || held === undefined) {
     return tokens === usage ? undefined : { usage: tokens, units };
@@ -556,46 +556,19 @@ function atMost(made: number | undefined, max: number | undefined): number | und
   return made === undefined || max === undefined ? made : Math.min(made, max);
 }
 
-function plausibleFacts<Out extends Chunk>({
-  request,
-  plan,
-  planned,
-  first,
-  reply,
-  model,
-}: Chargeable<Out>): PlausibleFacts {
-  const limitTokens = limitTokensOf(request);
-  const features = first?.features;
-  const contextTokens = planned?.route.maxContext ?? longestInputTokens;
-  return {
-    inputTokens: plan.inputTokens,
-    maxTokens: limitTokens ?? plan.maxTokens,
-    isLimited: limitTokens !== undefined,
-    reasoningTokens: model.isReasoning === true ? model.maxOutputTokens : 0,
-    addedInputTokens: vendorInputTokens(features, request.refersToStored, contextTokens),
-    textBytes: deliveredOf(reply).textBytes,
-  };
-}
-
 /** Counts and reports what a vendor's implausible figures would have charged beyond the request. */
-function reportImplausible<Out extends Chunk>(chargeable: Chargeable<Out>): void {
+function reportLoss<Out extends Chunk>(chargeable: Chargeable<Out>): void {
   const { call, planned, reply, deps } = chargeable;
   const { usage } = deliveredOf(reply);
   const { vendor, start, implausibleNanos } = call;
   if (implausibleNanos <= 0n) return;
-  deps.metrics.upstreamAlarms.inc({ vendor, reason: "usage_implausible" });
-  deps.metrics.platformLoss.inc({ reason: "implausible" }, Number(implausibleNanos));
-  deps.log.error(
-    {
-      vendor,
-      vendorModel: planned?.route.model,
-      callId: start.id,
-      inputTokens: usage?.inputTokens,
-      outputTokens: usage?.outputTokens,
-      notCharged: formatUsd(implausibleNanos),
-    },
-    "a vendor reports more than the request and its reply can be: the rest was not charged; compare the call with the vendor's invoice",
-  );
+  reportImplausible(deps, {
+    id: { callId: start.id },
+    vendor,
+    model: planned?.route.model,
+    usage,
+    lossNanos: implausibleNanos,
+  });
 }
 
 /** Grows the hold of a call. @returns the new hold, in nano-USD */

@@ -239,11 +239,16 @@ export function withStatus(begun: string, { status, error }: ResponseStatus): st
 /** The members that a complete response has from its beginning. */
 const keptMembers = ["id", "created_at", "background", "previous_response_id", "model"];
 
-/** The completed response of a background request, under the id of the pending one. Both are JSON. */
-export function finishedResponse(begun: string, made: string): string {
+/**
+ * The completed response of a background request, under the id of the pending one. Both are JSON.
+ *
+ * @param usage in place of the vendor's figures. Default: they stay
+ */
+export function finishedResponse(begun: string, made: string, usage?: Usage): string {
   const known = new Map(objectMembers(begun).map(({ name, json }) => [name, json]));
-  return changeMembers(
-    made,
-    Object.fromEntries(keptMembers.map((name) => [name, known.get(name)])),
-  );
+  const kept = Object.fromEntries(keptMembers.map((name) => [name, known.get(name)]));
+  return changeMembers(made, {
+    ...kept,
+    ...(usage && { usage: JSON.stringify(usageJson(usage)) }),
+  });
 }

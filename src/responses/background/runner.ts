@@ -159,7 +159,8 @@ function outcomeOf({
     planned.dialect === Dialect.RESPONSES && !isRewritten && events.id !== "";
   const bytes = contextBytes(parseRecord(ended) ?? {});
   const vendorCopy = isStoredByVendor ? { vendor, responseId: events.id, bytes } : undefined;
-  const response = finishedResponse(found.pending, ended);
+  const { usage, implausible } = generated.metered;
+  const response = finishedResponse(found.pending, ended, implausible && usage);
   const finished = { accountId, responseId, response, input: found.input, vendorCopy };
   return {
     files: [],

@@ -25,6 +25,15 @@ export interface TaskCharge {
   readonly record?: CallRow | undefined;
   /** Whether `record` is a `bareRecord`, because the database refused the whole one. Default false. */
   readonly isBare?: boolean;
+  /** Figures of the vendor that are not charged to their whole (R-MON-15). Absent: none. */
+  readonly implausible?: ImplausibleUsage | undefined;
+}
+
+/** Figures of a vendor that would charge more than the hold, or that cannot be true. */
+export interface ImplausibleUsage {
+  readonly usage: StoredUsageJson;
+  /** What is not charged of them, in nano-USD. */
+  readonly lossNanos: bigint;
 }
 
 /** How a task ended, as far as it decides its charge. */
@@ -76,21 +85,32 @@ export function stoppedOutcome({ usage, units }: ReportedCost): TaskOutcome {
 
 /**
  * The charge of a task's end. Only completed tasks are charged, and cancelled ones where their model says so (R-TSK-6).
- * Never more than the hold: a vendor that generates more than was requested is not the customer's concern.
+ * Never more than the hold (R-MON-15): a vendor that generates more than was requested is not the customer's concern.
  */
 export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   const { outcome, price, vendorCostNanos } = ended;
-  const isCharged = outcome !== undefined && isCharging(task, ended.ending);
+  const isCharged =
+    outcome !== undefined && outcome.isFree !== true && isCharging(task, ended.ending);
   const usage = outcome && usageOf(ended);
   const hold = BigInt(task.hold);
   let costNanos = 0n;
+  let implausible: ImplausibleUsage | undefined;
   if (isCharged && usage !== undefined) {
     if (price === undefined) throw new Error(`no price ${task.price_version} of task ${task.id}`);
-    costNanos = callCost(price, usage, task.discount_bp);
+    const costOf = (each: StoredUsageJson): bigint => callCost(price, each, task.discount_bp);
+    costNanos = atMost(costOf(usage), hold);
+    const { implausibleUsage } = outcome;
+    const own = { ...outcome, ...(implausibleUsage && { usage: implausibleUsage }) };
+    const reported = usageOf({ ...ended, outcome: own });
+    const lossNanos = costOf(reported) - costNanos;
+    if (lossNanos > 0n) implausible = { usage: reported, lossNanos };
   }
-  if (costNanos > hold) costNanos = hold;
   const record = recordOf(task, ended, { usage, costNanos, isCharged, vendorCostNanos });
-  return { costNanos, record };
+  return { costNanos, record, implausible };
+}
+
+function atMost(costNanos: bigint, hold: bigint): bigint {
+  return costNanos > hold ? hold : costNanos;
 }
 
 function isCharging({ is_cancel_billed: isBilled }: WholeTask, ending: CallEnding): boolean {

@@ -149,7 +149,11 @@ export class TaskWork {
       this.failpoint(`${point}.sent`);
       const moved = (await moving) ?? (isRepeated ? await this.#find(task, move) : undefined);
       this.failpoint(`${point}.answered`);
-      if (moved?.finish_time) this.options.onEnd?.(moved, move.charge?.record);
+      if (moved?.finish_time) {
+        const { record, implausible } = move.charge ?? {};
+        this.options.onEnd?.(moved, record);
+        if (implausible !== undefined) this.options.onImplausible?.(moved, implausible);
+      }
       return moved;
     });
   }

@@ -20,6 +20,7 @@ import type { JobRouting } from "../../routing/job-routing.ts";
 import type { TextRunner } from "../../calls/adapters/text-task.ts";
 import type { ResultFiles } from "../../result/result.ts";
 import type { VendorTasks, VendorFault } from "../../provider/task.ts";
+import type { ImplausibleUsage } from "./charge.ts";
 import type { DatabaseClock } from "../database-clock.ts";
 import type { TaskEvent } from "../state.ts";
 import type { TaskRow } from "../task-row.ts";
@@ -62,6 +63,8 @@ export interface WorkerOptions extends TransitionOptions {
   readonly onSilent?: (vendor: string, error: unknown) => void;
   /** Called with every task that has ended here, with its record among the calls. Default: nothing. */
   readonly onEnd?: (task: TaskRow, record?: CallRow) => void;
+  /** Called with each ended task whose vendor reports more than is charged (R-MON-15). Default: nothing. */
+  readonly onImplausible?: (task: TaskRow, reported: ImplausibleUsage) => void;
   /** Called with a late charge of a vendor, in nano-USD. Default: nothing. */
   readonly onLateCost?: (task: TaskRow, vendorCostNanos: bigint) => void;
   /** Logs what an operator should know, without secrets. Default: nothing. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { HttpFailure } from "../../../../src/http/failure.ts";
-import type { VendorAlarm } from "../../../../src/task/work/worker-options.ts";
+import type { VendorAlarm, WorkerOptions } from "../../../../src/task/work/worker-options.ts";
 import { type TaskUpdate, TaskRefused, VendorReplyError } from "../../../../src/provider/task.ts";
 import { openTasks, type Tasks, until } from "../worker-harness.ts";
 import { completed, one, vendor } from "../worker-setup.ts";
@@ -73,6 +73,25 @@ test("R-TSK-9: a worker submits, polls, fetches, charges and notifies a task", a
       charged: true,
     },
   ]);
+});
+
+test("a vendor that reports more than the hold is paid the hold, and the rest is reported (R-MON-15)", async () => {
+  const account = await tasks.account(1_000n);
+  const id = await tasks.submit({ accountId: account, images: 3 });
+  if (completed.status !== "completed") throw new Error("unreachable");
+  const outcome = { ...completed.outcome, units: { images: 1_000_000 } };
+  const v = vendor({ poll: says({ status: "completed", outcome }) });
+  const onImplausible = vi.fn<NonNullable<WorkerOptions["onImplausible"]>>();
+  tasks.work({ ...one({ v }), onImplausible });
+  const [row] = await tasks.ended([id]);
+  expect(row).toMatchObject({ state: "completed", cost: "300" });
+  await vi.waitFor(() => expect(onImplausible).toHaveBeenCalledOnce());
+  const [task, { usage, lossNanos }] = onImplausible.mock.lastCall ?? [{}, {}];
+  expect({ task, usage, lossNanos }).toMatchObject({
+    task: { id },
+    usage: { images: 1_000_000 },
+    lossNanos: 99_999_700n,
+  });
 });
 
 test("a task whose model is removed from the configuration while it runs is charged as requested", async () => {
