@@ -9,13 +9,13 @@ import { headerBytesMax } from "../../core/limits.ts";
 import type { DialectId } from "../../dialect/index.ts";
 import { registerCallbacks } from "./callbacks.ts";
 import { registerCors } from "./cors.ts";
+import { registerDocuments } from "./documents.ts";
 import { createDirectDeps, DirectPaths, registerDirect } from "./direct-route.ts";
 import { ConsoleHost } from "./console-host.ts";
 import { noSuchPath, sendError, toGatewayError } from "./errors.ts";
 import { registerFiles } from "./files.ts";
 import { clientErrorHandler, createHttpServer } from "./http-server.ts";
 import { registerNative } from "./native-scope.ts";
-import { documented, registerDocuments } from "./openapi.ts";
 import type { FacadeOptions } from "./options.ts";
 import { type RestRoute, routeTable } from "./route-table.ts";
 import { registerScope } from "./scope.ts";
@@ -50,7 +50,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       void sendError(reply, styleOf(request.headers), toGatewayError(error)),
   });
   app.addHook("preClose", () => sockets.close());
-  const fixed = documented(table).filter(({ url }) => !/[:*]/.test(url));
+  const fixed = table.filter(({ url }) => !/[:*]/.test(url) && !url.startsWith("/v1/v1/"));
   const fixedPaths = [...new Set(fixed.map(({ url }) => url))];
   const refusePath = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths));
@@ -62,7 +62,10 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   app.addConstraintStrategy(whenHeaderStrategy(routes));
   app.setNotFoundHandler(refusePath);
   registerProbes(app, options);
-  registerDocuments(app, { routes: table, prefixes: options.natives.map(({ prefix }) => prefix) });
+  registerDocuments(
+    app,
+    options.natives.map(({ prefix }) => prefix),
+  );
   for (const route of routes) {
     const handle = options.direct.wire.get(route.method);
     if (handle === undefined) continue;

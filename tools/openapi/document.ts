@@ -1,54 +1,39 @@
-/** `/openapi.json` and `/llms.txt`: the REST surface as documents, made from the contract and its route options. */
-import {
-  type DescField,
-  type DescMessage,
-  type DescMethod,
-  getOption,
-  ScalarType,
-} from "@bufbuild/protobuf";
-import { StructSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import type { FastifyInstance } from "fastify";
-import { comments } from "../../../gen/uas/comments.ts";
-import { Access, access, Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import { field as fieldRules, type FieldRules } from "../../../gen/uas/validate/v1/validate_pb.ts";
-import { type JsonPart, replyContent, replySchemas } from "./openapi-replies.ts";
-import type { RestRoute } from "./route-table.ts";
+/** The REST surface as documents, OpenAPI 3.1 and llms.txt, made from the contract and its route options. */
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { Access, access, Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { RestRoute } from "../../src/edge/rest/route-table.ts";
+import type { Comments } from "./comments.ts";
+import { fieldSchema, isRequired, messageSchema } from "./message-schema.ts";
+import { type JsonPart, replyContent, replySchemas } from "./replies.ts";
 
-/** What the documents are made of. */
-interface DocumentOptions {
-  readonly routes: readonly RestRoute[];
-  /** The prefixes of vendors' native APIs. */
-  readonly prefixes: readonly string[];
+/** The documents of the REST surface. */
+interface Documents {
+  readonly openapi: JsonPart;
+  readonly llms: string;
 }
 
-/** Registers both documents. They need no key. */
-export function registerDocuments(app: FastifyInstance, options: DocumentOptions): void {
-  // Made on demand: reading the rules of all requests takes tens of milliseconds of a start.
-  let openapi: string | undefined;
-  app.get("/openapi.json", (_request, reply) => {
-    openapi ??= JSON.stringify(openapiDocument(options));
-    return reply.type("application/json; charset=utf-8").send(openapi);
-  });
-  app.get("/llms.txt", (_request, reply) =>
-    reply.type("text/plain; charset=utf-8").send(llmsText(options)),
-  );
+/** Makes both documents from the routes of the contract. */
+export function createDocuments(all: readonly RestRoute[], comments: Comments): Documents {
+  const routes = all.filter(({ route }) => !route.path.startsWith("/v1/v1/"));
+  return { openapi: openapiDocument(routes, comments), llms: llmsText(routes, comments) };
 }
 
 const title = "UAS Gateway";
 const summary = "One address and one prepaid balance for hosted AI models";
 
 /** The OpenAPI 3.1 document. */
-export function openapiDocument({ routes, prefixes }: DocumentOptions): JsonPart {
+function openapiDocument(routes: readonly RestRoute[], comments: Comments): JsonPart {
   const paths: Record<string, Record<string, JsonPart>> = {};
-  for (const route of documented(routes).filter((each) => !each.route.webSocket)) {
+  for (const route of routes.filter((each) => !each.route.webSocket)) {
     const operations = (paths[openPath(route)] ??= {});
     const verb = route.route.method.toLowerCase();
     const first = operations[verb];
-    operations[verb] = first === undefined ? operation(route) : withCondition(first, route);
+    operations[verb] =
+      first === undefined ? operation(route, comments) : withCondition(first, route);
   }
   return {
     openapi: "3.1.0",
-    info: { title, version: "1", summary, description: about(prefixes) },
+    info: { title, version: "1", summary, description: about },
     servers: [{ url: "/" }],
     security: [{ bearer: [] }, { apiKey: [] }],
     paths,
@@ -62,21 +47,10 @@ export function openapiDocument({ routes, prefixes }: DocumentOptions): JsonPart
   };
 }
 
-function about(prefixes: readonly string[]): string {
-  const native =
-    prefixes.length === 0
-      ? ""
-      : ` Vendors' own APIs are served below ${prefixes.join(", ")}, as their documentation describes them.`;
-  return (
-    "Bodies of model calls are those of OpenAI's and Anthropic's APIs; their SDKs work with this address followed by " +
-    `/v1 as their base.${native}`
-  );
-}
-
-/** The routes without the aliases for SDKs that add `/v1` twice. */
-export function documented(routes: readonly RestRoute[]): RestRoute[] {
-  return routes.filter(({ route }) => !route.path.startsWith("/v1/v1/"));
-}
+const about =
+  "Bodies of model calls are those of OpenAI's and Anthropic's APIs; their SDKs work with this address followed by " +
+  "/v1 as their base. Vendors' own APIs are served below the prefixes that /llms.txt lists, as their documentation " +
+  "describes them.";
 
 /** The path in OpenAPI's syntax, which has no form for a field that may contain slashes. */
 function openPath({ route }: RestRoute): string {
@@ -95,19 +69,22 @@ function withCondition(first: JsonPart, { whenHeader, whenQuery }: RestRoute): J
   return { ...first, parameters: [...parameters, { name, in: place, description, schema }] };
 }
 
-function operation(each: RestRoute): JsonPart {
+function operation(each: RestRoute, comments: Comments): JsonPart {
   const { method, route } = each;
-  const description = commentOn(method);
+  const description = commentOn(method, comments);
   const isOpen = getOption(method, access) === Access.PUBLIC;
   return {
     operationId: operationId(each),
     tags: [method.parent.name.replace(/Service$/, "")],
-    summary: summaryOf(each),
+    summary: summaryOf(each, comments),
     description,
     ...(isOpen && { security: [] }),
-    parameters: [...parametersOf(each), ...(route.omitRequestId ? [] : [requestIdParameter])],
-    ...(route.method === "POST" && requestBodyOf(each)),
-    responses: { "200": replyOf(each), default: errorReply(each) },
+    parameters: [
+      ...parametersOf(each, comments),
+      ...(route.omitRequestId ? [] : [requestIdParameter]),
+    ],
+    ...(route.method === "POST" && requestBodyOf(each, comments)),
+    responses: { "200": replyOf(each, comments), default: errorReply(each) },
   };
 }
 
@@ -117,12 +94,12 @@ function operationId({ method, route }: RestRoute): string {
 }
 
 /** What a route does, in one sentence without a full stop. */
-function summaryOf({ route, method }: RestRoute): string {
-  return route.summary || firstSentence(commentOn(method));
+function summaryOf({ route, method }: RestRoute, comments: Comments): string {
+  return route.summary || firstSentence(commentOn(method, comments));
 }
 
-function commentOn(method: DescMethod): string {
-  return comments[`${method.parent.typeName}.${method.name}`] ?? "";
+function commentOn(method: DescMethod, comments: Comments): string {
+  return comments.get(`${method.parent.typeName}.${method.name}`) ?? "";
 }
 
 function firstSentence(text: string): string {
@@ -137,10 +114,10 @@ const requestIdParameter: JsonPart = {
 };
 
 /** Fields of the path, and for reads those of the query. */
-function parametersOf(each: RestRoute): JsonPart[] {
+function parametersOf(each: RestRoute, comments: Comments): JsonPart[] {
   const { method, route, dialect } = each;
   return method.input.fields.flatMap((field): JsonPart[] => {
-    const { description, ...schema } = fieldSchema(field);
+    const { description, ...schema } = fieldSchema(field, comments);
     const told = { ...(description !== undefined && { description }), schema };
     if (isInPath(each, field.name)) {
       return [{ name: field.name, in: "path", required: true, ...told }];
@@ -218,12 +195,12 @@ function isWire({ input }: DescMethod): boolean {
   return input.fields.some(({ name }) => name === "body");
 }
 
-function requestBodyOf(each: RestRoute): JsonPart {
+function requestBodyOf(each: RestRoute, comments: Comments): JsonPart {
   const { method, dialect, route } = each;
   if (!isWire(method)) {
     const fields = method.input.fields.filter(({ name }) => !isInPath(each, name));
     if (fields.length === 0) return {};
-    return { requestBody: jsonBody(messageSchema(fields)) };
+    return { requestBody: jsonBody(messageSchema(fields, comments)) };
   }
   const style = styleBodies.get(`${method.localName}/${dialect}`);
   const required = route.platformAliases ? [] : (style?.required ?? ["model"]);
@@ -251,9 +228,9 @@ function canStream({ method, route }: RestRoute): boolean {
   return isWire(method) && method.methodKind === "server_streaming" && method.localName !== "embed";
 }
 
-function replyOf(each: RestRoute): JsonPart {
+function replyOf(each: RestRoute, comments: Comments): JsonPart {
   const { method, route } = each;
-  const description = comments[method.output.typeName] ?? "The reply";
+  const description = comments.get(method.output.typeName) || "The reply";
   const json = replyContent(each);
   const events = { "text/event-stream": { schema: { type: "string" } } };
   const content = { ...(!route.alwaysStream && json), ...(canStream(each) && events) };
@@ -301,116 +278,19 @@ const messagesErrorSchema: JsonPart = {
 };
 
 /** The document for language models that write code against the gateway: https://llmstxt.org. */
-export function llmsText({ routes, prefixes }: DocumentOptions): string {
-  const lines = documented(routes).map((each) => {
+function llmsText(routes: readonly RestRoute[], comments: Comments): string {
+  const lines = routes.map((each) => {
     const { route } = each;
     const header = route.whenHeader === "" ? "" : ` (with the header ${route.whenHeader})`;
     const condition = route.webSocket ? " (a WebSocket, one message per request)" : header;
-    return `- \`${route.method} ${openPath(each)}\`${condition}: ${summaryOf(each)}`;
+    return `- \`${route.method} ${openPath(each)}\`${condition}: ${summaryOf(each, comments)}`;
   });
   return [
     `# ${title}`,
-    `> ${summary}. ${about(prefixes)}`,
+    `> ${summary}. ${about}`,
     "Send the API key as `Authorization: Bearer KEY` or `x-api-key: KEY`. `GET /v1/models` lists the models. Anthropic's SDK takes the address itself as its base, without /v1.",
     `## Endpoints\n\n${lines.join("\n")}`,
     "## Documents\n\n- [OpenAPI](/openapi.json): every endpoint with its parameters and errors",
     "",
   ].join("\n\n");
-}
-
-// Request messages of the contract as JSON Schema, with their rules and comments.
-
-/** The schema of a message: its fields by their names in JSON. Unknown members are refused. */
-function messageSchema(fields: readonly DescField[]): JsonPart {
-  const required = fields.filter(isRequired).map(({ jsonName }) => jsonName);
-  return {
-    type: "object",
-    properties: Object.fromEntries(fields.map((each) => [each.jsonName, fieldSchema(each)])),
-    ...(required.length > 0 && { required }),
-    additionalProperties: false,
-  };
-}
-
-/** The schema of a field, with its comment. */
-function fieldSchema(field: DescField): JsonPart {
-  const description = commentOf(field);
-  return { ...valueSchema(field), ...(description && { description }) };
-}
-
-/** Whether a request must have the field. */
-function isRequired(field: DescField): boolean {
-  return getOption(field, fieldRules).required;
-}
-
-/** The comment of a field; empty where there is none. */
-function commentOf({ parent, name }: DescField): string {
-  return comments[`${parent.typeName}.${name}`] ?? "";
-}
-
-function valueSchema(field: DescField): JsonPart {
-  const rules: FieldRules = getOption(field, fieldRules);
-  switch (field.fieldKind) {
-    case "scalar":
-      return { ...scalarSchema(field.scalar), ...rulesSchema(rules) };
-    case "enum":
-      return { enum: field.enum.values.slice(1).map(({ localName }) => localName.toLowerCase()) };
-    case "message":
-      return nestedSchema(field.message);
-    case "list":
-      return { type: "array", items: field.message ? nestedSchema(field.message) : {} };
-    case "map":
-    default:
-      return { type: "object" };
-  }
-}
-
-function nestedSchema(message: DescMessage): JsonPart {
-  if (message.typeName === StructSchema.typeName) return { type: "object" };
-  if (message.typeName === TimestampSchema.typeName) return { type: "string", format: "date-time" };
-  return messageSchema(message.fields);
-}
-
-function scalarSchema(scalar: ScalarType): JsonPart {
-  switch (scalar) {
-    case ScalarType.STRING:
-      return { type: "string" };
-    case ScalarType.BOOL:
-      return { type: "boolean" };
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return { type: "number" };
-    case ScalarType.BYTES:
-      return { type: "string", contentEncoding: "base64" };
-    // 64 bits do not fit a JSON number.
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-    case ScalarType.SINT64:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return { type: "string", pattern: "^-?[0-9]+$" };
-    case ScalarType.INT32:
-    case ScalarType.UINT32:
-    case ScalarType.SINT32:
-    case ScalarType.FIXED32:
-    case ScalarType.SFIXED32:
-    default:
-      return { type: "integer" };
-  }
-}
-
-function rulesSchema({ type }: FieldRules): JsonPart {
-  if (type.case === "string") {
-    const { minChars, maxChars, in: words } = type.value;
-    return {
-      ...(minChars > 0 && { minLength: minChars }),
-      ...(maxChars > 0 && { maxLength: maxChars }),
-      ...(words.length > 0 && { enum: words }),
-    };
-  }
-  if (type.case !== "int") return {};
-  const { min, max } = type.value;
-  return {
-    ...(min !== undefined && { minimum: min }),
-    ...(max !== undefined && { maximum: max }),
-  };
 }

@@ -1,9 +1,9 @@
 /**
- * The schemas of replies in `/openapi.json`. Replies of the platform's own endpoints are described whole; those in a style of
+ * The schemas of replies in `gen/openapi.json`. Replies of the platform's own endpoints are described whole; those in a style of
  * another API by the members that every client reads, for vendors may add others.
  */
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
-import type { RestRoute } from "./route-table.ts";
+import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
+import type { RestRoute } from "../../src/edge/rest/route-table.ts";
 
 /** A JSON Schema, or another part of an OpenAPI document. */
 export type JsonPart = Readonly<Record<string, unknown>>;
