@@ -24,14 +24,7 @@ import { DatabaseClient } from "./pool/client.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
 import { ClockForward0002 } from "./migration/0002-clock-forward.ts";
 import { NativeUpload0003 } from "./migration/0003-native-upload.ts";
-import {
-  boundStatements,
-  connectLimitMs,
-  openPool,
-  type PoolUsers,
-  preparePool,
-} from "./pool/open-pool.ts";
-import { lockNotAvailable } from "./pool/share-pool.ts";
+import { connectionSettings, openPool, type PoolUsers, preparePool } from "./pool/open-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
 
 /** An open database. */
@@ -80,10 +73,7 @@ export function ormOptions(address: DatabaseAddress, users: PoolUsers = "callers
     // The ORM reads host and port of one address, and no socket folder.
     driverOptions: {
       Client: DatabaseClient,
-      connectionString: server.url,
-      connectLimitMs: connectLimitMs[users],
-      ...boundStatements(users),
-      keepAlive: true,
+      ...connectionSettings(server, users),
       onPoolCreated: (pool: Pool) => preparePool(pool, server, users),
     },
     forceUtcTimezone: true,
@@ -144,6 +134,9 @@ export const migrationLock = 0x7561_735f;
 
 /** How long a process waits for another that migrates, in milliseconds: one that rewrites a large table takes long. */
 const migrationWaitMs = 60 * 60 * 1_000;
+
+/** The SQLSTATE of a lock that was not free in time. */
+const lockNotAvailable = "55P03";
 
 interface MigrateOptions {
   /** One of its own: the lock lasts as long as it does, also when this process dies. */

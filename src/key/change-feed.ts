@@ -140,7 +140,6 @@ export class ChangeFeed {
     const client = toServer(this.#options.url).createClient({
       connectLimitMs: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
-      keepAlive: true,
       application_name: "uas-key-changes",
     });
     // At once, without waiting for the next heartbeat.

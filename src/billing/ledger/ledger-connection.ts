@@ -107,7 +107,6 @@ export class LedgerConnection {
     while (!signal.aborted) {
       const client = toServer(this.#options.url).createClient({
         connectLimitMs: connectTimeoutMs,
-        keepAlive: true,
         application_name: "uas-ledger",
       });
       // Also for a connection that breaks while idle: no statement would notice.

@@ -20,6 +20,9 @@ export interface DatabaseClientConfig extends Omit<ClientConfig, "connectionTime
 /** See {@link DatabaseClientConfig.connectLimitMs}. */
 const connectLimitMsDefault = 2_000;
 
+/** Idle time after which TCP asks whether the other machine is there, in milliseconds. */
+const keepAliveMs = 10_000;
+
 /** The driver's message for a statement that was not answered within its `query_timeout`. */
 const readTimeout = "Query read timeout";
 
@@ -32,7 +35,7 @@ export class DatabaseClient extends Client {
   readonly #sessionSettings: string | undefined;
 
   constructor({ connectLimitMs, sessionSettings, ...config }: DatabaseClientConfig = {}) {
-    super(config);
+    super({ keepAlive: true, keepAliveInitialDelayMillis: keepAliveMs, ...config });
     this.#connectLimitMs = connectLimitMs ?? connectLimitMsDefault;
     this.#sessionSettings = sessionSettings;
     // Without a listener, a connection that breaks before its user listens would end the process.

@@ -91,7 +91,6 @@ export class ListeningConnection {
     const client = this.#createClient({
       connectLimitMs: answerTimeoutMs,
       query_timeout: answerTimeoutMs,
-      keepAlive: true,
       application_name: "uas-notifications",
     });
     const ended = Promise.withResolvers<void>();

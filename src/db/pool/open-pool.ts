@@ -1,102 +1,83 @@
-/** Opens connections that many share. */
-import { Pool, type PoolClient } from "pg";
+/** Opens pools of connections, whose statements have limits. */
+import { Pool } from "pg";
 import { DatabaseClient, type DatabaseClientConfig } from "./client.ts";
+import { makeFair } from "./fair-pool.ts";
+import { guardPool } from "./guard-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./server.ts";
-import { lockWaitMs, probeServer, sharePool, type SharePoolOptions } from "./share-pool.ts";
+import { watchForSilence } from "./silent-server.ts";
 
-/** Who waits for the statements of a pool: clients, or nobody. */
-export type PoolUsers = SharePoolOptions["for"];
+/**
+ * The users of a pool.
+ * - `callers`: clients wait for the statements. Accounts share the connections fairly.
+ * - `jobs`: nobody waits. All requests wait in one queue, as long as it takes.
+ */
+export type PoolUsers = "callers" | "jobs";
 
-/** What {@link openPool} needs. */
-export interface OpenPoolOptions extends Pick<SharePoolOptions, "for"> {
-  /** How many connections it may open. */
+/** Options of {@link openPool}. */
+export interface OpenPoolOptions {
+  readonly for: PoolUsers;
+  /** The most connections it opens. */
   readonly max: number;
   /** Whether statements of one connection may go out together. Default false. */
   readonly isPipelined?: boolean;
 }
 
-/** How long opening a connection may take, in milliseconds. Callers learn soon that the database is lost; jobs have time. */
-export const connectLimitMs = { callers: 900, jobs: 2_000 } as const;
+/** The limits of a connection and its statements, in milliseconds. */
+interface Limits {
+  /** For opening the connection. */
+  readonly connectMs: number;
+  /** For a lock that a statement waits for. */
+  readonly lockMs: number;
+  /** For a statement. */
+  readonly statementMs: number;
+  /** For the answer of a server that seems to be silent. */
+  readonly silenceMs: number;
+}
 
 /**
- * How long the server lets a statement wait for a lock, and run at all, in milliseconds. A caller whose rows are locked is
- * told so within a second, and its connection is free for others. Jobs repeat what failed; the longest of their statements
- * read a whole table.
+ * Callers get 503 within a second if the database is lost or the rows are locked (R-MON-7). Jobs have time, and repeat what
+ * failed; the longest of their statements read a whole table.
  */
-const statementLimits = {
-  callers: { lockMs: lockWaitMs, statementMs: 10_000 },
-  jobs: { lockMs: 5_000, statementMs: 600_000 },
-} as const;
+const limits: Readonly<Record<PoolUsers, Limits>> = {
+  callers: { connectMs: 900, lockMs: 900, statementMs: 10_000, silenceMs: 600 },
+  jobs: { connectMs: 2_000, lockMs: 5_000, statementMs: 600_000, silenceMs: 5_000 },
+};
 
-/** How much longer a connection waits for an answer, in milliseconds: one whose server does not even end the statement is
- * closed. A server that answers nobody is found sooner by {@link sharePool}. */
+/** How much longer a connection waits for an answer, in milliseconds: the server ends the statement first. */
 const graceMs = 5_000;
 
 /**
- * The settings of a connection that bound its statements. The limits are set when it opens, and cost its statements
- * nothing. Not as parameters of the start: PgBouncer and other poolers refuse a connection with those.
+ * The settings of the connections of a pool. The server ends statements that take too long, and drops a gateway that vanished
+ * from the network, with its locks.
  */
-export function boundStatements(
-  users: PoolUsers,
-): Pick<DatabaseClientConfig, "sessionSettings" | "query_timeout"> {
-  const { lockMs, statementMs } = statementLimits[users];
+export function connectionSettings(server: DatabaseServer, users: PoolUsers): DatabaseClientConfig {
+  const { connectMs, lockMs, statementMs } = limits[users];
   return {
-    sessionSettings: `set lock_timeout = ${lockMs}; set statement_timeout = ${statementMs}`,
+    connectionString: server.url,
+    connectLimitMs: connectMs,
     query_timeout: statementMs + graceMs,
+    sessionSettings: `set lock_timeout = ${lockMs}; set statement_timeout = ${statementMs};
+      set tcp_keepalives_idle = 10; set tcp_user_timeout = 20000`,
   };
 }
 
-/** Opens them. */
+/** Opens a pool. */
 export function openPool(address: DatabaseAddress, options: OpenPoolOptions): Pool {
   const server = toServer(address);
-  const config = {
+  const pool = new Pool({
     Client: DatabaseClient,
-    connectionString: server.url,
     max: options.max,
-    ...boundStatements(options.for),
-    keepAlive: true,
-    // Unknown to the driver's types.
-    connectLimitMs: connectLimitMs[options.for],
+    ...connectionSettings(server, options.for),
     ...(options.isPipelined && { pipeline: true }),
-  };
-  const pool = new Pool(config);
+  });
   preparePool(pool, server, options.for);
   return pool;
 }
 
-/** Makes a pool that somebody else has opened into one of these. */
+/** Prepares a pool that the ORM has created. */
 export function preparePool(pool: Pool, server: DatabaseServer, users: PoolUsers): void {
   guardPool(pool);
-  sharePool(pool, { for: users, probe: probeServer(server) });
+  const fair = users === "callers" ? makeFair(pool) : undefined;
+  const ask = (): Promise<void> => server.ask(limits[users].silenceMs);
+  watchForSilence(pool, { ask, onSilent: (error) => fair?.rejectWaiters(error) });
 }
-
-// What the driver's pool leaves to its users when connections break.
-
-/** How long whoever has a connection may take to give it back after it broke, in milliseconds. */
-const giveBackMs = 1_000;
-
-/**
- * Keeps broken connections from doing harm.
- *
- * - One that breaks has an `error` event, which ends the process where nobody listens: idle ones are the
- *   pool's to hear of, those that somebody has are not.
- * - The ORM keeps a transaction's connection for ever where the rollback fails, which it does where the
- *   connection broke: each outage cost one of its few connections, and closing waited for it without end.
- */
-export function guardPool(pool: Pool): void {
-  pool.on("error", ignore);
-  pool.on("connect", (client) => {
-    client.on("error", ignore);
-    client.once("end", () => setTimeout(() => reschedule(client), giveBackMs).unref());
-  });
-}
-
-function reschedule(client: PoolClient): void {
-  try {
-    client.release(true);
-  } catch {
-    // It was given back already.
-  }
-}
-
-function ignore(): void {}

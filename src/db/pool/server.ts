@@ -32,4 +32,11 @@ export class DatabaseServer {
   createClient(config: DatabaseClientConfig = {}): Client {
     return new DatabaseClient({ ...config, connectionString: this.url });
   }
+
+  /** Asks the server for an answer, on a connection of its own. @throws if there is none in time */
+  async ask(limitMs: number): Promise<void> {
+    const client = this.createClient({ connectLimitMs: limitMs });
+    await client.connect();
+    client.end(() => {});
+  }
 }

@@ -21,12 +21,12 @@ import {
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { refuseImageForm } from "../../calls/pipeline/quote.ts";
 import { openPool } from "../../db/pool/open-pool.ts";
-import { whileAnswering } from "../../db/pool/share-pool.ts";
 import { isCancelBilled, taskHold } from "../work/charge.ts";
 import { callbackIdReused, queueFull } from "../failures.ts";
 import { inTransaction } from "../transition.ts";
 import type { TaskSummary } from "../store.ts";
 import type { ParsedSubmit } from "./submit-form.ts";
+import { whileAnswering } from "./while-answering.ts";
 import type { Pricing } from "../../billing/prices/pricing.ts";
 import { summaryColumns } from "../task-row.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -140,18 +140,25 @@ export function openSubmitPool(url: DatabaseAddress): Pool {
 /** Creates the submit. */
 export function createSubmit(options: SubmitOptions): Submit {
   const { pool, onAccepted, onUnknown } = options;
+  let answers = 0;
+  pool.on("release", (error: Error | undefined) => {
+    if (!error) answers += 1;
+  });
   return async (read, submitter, own = {}) => {
-    const late = ({ task, replayed }: Submitted): void => {
+    const onLate = ({ task, replayed }: Submitted): void => {
       if (replayed) return;
       // A client that repeats it finds it by its callback id, and may have done so already.
       if (read.callbackId === null) onUnknown?.(task);
       else onAccepted?.(task);
     };
     const onLost = (id: string): void =>
-      void watch(pool, id, (task) => late({ task, replayed: false }));
+      void watch(pool, id, (task) => onLate({ task, replayed: false }));
     const begin = (isRefused: () => boolean): Promise<Submitted> =>
       submitOnce(options, { read, submitter, own, isRefused, onLost });
-    const submitted = await whileAnswering(pool, submitWaitMs, begin, late);
+    let seen = answers;
+    const hasAnswered = (): boolean => seen !== (seen = answers);
+    const limit = { limitMs: submitWaitMs, hasAnswered, onLate };
+    const submitted = await whileAnswering(limit, begin);
     if (!submitted.replayed) onAccepted?.(submitted.task);
     return submitted;
   };

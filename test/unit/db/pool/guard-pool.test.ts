@@ -1,7 +1,7 @@
 /** Connections that break while somebody has them, as in an outage. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Database, openDatabase } from "../../../src/db/database.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { type Database, openDatabase } from "../../../../src/db/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 
 let scratch: TestDatabase;
 let database: Database;
