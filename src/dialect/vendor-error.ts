@@ -137,17 +137,24 @@ export function streamErrorCode({ code, type }: ErrorFacts): SentErrorCode {
 }
 
 /**
- * Refuses a whole reply that is an error, although its status says success.
+ * Refuses a whole reply that is an error, although its status says success, and an object that is no reply.
  *
  * @param output the member with what the model generated
  * @throws UnreadableReplyError: another route may serve the call, and nothing is charged
  */
 export function refuseErrorReply(scan: ObjectScan, output: "choices" | "content" | "output"): void {
   const isError = scan.is("object", "error") || scan.is("type", "error");
-  if (!isError && !(hasError(scan) && scan.elements(output).length === 0)) return;
+  const isEmpty = scan.elements(output).length === 0;
+  if (!isError && !(hasError(scan) && isEmpty)) {
+    // A chat completion has a choice, also if its model said nothing.
+    if (scan.kind(output) === openBracket && !(output === "choices" && isEmpty)) return;
+    throw new UnreadableReplyError(`the vendor's reply has no ${output}`);
+  }
   const { message } = errorFacts(scan.value("error") ?? scan.value("message"));
   throw new UnreadableReplyError(`an error with a status of success: ${message}`);
 }
+
+const openBracket = 0x5b;
 
 /** Whether an object has a member `error` that is neither null, false nor empty. */
 export function hasError(scan: ObjectScan): boolean {

@@ -175,7 +175,7 @@ export class ChatStreamRelay implements StreamRelay {
     if (place.dataLines > 1) return this.#onSplitData(source, place);
     const { dataStart, dataEnd } = place;
     if (source[dataStart] !== 0x7b) {
-      if (isDone(source, dataStart, dataEnd)) this.finished = this.done = true;
+      if (isDone(source, dataStart, dataEnd)) this.#onDone(place);
       return;
     }
     const before = this.#splicer.size;
@@ -191,6 +191,15 @@ export class ChatStreamRelay implements StreamRelay {
     restoreModel(source, this.#scan, { splicer: this.#splicer, model: this.#model });
     if (usageStart > modelStart) this.#hideNullUsage(source);
     this.#learn(source, place, before);
+  }
+
+  /** The end of the stream, or a failure if nothing came before it. */
+  #onDone({ start, end }: EventPlace): void {
+    if (this.#choices.hasBegun) this.finished = this.done = true;
+    else {
+      this.failed = true;
+      this.#splicer.replace(start, end, this.errorEvent(emptyStream()));
+    }
   }
 
   /**
@@ -296,6 +305,14 @@ export class ChatStreamRelay implements StreamRelay {
     const edited = this.#splicer.take(outer, event);
     this.#splicer.replace(place.start, place.end, edited);
   }
+}
+
+function emptyStream(): GatewayError {
+  return toStreamError({
+    code: "",
+    type: "",
+    message: "The model's vendor sent no reply; try again",
+  });
 }
 
 interface ModelEdit {
@@ -531,6 +548,11 @@ class RelayedChoices {
     this.#options = options;
   }
 
+  /** Whether a chunk has passed. */
+  get hasBegun(): boolean {
+    return this.#first !== undefined;
+  }
+
   /** A chunk passes: its JSON stands from `start` to `end`. */
   pass(source: Buffer, start: number, end: number): void {
     this.#first ??= source.toString("utf8", start, end);
@@ -570,7 +592,7 @@ class RelayedChoices {
   /** Clients take no choice without a role. */
   #delta(index: number): JsonRecord {
     const { choices } = this.#options;
-    const hasBegun = choices === 1 ? this.#first !== undefined : this.#progress.has(index);
+    const hasBegun = choices === 1 ? this.hasBegun : this.#progress.has(index);
     return hasBegun ? {} : { role: "assistant", content: "" };
   }
 

@@ -124,6 +124,14 @@ export const failureForms: readonly FailureForm[] = [
     stream: bare(role),
   },
   {
+    name: "sends an end and nothing before it",
+    vendors: "proxies",
+    source: "QuantumNous/new-api#7486",
+    style: "chat",
+    stream: "data: [DONE]\n\n",
+    whole: { id: "chatcmpl-1", object: "chat.completion", choices: [] },
+  },
+  {
     name: "sends a flat error event",
     vendors: "OpenAI",
     source: "maximhq/bifrost#5395",
@@ -211,6 +219,13 @@ export const failureForms: readonly FailureForm[] = [
     stream: bare({ candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL" }] }),
     whole: { candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL" }] },
   },
+  ...(["chat", "responses", "messages"] as const).map((style) => ({
+    name: "sends an empty object",
+    vendors: "proxies",
+    source: "QuantumNous/new-api#4362",
+    style,
+    whole: {},
+  })),
   ...(["chat", "responses", "messages", "gemini"] as const).map((style) => ({
     name: "sends nothing at all",
     vendors: "all",

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { messages as style } from "../../../../src/dialect/messages/dialect.ts";
+import { UnreadableReplyError } from "../../../../src/wire/json/value.ts";
 import { cuts, event, interludes, optionsOf, relayed, unknownMembers } from "../relaying.ts";
 
 const usage = { input_tokens: 25, output_tokens: 1 };
@@ -233,12 +234,17 @@ describe("R-TXT-1: whole replies", () => {
     );
   });
 
-  it("are harmless where they are broken", () => {
+  it("pass as they are or are refused, where they are broken", () => {
     fc.assert(
       fc.property(fc.nat(), (at) => {
         const sent = reply("m", { usage });
         const cut = sent.slice(0, at % sent.length);
-        expect(style.relayReply(Buffer.from(cut), optionsOf({})).body.toString()).toBe(cut);
+        try {
+          const { body } = style.relayReply(Buffer.from(cut), optionsOf({}));
+          expect(body.toString()).toBe(cut);
+        } catch (error) {
+          expect(error).toBeInstanceOf(UnreadableReplyError);
+        }
       }),
     );
   });
