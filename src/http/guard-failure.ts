@@ -30,9 +30,9 @@ export class GuardFailure extends Error {
   }
 
   /** Creates the failure of a step, unless a deadline or a cancellation ended that step. */
-  static of(error: unknown, kind: GuardFailureKind, signal: AbortSignal): GuardFailure {
+  static of(error: unknown, kind: GuardFailureKind, signal?: AbortSignal): GuardFailure {
     if (error instanceof GuardFailure) return error;
-    if (signal.aborted) {
+    if (signal?.aborted === true) {
       const isDeadline = signal.reason instanceof Error && signal.reason.name === "TimeoutError";
       return new GuardFailure(isDeadline ? "timeout" : "aborted", kind, error);
     }

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { GuardFailure } from "../../../src/http/guard-failure.ts";
 import { createGuardedClient, type GuardedResult } from "../../../src/http/guarded-client.ts";
@@ -156,6 +156,19 @@ describe("a guarded request", () => {
     expect(
       kindOf(await client.send({ ...post, url: receiver.origin, signal: ending.signal })),
     ).toBe("aborted");
+  });
+
+  it("a server that never answers TLS is a timeout, and its connection is closed", async () => {
+    const silent = createServer();
+    const closed = new Promise((resolve) =>
+      silent.once("connection", (socket) => socket.resume().once("close", resolve)),
+    );
+    await new Promise<void>((resolve) => silent.listen(0, "localhost", resolve));
+    const { port } = silent.address() as AddressInfo;
+    const asked = { ...post, url: `https://localhost:${port}/`, headMs: 50 };
+    expect(kindOf(await client.send(asked))).toBe("timeout");
+    await closed;
+    await new Promise((resolve) => silent.close(resolve));
   });
 
   it("a port where nobody listens is a failed connection", async () => {
