@@ -11,7 +11,7 @@ import { refusedKeyRecordsMax, refusedKeysMax, refusedKeyWindowMs } from "../cor
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { Call } from "./pipeline/call.ts";
-import { reportCall } from "./pipeline/settle.ts";
+import { reportCall } from "./pipeline/call-report.ts";
 
 const endings: Readonly<Record<RefusedKey["reason"], CallEnding>> = {
   disabled: CallEnding.KEY_DISABLED,

@@ -13,7 +13,7 @@ import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
 import { admitModel } from "../calls/pipeline/admit.ts";
 import { Call } from "../calls/pipeline/call.ts";
-import { reportCall } from "../calls/pipeline/settle.ts";
+import { reportCall } from "../calls/pipeline/call-report.ts";
 import {
   attemptFailureOf,
   attemptFailureOfKind,

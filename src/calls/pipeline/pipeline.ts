@@ -6,22 +6,26 @@
  * | admit | caller, account, key, limits | admit.ts |
  * | read | model, stream, output limit, size | admit.ts |
  * | quote | routes, price, maximum cost | quote.ts |
- * | limit | limits of requests, tokens and concurrency, or 429 | hold.ts |
+ * | limit | limits of requests, tokens and concurrency, or 429 | limit.ts |
  * | hold | durable money, or 402 | hold.ts |
  * | open | attempts at vendors until one answers | open.ts |
  * | deliver | relay or translate, metered and monitored | deliver.ts |
- * | settle | usage, charge, record, ledger, log, metrics: always | settle.ts |
+ * | charge | usage and cost, during and after the delivery | charge.ts |
+ * | settle | record, ledger, log, metrics: always | settle.ts |
  */
 import type { GatewayError } from "../../core/errors.ts";
 import type { CallAdapter, Chunk } from "./adapter.ts";
 import { admit, type Admitted, type CallToAdmit, read } from "./admit.ts";
+import { logFailure } from "./call-report.ts";
 import { deliver } from "./deliver.ts";
+import { newDelivery } from "./delivery.ts";
 import type { Call } from "./call.ts";
 import { toGatewayError } from "./failures.ts";
-import { hold, endLimits, limit } from "./hold.ts";
+import { hold } from "./hold.ts";
+import { endLimits, limit } from "./limit.ts";
 import { Connection, open } from "./open.ts";
 import { quote } from "./quote.ts";
-import { logFailure, newDelivery, settle, type CallEnd, type Reached } from "./settle.ts";
+import { settle, type CallEnd, type Reached } from "./settle.ts";
 import { type Sink, withinSettleWait } from "../../core/sink.ts";
 
 /** A call whose reply was sent. */
