@@ -7,6 +7,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { createSignInObserver, type SignIn } from "../account/module.ts";
 import { createAlertSending } from "../alert/module.ts";
+import type { JournalNames } from "../billing/journal/journal-files.ts";
 import type { Failpoint } from "../billing/ledger/failpoints.ts";
 import type { LedgerTimings } from "../billing/ledger/ledger.ts";
 import { openLedger, prepareLedger } from "../billing/module.ts";
@@ -72,13 +73,15 @@ export interface CloseOptions {
 }
 
 /**
- * Options of {@link openGateway}. `pages`: the console's pages; default: none. For tests: `timings` of the ledger
+ * Options of {@link openGateway}. `pages`: the console's pages; default: none. `journal`: the journal files of a worker;
+ * default: a new one to write, and all of the data folder to replay. For tests: `timings` of the ledger
  * (default {@link LedgerTimings}), `taskTimings` of tasks, and `failpoint`, called at each step of a money operation
  * (default: none).
  */
 export interface OpenGatewayOptions
   extends OpenOptions,
     Pick<EdgeOptions, "pages" | "readMetrics"> {
+  readonly journal?: JournalNames;
   readonly timings?: Partial<LedgerTimings>;
   readonly taskTimings?: TaskProcessingOptions["taskTimings"] & NativeRoomOptions["taskTimings"];
   readonly failpoint?: Failpoint;
@@ -131,6 +134,7 @@ async function assemble(
     log,
     onLowBalance,
     onLoss,
+    journal: options.journal,
     timings: options.timings,
     failpoint: options.failpoint,
   });

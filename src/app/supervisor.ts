@@ -8,6 +8,11 @@ import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import {
+  JournalFiles,
+  journalFolder,
+  type JournalNames,
+} from "../billing/journal/journal-files.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { AggregatorRegistry, Registry } from "prom-client";
 import { failureMessage } from "../core/errors.ts";
@@ -16,7 +21,7 @@ import { Gauge, type MetricSnapshot, workerMetrics } from "../observe/metrics.ts
 /** Options of a {@link Supervisor}. */
 interface SupervisorOptions {
   /** The order that every worker gets. */
-  readonly order: Omit<WorkerOrder, "worker">;
+  readonly order: Omit<WorkerOrder, "worker" | "journal">;
   /** The folder of the console's pages; `undefined` where there is none. */
   readonly pages: Promise<string | undefined>;
   readonly log: Logger;
@@ -58,6 +63,9 @@ export class Supervisor {
   #order: SupervisorOptions["order"];
   readonly #slots: readonly Slot[];
   readonly #metrics = new WorkerMetrics();
+  readonly #journals: JournalFiles;
+  /** The journal files of the workers that live. */
+  readonly #journalOf = new Map<Worker, JournalNames>();
   readonly #asked = new Map<number, () => void>();
   #askedCount = 0;
   /** Workers that were replaced and still drain. */
@@ -74,6 +82,7 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#order = options.order;
+    this.#journals = new JournalFiles(journalFolder(options.order.settings.dataDir));
     this.#slots = Array.from({ length: options.order.settings.workers }, (_, index) => ({
       number: index + 1,
       process: undefined,
@@ -187,6 +196,7 @@ export class Supervisor {
 
   #fork(slot: Slot): void {
     const worker = cluster.fork();
+    this.#journalOf.set(worker, this.#journals.assign());
     slot.process = worker;
     slot.servesSinceMs = undefined;
     slot.failure = undefined;
@@ -203,7 +213,7 @@ export class Supervisor {
   #onMessage(slot: Slot, worker: Worker, message: FromWorker): void {
     switch (message.kind) {
       case "here":
-        this.#tell(slot);
+        this.#tell(slot, worker);
         break;
       case "listening":
         this.#onListening(slot, message.urls);
@@ -223,9 +233,10 @@ export class Supervisor {
     }
   }
 
-  #tell(slot: Slot): void {
-    const { process: told } = slot;
-    send(told, { kind: "start", order: { ...this.#order, worker: slot.number } });
+  #tell(slot: Slot, told: Worker): void {
+    const journal = this.#journalOf.get(told);
+    if (journal === undefined) return;
+    send(told, { kind: "start", order: { ...this.#order, worker: slot.number, journal } });
     if (this.#isStopping) send(told, { kind: "stop", isReplaced: false });
     void this.#options.pages.then((folder) => send(told, { kind: "pages", folder }));
   }
@@ -240,6 +251,9 @@ export class Supervisor {
 
   #onEnd(slot: Slot, ended: Worker, end: WorkerEnd): void {
     this.#metrics.keep(ended.id);
+    const journal = this.#journalOf.get(ended);
+    if (journal !== undefined) this.#journals.release(journal);
+    this.#journalOf.delete(ended);
     if (this.#leaving.delete(ended)) {
       this.#options.log.info({ worker: slot.number, ...end }, "a replaced worker has ended");
       if (this.#isStopping) void this.#ended();
@@ -382,6 +396,8 @@ export interface WorkerOrder {
   readonly config: Config;
   /** The number of this worker, from 1. A restarted worker keeps it. */
   readonly worker: number;
+  /** The journal files of this worker, which no other process uses. */
+  readonly journal: JournalNames;
   /** The URL of the embedded PostgreSQL that the supervisor runs; `undefined` where there is none. */
   readonly embeddedUrl: string | undefined;
 }

@@ -1,5 +1,4 @@
 /** Puts the billing room together: its services for any process with the database, the ledger and the jobs for a server. */
-import { join } from "node:path";
 import type { Logger } from "pino";
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
@@ -14,6 +13,7 @@ import { withLossMapping, type Queryable } from "../db/pool/queryable.ts";
 import { CallFeed } from "./calls/feed.ts";
 import { createCallService } from "./calls/service.ts";
 import { createUsageService } from "./calls/usage-service.ts";
+import { journalFolder, type JournalNames } from "./journal/journal-files.ts";
 import { type BillingJobs, billingPartitions, createBillingJobs } from "./jobs.ts";
 import type { OnLowBalance } from "./ledger/booking.ts";
 import type { Failpoint } from "./ledger/failpoints.ts";
@@ -88,6 +88,8 @@ export interface OpenLedgerOptions {
   readonly onLowBalance: OnLowBalance;
   /** Called when calls have cost more than their account could pay. */
   readonly onLoss: (accountId: string, lossNanos: bigint) => void;
+  /** The files of the journal. Default: a new one to write, and all of the data folder to replay. */
+  readonly journal?: JournalNames | undefined;
   /** For tests. Default: those of {@link LedgerTimings}. */
   readonly timings?: Partial<LedgerTimings> | undefined;
   /** For tests that kill the process. Default: nothing. */
@@ -111,7 +113,7 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
     onLowBalance,
     onLoss,
   };
-  const journal = { folder: join(settings.dataDir, "journal") };
+  const journal = { folder: journalFolder(settings.dataDir), names: options.journal };
   const ledger = createLedger({ ...common, url: database.url, journal });
   const { nodeId } = ledger;
   const info = (message: string, fields: object): void => log.info(fields, message);

@@ -157,19 +157,12 @@ export const journalAfterMs = 250;
 /** Maximum number of settlements in the journal of a process. Only running calls can add to it: without a database new
  * calls are refused. */
 export const journalEntriesMax = 100_000;
-/** Maximum size of a process's journal: over 100,000 settlements. */
+/** Maximum size of a process's journal: over 100,000 settlements of 0.7 KB. With nine failed attempts one has 2.2 KB. */
 export const journalBytesMax = 128 * mib;
-/** A journal file of this size gets a successor. One settlement that stays keeps its file. */
-export const journalSegmentBytesMax = 8 * mib;
-/** Space that a process keeps on its disk for settlements of the calls under way: at most {@link concurrentCallsMax} by
- * default, of 0.7 KB each. With nine failed attempts one has 2.2 KB. */
-export const journalReserveBytes = 2 * mib;
+/** A journal of this size is written anew, without the settlements that the database has. */
+export const journalCompactBytes = 8 * mib;
 /** Pause after a failed write to the journal. */
 export const journalRetryMs = second;
-/** How often a process marks its journal as used, and looks for journals without a process. */
-export const journalScanMs = 5 * second;
-/** A journal that was not marked for this long is taken over. A process that starts takes over all at once. */
-export const journalSilentMs = 20 * second;
 
 // Stop sequences
 

@@ -1,137 +1,96 @@
 /**
- * The settlement journal: keeps settlements on this machine's disk while the database is away. Append-only files below
- * the data folder, named for the start of the process; a file is removed once the database has all of its entries. Where
- * the disk takes none, they go to the reserve.
+ * The settlement journal of a process: one append-only file on this machine's disk, for settlements that the database does
+ * not take now. The file is removed once the database has all of its entries.
  */
-import { join } from "node:path";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { makeFolder, syncFolder } from "../../core/files.ts";
 import {
   journalBytesMax,
+  journalCompactBytes,
   journalEntriesMax,
-  journalReserveBytes,
   journalRetryMs,
-  journalSegmentBytesMax,
 } from "../../core/limits.ts";
-import { JournalReserve } from "./journal-reserve.ts";
-import {
-  encodeEntry,
-  reserveSuffix,
-  Segment,
-  segmentSuffix,
-  type Identified,
-  type JournalEntry,
-} from "./journal-segment.ts";
-import { isProcessAlive, processSpaceId } from "../../core/process-space.ts";
-import { newId } from "../../core/uuid.ts";
+import { encodeEntry, type JournalEntry } from "./journal-entry.ts";
 
-/** Options of {@link openJournal}. */
+/** Options of {@link Journal}. */
 export interface JournalOptions {
-  /** What its entries are, in log lines. Default `settlement`. */
-  readonly entryName?: string;
-  /** The folder of its files; created with the first one. */
-  readonly folder: string;
+  /** Its file. It and its folder are created with the first entry. */
+  readonly path: string;
   /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
   readonly entriesMax?: number;
-  /** The most bytes of its files. Default `journalBytesMax`; tests lower it. */
+  /** The most bytes of the file. Default `journalBytesMax`; tests lower it. */
   readonly bytesMax?: number;
-  /** The length at which a new file begins. Default `journalSegmentBytesMax`; tests lower it. */
-  readonly segmentBytesMax?: number;
-  /** The space that {@link Journal.touch} keeps in reserve. Default `journalReserveBytes`; tests lower it. */
-  readonly reserveBytes?: number;
+  /** The size from which the file is written anew. Default `journalCompactBytes`; tests lower it. */
+  readonly compactBytes?: number;
   /** Logs what an operator must know, without secrets. Default: nothing. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called at points whose names begin with `journal.`; tests kill the process there. Default: nothing. */
   readonly failpoint?: (point: string) => void;
 }
 
-/**
- * Whether the process whose journal has this file name is known to be dead. False where it lives, or runs in another
- * container or on another machine, where nobody can tell.
- */
-export function isOwnerDead(fileName: string): boolean {
-  const [, space, pid] = /^[^.]+\.([0-9a-f]+)\.(\d+)-/.exec(fileName) ?? [];
-  // A process of this id that wrote other files was an earlier one.
-  return space === processSpaceId && (Number(pid) === process.pid || !isProcessAlive(Number(pid)));
-}
-
 /** Counts of a journal. */
 export interface JournalStats {
   /** Settlements that the database does not have yet. */
   readonly entries: number;
-  /** Bytes of the files. */
+  /** Bytes of the file. */
   readonly bytes: number;
   /** Attempts to write that failed, since the start. */
   readonly failures: number;
 }
 
-interface Waiting<Entry extends Identified> {
-  readonly entry: Entry;
+/** An entry that the database does not have yet. */
+interface Pending {
+  readonly entry: JournalEntry;
+  readonly isKept: Promise<boolean>;
   readonly resolve: (isKept: boolean) => void;
-}
-
-/** The first `count` lines of those that were to be written. */
-interface Written {
-  /** The file that has them durably; `undefined`: none could be written. */
-  readonly segment: Segment | undefined;
-  readonly count: number;
+  /** The length of its line in the file. 0 until it is durable. */
+  bytes: number;
 }
 
 /** The most settlements of one fsync. */
 const groupMax = 1_000;
 
-/** The journal of one start of a process. */
-export class Journal<Entry extends Identified = JournalEntry> {
-  /** The prefix of its files: unique to this start of the process, which it names for {@link isOwnerDead}. */
-  readonly prefix: string = `${newId()}.${processSpaceId}.${process.pid}`;
+/** The journal of a process. */
+export class Journal {
   readonly #options: Required<JournalOptions>;
-  readonly #reserve: JournalReserve;
-  /** By id: the file that has it; `undefined` while it is being written. */
-  readonly #entries = new Map<string, Segment | undefined>();
-  readonly #segments = new Set<Segment>();
-  #current: Segment | undefined;
-  #segmentCount = 0;
-  #queue: Waiting<Entry>[] = [];
-  #writing: Promise<void> | undefined;
-  /** Whether bytes are on their way into {@link #current}: it must not be removed. */
-  #isInFlight = false;
-  #removing: Promise<void> = Promise.resolve();
+  /** By id. */
+  readonly #pending = new Map<string, Pending>();
+  #queue: Pending[] = [];
+  #file: FileHandle | undefined;
+  /** Whether the name of the file is durable. */
+  #isNamed = false;
+  /** The durable length of the file, and of the lines in it that are still pending. */
+  #bytes = 0;
+  #pendingBytes = 0;
+  /** The size from which the file is written anew. */
+  #compactBytes: number;
+  #working: Promise<void> | undefined;
   #failures = 0;
   #failedMs = Number.NEGATIVE_INFINITY;
-  #alarmed = { message: "", atMs: Number.NEGATIVE_INFINITY };
   #isClosed = false;
 
   constructor(options: JournalOptions) {
     this.#options = {
-      entryName: "settlement",
       entriesMax: journalEntriesMax,
       bytesMax: journalBytesMax,
-      segmentBytesMax: journalSegmentBytesMax,
-      reserveBytes: journalReserveBytes,
+      compactBytes: journalCompactBytes,
       alarm: () => {},
       failpoint: () => {},
       ...options,
     };
-    const { folder, reserveBytes: bytes } = this.#options;
-    this.#reserve = new JournalReserve({
-      path: join(folder, `${this.prefix}-0${reserveSuffix}`),
-      bytes,
-      onMissing: (error) => {
-        const message = `the ${this.#options.entryName} journal got no space in reserve: a full disk can cost money while the database is away`;
-        this.#options.alarm(message, { folder, bytes, err: error });
-      },
-    });
+    this.#compactBytes = this.#options.compactBytes;
   }
 
   /** Whether it takes no more settlements: calls that may need it must not begin. */
   get isFull(): boolean {
     const { entriesMax, bytesMax } = this.#options;
-    return this.#entries.size >= entriesMax || this.#bytes() >= bytesMax;
+    return this.#pending.size >= entriesMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether {@link keep} can succeed now: the journal is open, not full, and has a file or its reserve, or no write failed
-   * a moment ago. */
+  /** Whether {@link keep} can succeed now: the journal is open and not full, and no write failed a moment ago. */
   get isReady(): boolean {
     if (this.#isClosed || this.isFull) return false;
-    if (this.#current !== undefined || this.#reserve.isFree) return true;
     return performance.now() - this.#failedMs >= journalRetryMs;
   }
 
@@ -140,172 +99,144 @@ export class Journal<Entry extends Identified = JournalEntry> {
    *
    * @returns whether it is durable. False: it could not be written; an alarm was logged.
    */
-  keep(entry: Entry): Promise<boolean> {
+  keep(entry: JournalEntry): Promise<boolean> {
+    const known = this.#pending.get(entry.id);
+    if (known !== undefined) return known.isKept;
     if (!this.isReady) return Promise.resolve(false);
-    if (this.#entries.has(entry.id)) return this.#isKept(entry.id);
-    this.#entries.set(entry.id, undefined);
-    return new Promise((resolve) => {
-      this.#queue.push({ entry, resolve });
-      this.#writing ??= this.#writeAll();
-    });
-  }
-
-  /** Whether a settlement that was passed to {@link keep} before is durable, once that is known. */
-  async #isKept(id: string): Promise<boolean> {
-    await this.#writing;
-    return this.#entries.get(id) !== undefined;
+    const { promise: isKept, resolve } = Promise.withResolvers<boolean>();
+    const pending = { entry, isKept, resolve, bytes: 0 };
+    this.#pending.set(entry.id, pending);
+    this.#queue.push(pending);
+    this.#working ??= this.#work();
+    return isKept;
   }
 
   /** Drops a settlement that the database has now. */
   forget(id: string): void {
-    const segment = this.#entries.get(id);
-    if (!this.#entries.delete(id) || segment === undefined) return;
-    segment.waiting--;
-    this.#removeIfUnused(segment);
+    this.#pendingBytes -= this.#pending.get(id)?.bytes ?? 0;
+    this.#pending.delete(id);
+    if (this.#isUnused) this.#working ??= this.#work();
   }
 
   stats(): JournalStats {
-    return { entries: this.#entries.size, bytes: this.#bytes(), failures: this.#failures };
+    return { entries: this.#pending.size, bytes: this.#bytes, failures: this.#failures };
   }
 
-  /** Marks the files of this process as in use, and makes the reserve where there is none. Never rejects. */
-  async touch(): Promise<void> {
-    for (const segment of this.#segments) await segment.touch();
-    await this.#reserve.keep();
-  }
-
-  /** Writes what is queued, and closes. Files with settlements stay for the next start of a process. */
+  /** Writes what is queued, and closes. A file with settlements stays for the next start of a process. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#writing;
-    await this.#removing;
-    await this.#reserve.close();
-    for (const segment of this.#segments) await segment.close();
+    await this.#working;
+    await this.#file?.close().catch(() => {});
   }
 
-  async #writeAll(): Promise<void> {
-    while (this.#queue.length > 0) await this.#writeGroup(this.#queue.splice(0, groupMax));
-    this.#writing = undefined;
+  /** Whether the database has all entries of the file. */
+  get #isUnused(): boolean {
+    return this.#file !== undefined && this.#pending.size === 0;
   }
 
-  async #writeGroup(group: readonly Waiting<Entry>[]): Promise<void> {
+  /** Does what is to do, one step after the other. */
+  async #work(): Promise<void> {
+    while (this.#queue.length > 0 || this.#isUnused) {
+      if (this.#queue.length > 0) await this.#write(this.#queue.splice(0, groupMax));
+      else await this.#remove();
+      const isMostlyDone = this.#pendingBytes < this.#bytes / 2;
+      if (isMostlyDone && this.#bytes >= this.#compactBytes) await this.#compact();
+    }
+    this.#working = undefined;
+  }
+
+  async #write(group: readonly Pending[]): Promise<void> {
     const lines = group.map(({ entry }) => Buffer.from(encodeEntry(entry)));
-    for (let start = 0; start < group.length; ) {
-      this.#isInFlight = true;
-      const { segment, count } = await this.#write(lines.slice(start));
-      const end = start + count;
-      for (const { entry, resolve } of group.slice(start, end))
-        this.#written(entry.id, segment, resolve);
-      // Only now that its pending entries are counted.
-      this.#isInFlight = end < group.length;
-      start = end;
-      if (segment === undefined) continue;
-      if (segment.bytes >= this.#options.segmentBytesMax) this.#retire(segment);
-      else this.#removeIfUnused(segment);
-    }
-  }
-
-  #written(id: string, segment: Segment | undefined, resolve: Waiting<Entry>["resolve"]): void {
-    if (segment === undefined) {
-      this.#entries.delete(id);
-    } else if (this.#entries.has(id)) {
-      // Otherwise the database took it meanwhile.
-      this.#entries.set(id, segment);
-      segment.waiting++;
-    }
-    resolve(segment !== undefined);
-  }
-
-  /** Writes as many of these lines as a file has room for. */
-  async #write(lines: readonly Buffer[]): Promise<Written> {
-    try {
-      return await this.#append(lines);
-    } catch (error) {
-      if (this.#current !== undefined) this.#retire(this.#current);
-      this.#current = await this.#takeReserve(lines);
-      this.#onFailure(error);
-    }
-    return this.#current === undefined
-      ? { segment: undefined, count: lines.length }
-      : this.#write(lines);
-  }
-
-  /** @throws the file system's error */
-  async #append(lines: readonly Buffer[]): Promise<Written> {
-    const { failpoint } = this.#options;
-    for (;;) {
-      const segment = (this.#current ??= await this.#begin());
-      const count = segment.countFitting(lines);
-      if (count > 0) {
-        const text = Buffer.concat(lines.slice(0, count));
-        if (await segment.append(text, () => failpoint("journal.written"))) {
-          failpoint("journal.synced");
-          return { segment, count };
-        }
+    const isKept = await this.#append(Buffer.concat(lines));
+    for (const [index, pending] of group.entries()) {
+      const { id } = pending.entry;
+      if (!isKept) {
+        this.#pending.delete(id);
+      } else if (this.#pending.has(id)) {
+        // Otherwise the database took it meanwhile.
+        pending.bytes = lines[index]?.length ?? 0;
+        this.#pendingBytes += pending.bytes;
       }
-      this.#retire(segment);
+      pending.resolve(isKept);
     }
   }
 
-  /** Counts a failed write, and logs it where that is news. */
+  /** Adds text behind the durable length. What a failed write has left there is overwritten by the next one. */
+  async #append(text: Buffer): Promise<boolean> {
+    const { path, failpoint } = this.#options;
+    try {
+      this.#file ??= await createFile(path);
+      await writeAt(this.#file, text, this.#bytes);
+      failpoint("journal.written");
+      await this.#file.datasync();
+      if (!this.#isNamed) await syncFolder(dirname(path));
+      this.#isNamed = true;
+      failpoint("journal.synced");
+      this.#bytes += text.length;
+      return true;
+    } catch (error) {
+      await this.#file?.truncate(this.#bytes).catch(() => {});
+      this.#onFailure(error);
+      return false;
+    }
+  }
+
+  async #remove(): Promise<void> {
+    await this.#file?.close().catch(() => {});
+    await rm(this.#options.path, { force: true }).catch(() => {});
+    this.#file = undefined;
+    this.#isNamed = false;
+    this.#bytes = 0;
+    this.#options.failpoint("journal.removed");
+  }
+
+  /** Writes the pending entries to a new file, which replaces the old one: otherwise the file would grow for as long as
+   * the database is slow, and would never be without a pending entry. */
+  async #compact(): Promise<void> {
+    const { path, failpoint } = this.#options;
+    const written = [...this.#pending.values()].filter(({ bytes }) => bytes > 0);
+    const text = Buffer.from(written.map(({ entry }) => encodeEntry(entry)).join(""));
+    const newPath = `${path}.new`;
+    let file: FileHandle | undefined;
+    try {
+      file = await createFile(newPath);
+      await writeAt(file, text, 0);
+      await file.datasync();
+      failpoint("journal.copied");
+      await rename(newPath, path);
+    } catch {
+      await file?.close().catch(() => {});
+      await rm(newPath, { force: true }).catch(() => {});
+      // The disk has no room for a copy. The old file goes on, up to its limit.
+      this.#compactBytes = 2 * this.#bytes;
+      return;
+    }
+    await this.#file?.close().catch(() => {});
+    this.#file = file;
+    // The next entry is durable only with the new name.
+    this.#isNamed = false;
+    this.#bytes = text.length;
+    this.#compactBytes = this.#options.compactBytes;
+    failpoint("journal.compacted");
+  }
+
   #onFailure(err: unknown): void {
     this.#failures++;
-    const nowMs = (this.#failedMs = performance.now());
-    const { entryName } = this.#options;
-    const left = this.#current === undefined ? "wait for the database" : "go to its reserve";
-    const message = `the ${entryName} journal cannot be written: ${entryName}s ${left}`;
-    const { message: before, atMs } = this.#alarmed;
-    if (message === before && nowMs - atMs < journalRetryMs) return;
-    this.#alarmed = { message, atMs: nowMs };
-    this.#options.alarm(message, { folder: this.#options.folder, err });
+    this.#failedMs = performance.now();
+    const message = "the settlement journal cannot be written: settlements wait for the database";
+    this.#options.alarm(message, { file: this.#options.path, err });
   }
+}
 
-  async #begin(): Promise<Segment> {
-    const segment = await Segment.create(this.#nextPath());
-    this.#segments.add(segment);
-    return segment;
-  }
+/** Creates an empty file and its folder, readable by this user only. @throws the file system's error */
+async function createFile(path: string): Promise<FileHandle> {
+  await makeFolder(dirname(path));
+  return open(path, "w", 0o600);
+}
 
-  async #takeReserve([first]: readonly Buffer[]): Promise<Segment | undefined> {
-    // A line that is longer would never fit.
-    if (first !== undefined && first.length > this.#options.reserveBytes) return undefined;
-    // It may be on its way back.
-    await this.#removing;
-    const segment = await this.#reserve.take(this.#nextPath());
-    if (segment !== undefined) this.#segments.add(segment);
-    return segment;
-  }
-
-  #nextPath(): string {
-    return join(this.#options.folder, `${this.prefix}-${++this.#segmentCount}${segmentSuffix}`);
-  }
-
-  /** Ends the segment: it gets no more entries, and is removed once none of its entries is pending. */
-  #retire(segment: Segment): void {
-    this.#current = undefined;
-    this.#removeIfUnused(segment);
-  }
-
-  /** Removes the segment where it has no pending entry. One that is being written to is checked again afterwards. */
-  #removeIfUnused(segment: Segment): void {
-    const isUsed = segment === this.#current && (this.#isInFlight || this.#queue.length > 0);
-    if (segment.waiting > 0 || isUsed || !this.#segments.delete(segment)) return;
-    if (segment === this.#current) this.#current = undefined;
-    this.#removing = this.#removing.then(() => this.#remove(segment));
-  }
-
-  async #remove(segment: Segment): Promise<void> {
-    if (this.#reserve.owns(segment)) {
-      await this.#reserve.giveBack(segment);
-    } else {
-      await segment.remove();
-    }
-    this.#options.failpoint("journal.truncated");
-  }
-
-  #bytes(): number {
-    let bytes = 0;
-    for (const segment of this.#segments) bytes += segment.bytes;
-    return bytes;
+async function writeAt(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
   }
 }

@@ -1,5 +1,6 @@
 /** The ledger of a process: group commit per account. */
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { awayCloseMs, ledgerConnections } from "../../core/limits.ts";
 import { ShortLivedMap } from "../../core/short-lived.ts";
 import { newId } from "../../core/uuid.ts";
@@ -22,8 +23,10 @@ import {
 import type { Sender, SettleVerdict } from "./batch.ts";
 import { CallLog } from "./call-log.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { type OpenJournal, openJournal } from "../journal/journal-replay.ts";
-import type { JournalEntry } from "../journal/journal-segment.ts";
+import { Journal } from "../journal/journal.ts";
+import type { JournalEntry } from "../journal/journal-entry.ts";
+import { JournalFiles } from "../journal/journal-files.ts";
+import { JournalReplay, knownHolds } from "../journal/replay.ts";
 import { isLasting } from "./ledger-connection.ts";
 import { Heartbeat, LeaseRenewal } from "./lease-renewal.ts";
 import {
@@ -88,7 +91,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     for (const accountId of accountIds) this.#queues.get(accountId)?.dropAbandoned();
   });
   #closed: Promise<LedgerStats> | undefined;
-  readonly #journal: OpenJournal | undefined;
+  readonly #journal: Journal | undefined;
+  readonly #replay: JournalReplay | undefined;
   readonly #pendingSettles: PendingSettles;
   readonly #pendingExtends = new PendingExtends();
   blockedBy: string | undefined;
@@ -112,9 +116,28 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     });
     this.#leases = new LeaseRenewal(() => this.#dispatcher.wake(this.#leases), timings);
     this.#callLog = new CallLog(() => this.#dispatcher.wake(this.#callLog));
-    this.#journal = options.journal && this.#openJournal(options, options.journal);
+    const { journal } = options;
+    if (journal !== undefined) {
+      const { folder, names = new JournalFiles(folder).assign(), entriesMax } = journal;
+      const { alarm = this.#warn, failpoint } = options;
+      this.#journal = new Journal({
+        path: join(folder, names.own),
+        alarm,
+        ...(entriesMax !== undefined && { entriesMax }),
+        ...(failpoint && { failpoint }),
+      });
+      this.#replay = new JournalReplay({
+        folder,
+        left: names.left,
+        findKnown: (entries) => knownHolds(options.url, entries),
+        settle: (entry) => this.#settleLeft(entry),
+        alarm,
+        failpoint,
+      });
+      this.#replay.start();
+    }
     this.#pendingSettles = new PendingSettles({
-      journal: this.#journal?.own,
+      journal: this.#journal,
       isAway: () => this.#dispatcher.isAway,
     });
     this.#heartbeat = new Heartbeat({
@@ -130,8 +153,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
 
   hold(operation: HoldOperation): Promise<HoldVerdict> {
     if (this.#closed) return Promise.reject(unavailable("the gateway is stopping"));
-    if (this.#journal?.own.isFull)
-      return Promise.reject(unavailable("the settlement backlog is full"));
+    if (this.#journal?.isFull) return Promise.reject(unavailable("the settlement backlog is full"));
     if (operation.amountNanos < 0n)
       return Promise.reject(new RangeError("a hold cannot be negative"));
     return new Promise((resolve, reject) => {
@@ -168,7 +190,7 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   stats(): LedgerStats {
     const journal = this.#journal?.stats();
     return {
-      journalEntries: journal?.entries ?? 0,
+      journalEntries: (journal?.entries ?? 0) + (this.#replay?.entries ?? 0),
       journalBytes: journal?.bytes ?? 0,
       journalFailures: journal?.failures ?? 0,
       openHolds: this.#leases.size,
@@ -196,8 +218,8 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
   async #close(timeoutMs: number): Promise<LedgerStats> {
     this.#leases.stop();
     this.#heartbeat.stop();
-    await this.#journal?.stopReplay();
-    const isKept = this.#dispatcher.isAway && this.#journal?.own.isReady;
+    await this.#replay?.stop();
+    const isKept = this.#dispatcher.isAway && this.#journal?.isReady;
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, isKept ? Math.min(awayCloseMs, timeoutMs) : timeoutMs);
@@ -282,13 +304,11 @@ class GroupCommitLedger implements LedgerWriter, AccountQueueEvents {
     return queue;
   }
 
-  #openJournal(options: LedgerOptions, own: NonNullable<LedgerOptions["journal"]>): OpenJournal {
-    const { url, alarm = this.#warn, failpoint } = options;
-    const settle = ({ id, accountId, cost, record }: JournalEntry): Promise<void> =>
-      new Promise((resolve, reject) => {
-        this.#queueOf(accountId).addSettle({ id, cost, record, resolve, reject });
-      });
-    return openJournal({ ...own, url, alarm, settle, ...(failpoint && { failpoint }) });
+  /** Books a settlement that an ended process left in its journal. */
+  #settleLeft({ id, accountId, cost, record }: JournalEntry): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#queueOf(accountId).addSettle({ id, cost, record, resolve, reject });
+    });
   }
 
   #onHeartbeat(revived: boolean): void {

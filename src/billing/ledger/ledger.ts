@@ -10,7 +10,7 @@ import {
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
-import type { JournalOptions } from "../journal/journal.ts";
+import type { JournalNames } from "../journal/journal-files.ts";
 import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** Reserves money before a vendor is called. */
@@ -147,7 +147,7 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   /** Logs what an operator should know, without secrets. Default: nothing. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** The journal for settlements while the database is away. Default: none; they then wait in memory. */
-  readonly journal?: Pick<JournalOptions, "folder" | "entriesMax">;
+  readonly journal?: LedgerJournal;
   /** Logs what an operator must know, without secrets. Default: `warn`. */
   readonly alarm?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Called when a batch has taken an account below its threshold. Default: nothing. */
@@ -156,6 +156,15 @@ export interface LedgerOptions extends Partial<LedgerTimings> {
   readonly onLoss?: (accountId: string, lossNanos: bigint) => void;
   /** Called with each point that an operation passes: where tests kill the process. Default: nothing. */
   readonly failpoint?: Failpoint;
+}
+
+/** Where a ledger has its journal. */
+export interface LedgerJournal {
+  readonly folder: string;
+  /** Its files. Default: a new one to write, and all that are there to replay, since one process owns the folder. */
+  readonly names?: JournalNames | undefined;
+  /** The most pending settlements. Default `journalEntriesMax`; tests lower it. */
+  readonly entriesMax?: number;
 }
 
 /** Counts of the ledger of this process. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import { segmentSuffix } from "../../../src/billing/journal/journal-segment.ts";
+import { journalSuffix } from "../../../src/billing/journal/journal-files.ts";
 import { type Customer, type Gateway, publicModel, startGateway } from "../../support/gateway.ts";
 import { type FaultProxy, startFaultProxy } from "../../support/fault-proxy.ts";
 import { type RawReply, send } from "../../support/raw-http.ts";
@@ -67,7 +67,7 @@ function back(): void {
 /** What the settlement journal has. */
 function journalText(): string {
   const folder = join(gateway.dataDir, "journal");
-  const names = readdirSync(folder).filter((name) => name.endsWith(segmentSuffix));
+  const names = readdirSync(folder).filter((name) => name.endsWith(journalSuffix));
   return names.map((name) => readFileSync(join(folder, name), "utf8")).join("");
 }
 

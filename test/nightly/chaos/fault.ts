@@ -13,8 +13,7 @@ export interface Fault {
    * - `backend`: the database's process that runs a batch is killed
    * - `server`: the database is stopped immediately and starts again
    * - `stalled`: the database keeps its connections open and answers nothing for seconds
-   * - `disk`: the journal's disk fills up, and the database is away then
-   * - `no-disk`: it is full from the start: the journal has no reserve
+   * - `disk`: the journal's disk is full, and the database is away then
    * - `clock`: the process's clock steps by {@link Fault.stepMs} while it works
    * - `database-clock`: the database's clock does
    */
@@ -26,7 +25,6 @@ export interface Fault {
     | "server"
     | "stalled"
     | "disk"
-    | "no-disk"
     | "clock"
     | "database-clock";
   /** How far a clock steps, in milliseconds. */
@@ -52,7 +50,7 @@ export function mayFailCalls({ kind }: Fault): boolean {
 
 /** Why a fault cannot be made on this machine; `undefined`: it can. */
 export function obstacleOf({ kind }: Fault): string | undefined {
-  if ((kind === "disk" || kind === "no-disk") && !canMount())
+  if (kind === "disk" && !canMount())
     return "it mounts a small disk, which needs root and a Linux that lets it";
   if (kind === "database-clock" && findFaketime() === undefined)
     return "it needs libfaketime (Debian: apt-get install libfaketime)";
@@ -61,7 +59,7 @@ export function obstacleOf({ kind }: Fault): string | undefined {
 
 /** Those that whole gateways do not promise to survive: what a client was told is safe only where it waits for that. */
 export function isOfLedgerOnly({ kind }: Fault): boolean {
-  return kind === "no-disk";
+  return kind === "disk";
 }
 
 /** Everything that can go wrong. */
@@ -73,7 +71,6 @@ export const faults: readonly Fault[] = [
   { name: "immediate stop of the database", kind: "server" },
   { name: "frozen database", kind: "stalled" },
   { name: "full journal disk", kind: "disk" },
-  { name: "full journal disk from the start", kind: "no-disk" },
   { name: "clock 400 days ahead", kind: "clock", stepMs: 400 * dayMs },
   { name: "clock 400 days behind", kind: "clock", stepMs: -400 * dayMs },
   { name: "database clock a day ahead", kind: "database-clock", stepMs: dayMs },

@@ -36,6 +36,7 @@ const failpoint = crashAt(plan);
 const app = await openGateway({
   settings: readSettings(env, dataDir),
   config: loadConfig({ env, cwd: dataDir, kinds: servedKinds, unresolved: "refuse" }),
+  journal: plan.journal,
   timings,
   // What a dead process was working on goes on soon; production waits ten times as long.
   taskTimings: isFull ? {} : { ...often, leaseMs: 2_500, heartbeatMs: 500 },

@@ -1,8 +1,8 @@
 /** A process with a real ledger and callers that hold, grow, settle and release until it is killed. */
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { createBillingJobs } from "../../../src/billing/jobs.ts";
+import { journalFolder } from "../../../src/billing/journal/journal-files.ts";
 import { createLedger, type LedgerWriter } from "../../../src/billing/ledger/ledger-writer.ts";
 import { callRow } from "../../unit/billing/calls/call-row.ts";
 import { HistoryWriter } from "./history.ts";
@@ -111,7 +111,7 @@ async function main(): Promise<void> {
   const ledger = createLedger({
     url,
     connections: 2,
-    journal: { folder: join(dataDir, "journal") },
+    journal: { folder: journalFolder(dataDir), names: plan.journal },
     ...timings,
     ...points,
   });

@@ -1,5 +1,6 @@
 /** What a process of the chaos harness is told to do, and the words of its history. */
 import { killSelf } from "../../support/child.ts";
+import type { JournalNames } from "../../../src/billing/journal/journal-files.ts";
 import type { LedgerTimings } from "../../../src/billing/ledger/ledger.ts";
 
 /** Where a process ends itself: at the `hit`-th time that it passes `point`. */
@@ -12,8 +13,10 @@ export interface Crash {
 export interface Plan {
   /** The database. */
   readonly url: string;
-  /** The data folder; the journal is below it. */
+  /** The data folder; the journals are below it. */
   readonly dataDir: string;
+  /** The journal files of the process. */
+  readonly journal: JournalNames;
   /** The file of its history; a ledger of its own has one, a gateway's clients keep it elsewhere. */
   readonly history: string;
   readonly seed: number;
@@ -99,7 +102,7 @@ export const crashPoints: readonly string[] = [
   "journal.written",
   "journal.synced",
   "journal.replayed",
-  "journal.truncated",
+  "journal.removed",
 ];
 
 /** Repeatable random numbers from 0 to below 1 (mulberry32): a seed tells a whole run. */

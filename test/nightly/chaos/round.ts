@@ -67,7 +67,7 @@ const cleanLimitMs = 60_000;
 const pointMs = { full: 40_000, short: 10_000 };
 
 /** Callers at once where the journal's disk is to be full: each leaves one settlement in it. */
-const diskWorkers = { disk: 6, "no-disk": 24 };
+const diskWorkers = 24;
 
 /** How exactly a database's clock is to be off, in milliseconds. */
 const clockSlackMs = 60_000;
@@ -104,9 +104,7 @@ class Round {
 
   async run(): Promise<RoundResult> {
     const { kind } = this.#options.fault;
-    // Two processes keep a reserve there, and each leaves as much again to others.
-    if (kind === "disk") this.#site.shrinkDisk(3);
-    if (kind === "no-disk") this.#site.shrinkDisk(0);
+    if (kind === "disk") this.#site.shrinkDisk();
     const beside = this.#isBeside() ? await this.#start(2) : undefined;
     const isHit = await this.#hit();
     const cleaner = await this.#start(0);
@@ -149,7 +147,7 @@ class Round {
     if (fault.kind === "random") return this.#hitAnyTime();
     if (fault.kind === "frozen") return this.#freeze();
     if (fault.kind === "stalled") return this.#stall();
-    if (fault.kind === "disk" || fault.kind === "no-disk") return this.#fillDisk(fault.kind);
+    if (fault.kind === "disk") return this.#fillDisk();
     if (fault.kind === "clock") return this.#stepClock(fault.stepMs ?? 0);
     if (fault.kind === "database-clock") return this.#stepDatabaseClock(fault.stepMs ?? 0);
     return this.#hitDatabase(fault.kind);
@@ -262,23 +260,18 @@ class Round {
   }
 
   /** While the database is away, settlements come that the disk of the journal has no room for. */
-  async #fillDisk(kind: "disk" | "no-disk"): Promise<boolean> {
-    const child = await this.#start(diskWorkers[kind]);
+  async #fillDisk(): Promise<boolean> {
+    const child = await this.#start(diskWorkers);
     const end = performance.now() + this.#pointMs();
-    if (kind === "disk") {
-      const processes = this.#children.length;
-      while (this.#site.reserves().length < processes && performance.now() < end) await sleep(20);
-      this.#site.fillDisk();
-    }
     let isHit = false;
     while (!isHit && performance.now() < end) {
       this.#site.giveBack();
       await sleep(this.#from(100, 400));
       this.#site.takeAway();
       await sleep(this.#from(300, 600));
-      isHit = this.#site.isDiskFull() && (kind === "no-disk" || this.#site.isReserveInUse());
+      isHit = this.#site.isDiskFull();
     }
-    // Without a reserve, what the disk did not take waits in memory, and was not acknowledged.
+    // What the disk did not take waits in memory, and was not acknowledged.
     const isKilled = this.#random() < 0.5;
     if (isKilled) await child.kill();
     this.#site.giveBack();
@@ -339,10 +332,12 @@ class Round {
       ...(fault.kind === "frozen" && !isFull ? { silentMs: 4_000 } : {}),
     };
     const seed = this.#from(0, 2 ** 31);
-    const child = await this.#work.start({ workers, seed, timings, isFull, ...more });
+    const journal = this.#site.journals.assign();
+    const child = await this.#work.start({ workers, seed, timings, isFull, journal, ...more });
     this.#children.push(child);
     this.#dead.onStarted();
     void child.ended.then((isInOrder) => {
+      this.#site.journals.release(journal);
       if (!isInOrder) this.#dead.add(child.pid);
     });
     return child;

@@ -1,16 +1,19 @@
 /** The place of one round: a database, a proxy before it, a data folder, accounts. */
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import { LedgerKind } from "../../../gen/uas/billing/v1/billing_pb.ts";
-import { reserveSuffix, segmentSuffix } from "../../../src/billing/journal/journal-segment.ts";
+import {
+  JournalFiles,
+  journalFolder,
+  journalSuffix,
+} from "../../../src/billing/journal/journal-files.ts";
 import { book } from "../../../src/billing/ledger/booking.ts";
-import { journalReserveBytes } from "../../../src/core/limits.ts";
 import { type FaultProxy, startFaultProxy } from "../../support/fault-proxy.ts";
 import { createDatabase, withDatabase } from "../../support/test-server.ts";
 import { type ChaosServer, run } from "./server.ts";
-import { fillDisk, isFull, mountSmallDisk, smallestDiskBytes, unmount } from "./small-disk.ts";
+import { isFull, mountSmallDisk, smallestDiskBytes, unmount } from "./small-disk.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
 /** What the accounts begin with, in nano-USD: enough, some, next to nothing. */
@@ -30,6 +33,8 @@ export class Site {
   readonly pool: Pool;
   readonly proxy: FaultProxy;
   readonly accountIds: readonly string[];
+  /** The journal files of its processes. */
+  readonly journals: JournalFiles;
   readonly #server: ChaosServer;
   #isSmall = false;
 
@@ -44,6 +49,7 @@ export class Site {
     this.proxy = parts.proxy;
     this.accountIds = parts.accountIds;
     this.url = parts.proxy.url;
+    this.journals = new JournalFiles(journalFolder(parts.dataDir));
     this.#server = server;
   }
 
@@ -54,7 +60,7 @@ export class Site {
     const database = await createDatabase(server.adminUrl, server.template);
     const url = withDatabase(server.adminUrl, database);
     const dataDir = join(folder, database);
-    mkdirSync(join(dataDir, "journal"), { recursive: true });
+    mkdirSync(journalFolder(dataDir), { recursive: true });
     const pool = new Pool({ connectionString: url, max: 2 });
     pool.on("error", () => {});
     const proxy = await startFaultProxy(url);
@@ -82,18 +88,10 @@ export class Site {
     this.proxy.refuse(false);
   }
 
-  /** The files of the journal that may have settlements. */
+  /** The files of journals: each has settlements. */
   journal(): readonly string[] {
-    return this.#journal(segmentSuffix);
-  }
-
-  /** The reserves of journals that are not in use. */
-  reserves(): readonly string[] {
-    return this.#journal(reserveSuffix);
-  }
-
-  #journal(suffix: string): string[] {
-    return readdirSync(join(this.dataDir, "journal")).filter((name) => name.endsWith(suffix));
+    const names = readdirSync(journalFolder(this.dataDir));
+    return names.filter((name) => name.endsWith(journalSuffix));
   }
 
   /** How many holds are open; `undefined`: the database does not answer just now. */
@@ -121,39 +119,19 @@ export class Site {
     }
   }
 
-  /**
-   * Gives the journal a small disk. Empty it must be.
-   *
-   * @param reserves how many reserves of journals it has room for. 0: it has none for a reserve, and is full after a few
-   * settlements
-   */
-  shrinkDisk(reserves: number): void {
-    const bytes = reserves === 0 ? smallestDiskBytes : (reserves + 0.5) * journalReserveBytes;
-    mountSmallDisk(join(this.dataDir, "journal"), bytes);
+  /** Gives the journals a disk that is full after a few settlements. They must be empty. */
+  shrinkDisk(): void {
+    mountSmallDisk(journalFolder(this.dataDir), smallestDiskBytes);
     this.#isSmall = true;
   }
 
-  /** Fills the journal's disk. */
-  fillDisk(): void {
-    fillDisk(join(this.dataDir, "journal"));
-  }
-
-  /** Whether the journal's disk is full. */
+  /** Whether the journals' disk is full. */
   isDiskFull(): boolean {
-    return isFull(join(this.dataDir, "journal"));
-  }
-
-  /** Whether a journal has settlements in its reserve. */
-  isReserveInUse(): boolean {
-    const folder = join(this.dataDir, "journal");
-    return this.journal().some((name) => {
-      const file = statSync(join(folder, name), { throwIfNoEntry: false });
-      return file?.size === journalReserveBytes;
-    });
+    return isFull(journalFolder(this.dataDir));
   }
 
   async close(): Promise<void> {
-    if (this.#isSmall) unmount(join(this.dataDir, "journal"));
+    if (this.#isSmall) unmount(journalFolder(this.dataDir));
     await this.pool.end();
     await this.proxy.close();
     await run(this.#server.adminUrl, `drop database ${this.database} with (force)`);

@@ -1,6 +1,6 @@
 /** A small disk for a folder. */
 import { spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
+import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -17,18 +17,6 @@ export function mountSmallDisk(folder: string, bytes: number): void {
 /** Takes the disk away, with what is on it. */
 export function unmount(folder: string): void {
   spawnSync("umount", ["--lazy", folder]);
-}
-
-/** Fills the disk of a folder to its last byte, with a file of its own. */
-export function fillDisk(folder: string): void {
-  const file = openSync(join(folder, "filler"), "w");
-  try {
-    for (const page = Buffer.alloc(4_096, 1); ; ) writeSync(file, page);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-  } finally {
-    closeSync(file);
-  }
 }
 
 /** Whether nothing more can be written there. */

@@ -9,7 +9,7 @@ import type { Site } from "./site.ts";
 /** What a process is told beside where it works. */
 export type Orders = Pick<
   Plan,
-  "workers" | "seed" | "timings" | "isFull" | "crash" | "clockStepMs"
+  "workers" | "seed" | "timings" | "isFull" | "journal" | "crash" | "clockStepMs"
 >;
 
 /** The work of a round. */

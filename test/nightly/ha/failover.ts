@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Client, Pool } from "pg";
-import { segmentSuffix } from "../../../src/billing/journal/journal-segment.ts";
+import { journalSuffix } from "../../../src/billing/journal/journal-files.ts";
 import { type Findings, noFindings, note } from "../chaos/check.ts";
 import { DeadHolds } from "../chaos/dead-holds.ts";
 import { checkCalls, inputTokens } from "../chaos/gateway-work.ts";
@@ -295,7 +295,7 @@ models:
   #journalFiles(): number {
     return [0, 1].reduce((sum, index) => {
       const journal = join(this.#parts.folder, `gateway-${index}`, ".data", "journal");
-      return sum + readdirSync(journal).filter((name) => name.endsWith(segmentSuffix)).length;
+      return sum + readdirSync(journal).filter((name) => name.endsWith(journalSuffix)).length;
     }, 0);
   }
 

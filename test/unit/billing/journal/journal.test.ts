@@ -1,4 +1,4 @@
-/** The settlement journal: its text, its files, and what happens to them when others come by. */
+/** The settlement journal: its text and its file. */
 import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,17 +10,18 @@ import {
   decodeJournal,
   encodeEntry,
   type JournalEntry,
-  Segment,
-} from "../../../../src/billing/journal/journal-segment.ts";
+} from "../../../../src/billing/journal/journal-entry.ts";
 import { callRow } from "../calls/call-row.ts";
 import { newId } from "../../../../src/core/uuid.ts";
 
 let parent: string;
 let folder: string;
+let path: string;
 let journals: Journal[];
 beforeEach(() => {
   parent = fs.mkdtempSync(join(tmpdir(), "uas-journal-"));
   folder = join(parent, "journal");
+  path = join(folder, "own.journal");
   journals = [];
 });
 afterEach(async () => {
@@ -29,7 +30,7 @@ afterEach(async () => {
 });
 
 function open(options: Partial<JournalOptions> = {}): Journal {
-  const journal = new Journal({ folder, ...options });
+  const journal = new Journal({ path, ...options });
   journals.push(journal);
   return journal;
 }
@@ -98,7 +99,7 @@ describe("the text of a journal", () => {
   });
 });
 
-describe("the files of a journal", () => {
+describe("the file of a journal", () => {
   test("the disk has no file before the first settlement, and none once the database has them all", async () => {
     const journal = open();
     expect(names()).toEqual([]);
@@ -169,23 +170,53 @@ describe("the files of a journal", () => {
     journal.forget(first.id);
     expect(journal.isFull).toBe(false);
     expect(await journal.keep(entry())).toBe(true);
-    const small = open({ bytesMax: 1_000 });
+    const small = open({ bytesMax: 1_000, path: join(folder, "small.journal") });
     for (let n = 0; n < 2; n++) await small.keep(entry());
     expect(small.isFull).toBe(true);
     expect(small.stats().bytes).toBeLessThan(3_000);
   });
 
-  test("a pending settlement keeps its own file only", async () => {
-    const journal = open({ segmentBytesMax: 1 });
+  test("a settlement that stays does not keep the space of others, and the file is complete at each step", async () => {
+    const durable = new Map<string, JournalEntry>();
+    const points = new Set<string>();
+    const failpoint = (point: string): void => {
+      points.add(point);
+      const found = readAll().map(({ id }) => id);
+      for (const id of durable.keys()) expect(found).toContain(id);
+    };
+    const journal = open({ compactBytes: 4_096, failpoint });
     const stuck = entry();
+    durable.set(stuck.id, stuck);
     await journal.keep(stuck);
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 50; n++) {
       const passing = entry();
-      await journal.keep(passing);
+      expect(await journal.keep(passing)).toBe(true);
+      durable.set(passing.id, passing);
+      expect(readAll()).toEqual(expect.arrayContaining([...durable.values()]));
+      durable.delete(passing.id);
       journal.forget(passing.id);
     }
-    await vi.waitFor(() => expect(names()).toHaveLength(1));
-    expect(readAll()).toEqual([stuck]);
+    await journal.close();
+    expect(points).toContain("journal.copied");
+    expect(points).toContain("journal.compacted");
+    expect(journal.stats().bytes).toBeLessThan(6_000);
+    expect(names()).toEqual(["own.journal"]);
+    expect(readAll()).toContainEqual(stuck);
+  });
+
+  test("a disk without room for a copy leaves the file as it is, and settlements are kept", async () => {
+    const journal = open({ compactBytes: 2_000 });
+    const stuck = entry();
+    await journal.keep(stuck);
+    // A folder of that name takes the place of the copy.
+    fs.mkdirSync(join(folder, "own.journal.new", "full"), { recursive: true });
+    for (let n = 0; n < 20; n++) {
+      const passing = entry();
+      expect(await journal.keep(passing)).toBe(true);
+      journal.forget(passing.id);
+    }
+    expect(journal.stats()).toMatchObject({ entries: 1, failures: 0 });
+    expect(decodeJournal(fs.readFileSync(path)).entries).toHaveLength(21);
   });
 
   test("an unusable folder is reported to the operator, and tried again later", async () => {
@@ -197,7 +228,7 @@ describe("the files of a journal", () => {
     expect(journal.stats()).toEqual({ entries: 0, bytes: 0, failures: 1 });
     expect(alarm).toHaveBeenCalledExactlyOnceWith(
       expect.stringContaining("cannot be written"),
-      expect.objectContaining({ folder }),
+      expect.objectContaining({ file: path }),
     );
     expect(await journal.keep(entry())).toBe(false);
     expect(alarm).toHaveBeenCalledOnce();
@@ -210,11 +241,11 @@ describe("the files of a journal", () => {
     "R-MON-2: a disk that is full in the middle of a line costs nothing that was kept",
     () => {
       // The limit on a file's size stands for the disk: the write that meets it is cut in the middle.
-      const script = join(import.meta.dirname, "../ledger/journal-child.ts");
+      const script = join(import.meta.dirname, "journal-child.ts");
       const limited = `ulimit -f 16; exec "$0" "$@"`;
       const { stdout, stderr } = spawnSync(
         "/bin/sh",
-        ["-c", limited, process.execPath, script, folder],
+        ["-c", limited, process.execPath, script, path],
         { encoding: "utf8" },
       );
       expect(stderr).toBe("");
@@ -227,191 +258,4 @@ describe("the files of a journal", () => {
       }
     },
   );
-
-  test("R-MON-2: a takeover during writes finds all settlements that were durable before", async () => {
-    const read: JournalEntry[] = [];
-    const journal = open({ failpoint: takeNowAndThen });
-    let points = 0;
-    function takeNowAndThen(point: string): void {
-      if (points++ % 3 !== 0) return;
-      for (const name of names().filter((each) => each.endsWith(".journal"))) {
-        const taken = join(folder, `${point}-${points}.taken`);
-        fs.renameSync(join(folder, name), taken);
-        read.push(...decodeJournal(fs.readFileSync(taken)).entries);
-        fs.rmSync(taken);
-      }
-    }
-    const entries = Array.from({ length: 60 }, () => entry());
-    for (const each of entries) expect(await journal.keep(each)).toBe(true);
-    expect(points).toBeGreaterThan(60);
-    expect(read.length).toBeGreaterThan(10);
-    const found = new Set([...read, ...readAll()].map(({ id }) => id));
-    expect(entries.filter(({ id }) => !found.has(id))).toEqual([]);
-  });
-
-  test("a removed folder is created again", async () => {
-    const journal = open();
-    await journal.keep(entry());
-    fs.rmSync(folder, { recursive: true });
-    const after = entry();
-    expect(await journal.keep(after)).toBe(true);
-    expect(readAll()).toEqual([after]);
-  });
-});
-
-describe("the reserve of a journal", () => {
-  const reserveBytes = 4_096;
-  const alarm = vi.fn();
-  beforeEach(() => alarm.mockReset());
-  afterEach(() => vi.restoreAllMocks());
-
-  const reserves = () => names().filter((name) => name.endsWith(".reserve"));
-
-  async function reserved(): Promise<Journal> {
-    const journal = open({ reserveBytes, alarm });
-    await journal.touch();
-    expect(names()).toEqual([`${journal.prefix}-0.reserve`]);
-    return journal;
-  }
-
-  /** From now on the disk has no room for another file. */
-  function fillDisk() {
-    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
-    return vi.spyOn(Segment, "create").mockRejectedValue(full);
-  }
-
-  function expectUnused(): void {
-    expect(reserves()).toHaveLength(1);
-    const bytes = fs.readFileSync(join(folder, reserves()[0] ?? ""));
-    expect(bytes.equals(Buffer.alloc(reserveBytes))).toBe(true);
-  }
-
-  test("R-MON-2: settlements go to the reserve while the disk takes no file, and it is one again after that", async () => {
-    const journal = await reserved();
-    expectUnused();
-    fillDisk();
-    for (let times = 3; times > 0; times--) {
-      const entries = [entry(), entry(), entry()];
-      for (const each of entries) expect(await journal.keep(each)).toBe(true);
-      expect(journal.isReady).toBe(true);
-      expect(reserves()).toEqual([]);
-      expect(readAll()).toEqual(entries);
-      expect(alarm).toHaveBeenCalledExactlyOnceWith(
-        expect.stringContaining("settlements go to its reserve"),
-        expect.objectContaining({ folder }),
-      );
-      for (const { id } of entries) journal.forget(id);
-      await vi.waitFor(expectUnused);
-    }
-    await journal.close();
-    expect(names()).toEqual([]);
-  });
-
-  test("R-MON-2: a settlement for which the reserve has no room is not called durable", async () => {
-    const journal = await reserved();
-    fillDisk();
-    const kept: JournalEntry[] = [];
-    for (let each = entry(); await journal.keep(each); each = entry()) kept.push(each);
-    expect(kept.length).toBeGreaterThan(2);
-    expect(journal.isReady).toBe(false);
-    expect(readAll()).toEqual(kept);
-    // What is in it stays for the next start.
-    await journal.close();
-    expect(readAll()).toEqual(kept);
-  });
-
-  test("R-MON-2: of settlements that come together, the reserve gets as many as it has room for", async () => {
-    const journal = await reserved();
-    fillDisk();
-    const entries = Array.from({ length: 40 }, () => entry());
-    const kept = await Promise.all(entries.map((each) => journal.keep(each)));
-    const durable = entries.filter((_, index) => kept[index]);
-    expect(durable.length).toBeGreaterThan(2);
-    expect(readAll()).toEqual(durable);
-    const { length } = Buffer.from(encodeEntry(entries[0] as JournalEntry));
-    expect(durable).toHaveLength(Math.floor(reserveBytes / length));
-    for (const { id } of durable) journal.forget(id);
-    await vi.waitFor(expectUnused);
-    expect(alarm).not.toHaveBeenCalledWith(
-      expect.stringContaining("in reserve"),
-      expect.anything(),
-    );
-  });
-
-  test("a settlement that is longer than the reserve is not kept, and the close does not wait for it", async () => {
-    const journal = await reserved();
-    fillDisk();
-    const long = entry("7", { model: "m".repeat(2 * reserveBytes) });
-    expect(await journal.keep(long)).toBe(false);
-    await journal.close();
-    expect(readAll()).toEqual([]);
-  });
-
-  test("a reserve that cannot be renamed is made again", async () => {
-    const journal = await reserved();
-    const disk = fillDisk();
-    vi.spyOn(Segment.prototype, "rename").mockRejectedValueOnce(new Error("read-only"));
-    expect(await journal.keep(entry())).toBe(false);
-    expect(names()).toEqual([]);
-    disk.mockRestore();
-    await journal.touch();
-    expectUnused();
-  });
-
-  test("a reserve leaves the last space of a disk to others", async () => {
-    const { bavail, bsize } = fs.statfsSync(parent);
-    const journal = open({ reserveBytes: bavail * bsize * 0.75, alarm });
-    await journal.touch();
-    expect(names()).toEqual([]);
-    expect(alarm).toHaveBeenCalledExactlyOnceWith(
-      expect.stringContaining("no space in reserve"),
-      expect.objectContaining({ err: expect.objectContaining({ message: expect.any(String) }) }),
-    );
-  });
-
-  test("a disk with room again gets the settlements that the reserve has no room for", async () => {
-    const journal = await reserved();
-    const disk = fillDisk();
-    const first = entry();
-    await journal.keep(first);
-    disk.mockRestore();
-    const more = Array.from({ length: 20 }, () => entry());
-    for (const each of more) expect(await journal.keep(each)).toBe(true);
-    expect(names().length).toBeGreaterThan(1);
-    const ids = (entries: readonly JournalEntry[]) => entries.map(({ id }) => id).toSorted();
-    expect(ids(readAll())).toEqual(ids([first, ...more]));
-  });
-
-  test("a reserve that another process removed, or that the disk had no room for, is made again", async () => {
-    const disk = fillDisk();
-    const journal = open({ reserveBytes, alarm });
-    await journal.touch();
-    await journal.touch();
-    expect(names()).toEqual([]);
-    expect(alarm).toHaveBeenCalledExactlyOnceWith(
-      expect.stringContaining("no space in reserve"),
-      expect.objectContaining({ bytes: reserveBytes }),
-    );
-    disk.mockRestore();
-    await journal.touch();
-    expectUnused();
-    fs.rmSync(join(folder, reserves()[0] ?? ""));
-    await journal.touch();
-    expectUnused();
-  });
-
-  test("R-MON-2: a process that is killed while it erases its reserve leaves nothing to replay", async () => {
-    const journal = await reserved();
-    fillDisk();
-    const killed = Promise.withResolvers<void>();
-    const erase = vi.spyOn(Segment.prototype, "erase").mockReturnValue(killed.promise);
-    const only = entry();
-    await journal.keep(only);
-    journal.forget(only.id);
-    await vi.waitFor(() => expect(erase).toHaveBeenCalled());
-    // Its text is still there, under a name that nobody replays.
-    expect(names()).toEqual([`${journal.prefix}-0.reserve`]);
-    expect(readAll()).toEqual([only]);
-    killed.resolve();
-  });
 });

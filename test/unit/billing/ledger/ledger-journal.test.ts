@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLedger, type LedgerWriter } from "../../../../src/billing/ledger/ledger-writer.ts";
+import { JournalFiles } from "../../../../src/billing/journal/journal-files.ts";
 import type { LedgerOptions } from "../../../../src/billing/ledger/ledger.ts";
 import { ErrorCode } from "../../../../src/core/errors.ts";
 import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.ts";
@@ -54,7 +55,7 @@ describe("a ledger with a journal", () => {
   }
 
   /** The files with settlements. */
-  function files(): string[] {
+  function journals(): string[] {
     return fs.readdirSync(folder).filter((name) => name.endsWith(".journal"));
   }
 
@@ -132,7 +133,7 @@ describe("a ledger with a journal", () => {
     await vi.waitFor(() => expect(ledger.stats().journalFailures).toBe(1));
     expect(alarm).toHaveBeenCalledWith(
       expect.stringContaining("cannot be written"),
-      expect.objectContaining({ folder: file }),
+      expect.objectContaining({ file: expect.stringContaining(file) as string }),
     );
     proxy.refuse(false);
     await settled;
@@ -140,19 +141,24 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 
-  test("R-MON-2: two processes on one folder book each other's settlements, once", async () => {
+  test("R-MON-2: several processes with files of their own book the settlements of one that ended, once", async () => {
     const account = await billing.account(100n);
-    const [one, other] = [open(), open()];
+    const files = new JournalFiles(folder);
+    const names = files.assign();
+    const [one, other] = [open({ folder, names }), open({ folder, names: files.assign() })];
     const ids = [await hold(one, account), await hold(other, account)] as const;
     goAway();
     await settle(one, ids[0], account);
-    // It starts while both live, and takes over what the first has kept.
-    const third = open();
-    await vi.waitFor(() => expect(third.stats().journalEntries).toBe(1));
     await settle(other, ids[1], account);
+    await one.close();
+    ledgers = [other];
+    files.release(names);
+    const third = open({ folder, names: files.assign() });
+    await vi.waitFor(() => expect(third.stats().journalEntries).toBe(1));
+    expect(other.stats().journalEntries).toBe(1);
     proxy.refuse(false);
     for (const ledger of ledgers) await ledger.flush();
-    await vi.waitFor(() => expect(files()).toEqual([]));
+    await vi.waitFor(() => expect(journals()).toEqual([]));
     expect(await billing.balance(account)).toEqual({ available: 74n, held: 0n });
     expect(await billing.count("call", `account_id = '${account}'`)).toBe(2);
   });
@@ -170,7 +176,7 @@ describe("a ledger with a journal", () => {
     expect(await billing.balance(account)).toEqual({ available: 100n, held: 0n });
     proxy.refuse(false);
     open();
-    await vi.waitFor(() => expect(files()).toEqual([]));
+    await vi.waitFor(() => expect(journals()).toEqual([]));
     expect(await billing.balance(account)).toEqual({ available: 87n, held: 0n });
   });
 });

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 function open(options: { readonly entriesMax?: number } = {}): void {
-  journal = new Journal({ folder: join(parent, "journal"), ...options });
+  journal = new Journal({ path: join(parent, "journal", "own.journal"), ...options });
   settling = new PendingSettles({ journal, isAway: () => isAway });
 }
 

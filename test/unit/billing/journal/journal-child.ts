@@ -5,7 +5,7 @@ import { newId } from "../../../../src/core/uuid.ts";
 
 // Without a listener the signal of the limit would end the process.
 process.on("SIGXFSZ", () => {});
-const journal = new Journal({ folder: process.argv[2] ?? "" });
+const journal = new Journal({ path: process.argv[2] ?? "" });
 const kept: string[] = [];
 for (;;) {
   const id = newId();
