@@ -30,23 +30,21 @@ export interface FailedDestination {
 
 type Failed = Destination & FailedDestination;
 
-/** Options of {@link AttemptPlan}: may be the call itself, whose methods are called on it. */
+/** Options of {@link AttemptPlan}. */
 export interface AttemptPlanOptions {
   /** Default: {@link retryDefault}. */
   readonly retry?: RetryConfig | undefined;
-  /** The tokens of the request with its reply; called only where a limit needs them. Default: none. */
-  tokens?(): RequestAmount;
+  /** The tokens of the request with its reply. Default: none. */
+  readonly amount?: RequestAmount | undefined;
   /** Whether the same route may be asked again: false where a job may be running. Default true. */
   readonly isRepeatable?: boolean | undefined;
-  /** Whether another model takes the call where no attempt of this plan succeeds. Default false. */
+  /** Whether another model takes the call if no attempt of this plan succeeds. Default false. */
   readonly hasFallbacks?: boolean | undefined;
-  /** Finds the route and credential of the conversation, once a choice is to be made. Default: any. */
-  binding?(): Binding | undefined;
-  /** From 0 to 1. Default `Math.random`. */
-  random?(): number;
+  /** The route and credential of the conversation. Default: any. */
+  readonly binding?: Binding | undefined;
 }
 
-/** How many tokens a request with its reply has. */
+/** How many tokens a request with its reply has. Read only if a limit needs them: a reader may compute them then. */
 export interface RequestAmount {
   /** As vendors count it before they answer: its own, and those of the reply that it asks for. */
   readonly typical: number;
@@ -84,8 +82,6 @@ export class AttemptPlan {
   #firstFailureMs: number | undefined;
   #last: Failed | undefined;
   #hasRepeated = false;
-  #bound: Binding | undefined;
-  #amount: RequestAmount | undefined;
   /** Set with the first failure, as all below: nearly all calls have none. */
   #failedRoutes: Set<RouteTarget> | undefined;
   #failedPairs:
@@ -127,18 +123,9 @@ export class AttemptPlan {
     this.#askedVendors.add(route.vendor);
   }
 
-  /** Whether there is another route, credential or model, healthy or not. */
-  get hasAlternatives(): boolean {
-    const [planned] = this.#routes;
-    if (planned === undefined || this.#routes.length > 1) return true;
-    if (this.#options.hasFallbacks === true) return true;
-    const credentials = this.#targets.of(planned.route)?.owner.credentials ?? [];
-    return credentials.length > 1;
-  }
-
   /** The tokens of the request with its reply. */
   get amount(): RequestAmount {
-    return (this.#amount ??= this.#options.tokens?.() ?? noAmount);
+    return this.#options.amount ?? noAmount;
   }
 
   /** Whether a route takes longer requests than this one, or another model may. */
@@ -179,7 +166,6 @@ export class AttemptPlan {
   /** At once, unless a probe must be claimed: calls that begin together see each other's choices. */
   #choose(): Promise<Destination | undefined> | Destination | undefined {
     const last = this.#last;
-    if (last === undefined) this.#bound = this.#options.binding?.();
     const targets = this.#targets;
     if (this.#asked >= this.#retry.attempts) return undefined;
     const untilMs = (this.#firstFailureMs ?? Infinity) + this.#retry.withinMs;
@@ -190,7 +176,7 @@ export class AttemptPlan {
       const isPreferred =
         other === undefined ||
         (priorityOf(other) > priorityOf(last) && this.#asked + 1 < this.#retry.attempts);
-      const delayMs = last.retryAfterMs ?? this.#random() * repeatJitterMs;
+      const delayMs = last.retryAfterMs ?? Math.random() * repeatJitterMs;
       const isInTime = targets.clock() + delayMs <= untilMs;
       if (isPreferred && isInTime && last.route.owner.retries.take()) {
         this.#hasRepeated = true;
@@ -261,7 +247,7 @@ export class AttemptPlan {
   /** Chooses among the candidates that have not failed. @param options whether paused and open ones count too */
   #pick({ withPaused = false, withOpen = false } = {}): Destination | undefined {
     const targets = this.#targets;
-    const bound = this.#bound;
+    const bound = this.#options.binding;
     const nowMs = targets.clock();
     const isUsable = (target: Target): boolean =>
       withOpen || (target.breaker.state(nowMs) !== "open" && this.#skipped?.has(target) !== true);
@@ -287,8 +273,8 @@ export class AttemptPlan {
     if (stay !== undefined && bound !== undefined) {
       return destination(stay.planned, bound.route, bound.credential);
     }
-    const chosen = chooseCandidate(candidates, this.#random());
-    const credential = chosen && chooseCandidate(chosen.credentials, this.#random());
+    const chosen = chooseCandidate(candidates, Math.random());
+    const credential = chosen && chooseCandidate(chosen.credentials, Math.random());
     if (chosen === undefined || credential === undefined) return undefined;
     const { planned, route } = chosen;
     return destination(planned, route, credential);
@@ -315,10 +301,6 @@ export class AttemptPlan {
     const tokens = Math.max(this.amount.typical, (failedLimit ?? 0) + 1);
     const least = Math.min(tokens, Math.max(...limits));
     return this.#routes.filter((_route, index) => (limits[index] ?? Infinity) >= least);
-  }
-
-  #random(): number {
-    return this.#options.random?.() ?? Math.random();
   }
 }
 

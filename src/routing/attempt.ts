@@ -2,7 +2,7 @@
 import type { GatewayError } from "../core/errors.ts";
 import type { VendorReply } from "../provider/reply.ts";
 import type { Ticket } from "../limits/limiter.ts";
-import type { AttemptPlan, Destination } from "./attempt-plan.ts";
+import type { Destination, RequestAmount } from "./attempt-plan.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import type { Targets } from "./targets.ts";
 import type { EventReader, UnfinishedEvents } from "./unfinished-events.ts";
@@ -84,9 +84,9 @@ export class Attempt implements OpenReply {
   }
 
   /** Takes the request from what its vendor said that it takes. */
-  countSent(plan: Pick<AttemptPlan, "amount">): void {
+  countSent(amount: RequestAmount): void {
     const { route, credential } = this.destination;
-    this.#mark = route.quotas.get(credential)?.sent(plan.amount.typical) ?? noMark;
+    this.#mark = route.quotas.get(credential)?.sent(amount.typical) ?? noMark;
   }
 
   /** Learns what the vendor still takes; only where there are other candidates. */

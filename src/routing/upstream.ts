@@ -17,7 +17,8 @@ import type { VendorReply } from "../provider/reply.ts";
 import type { PlannedRoute } from "./planned-route.ts";
 import type { PreparedCall } from "./prepared-call.ts";
 import { Affinity } from "./affinity.ts";
-import { AttemptPlan, type AttemptPlanOptions, type Destination } from "./attempt-plan.ts";
+import type { Destination, RequestAmount } from "./attempt-plan.ts";
+import { Attempts, type AttemptsOptions } from "./attempts.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import { routePriorities } from "./choice.ts";
 import { FreeRequests } from "./free-requests.ts";
@@ -32,10 +33,8 @@ import {
   failureError,
   limited,
   overloaded,
-  paused,
   readRefused,
   retryAfterMs,
-  unserved,
   type Refusal,
 } from "./upstream-refusal.ts";
 
@@ -50,16 +49,25 @@ export interface Upstream {
     dialect: Dialect | undefined,
     operation?: OperationName,
   ): readonly PlannedRoute[];
+  /** Whether a call may go to another route or credential than the first, healthy or not. */
+  hasChoice(routes: readonly PlannedRoute[]): boolean;
   /** Plans the attempts of one call. */
-  attempts(routes: readonly PlannedRoute[], options: AttemptPlanOptions): AttemptPlan;
-  /** Makes one attempt. Resolves to the vendor's answer, or to the error. @param plan knows how long the request is */
-  attempt(
+  attempts(options: AttemptsOptions): Attempts;
+  /** Takes a slot of a destination, within the limits of its vendor and credential. @param amount of the request */
+  reserve(
     destination: Destination,
-    plan: AttemptAmount,
-    options: AttemptOptions,
+    amount: RequestAmount,
+  ): Promise<Attempt | FailedAttempt> | Attempt | FailedAttempt;
+  /**
+   * Sends the request of an attempt. Resolves to the vendor's answer, or to the error.
+   *
+   * @param operation `undefined`: text generation
+   */
+  send(
+    attempt: Attempt,
+    request: AttemptRequest,
+    operation: OperationName | undefined,
   ): Promise<AttemptResult>;
-  /** The error for a call without a usable route. @param pausedMs how long they are paused; default: there are none */
-  unserved(pausedMs?: number): GatewayError;
   /**
    * Raises an alarm if a reply's usage has figures that are not known, or a tier that has no price: the vendor may bill
    * them.
@@ -76,16 +84,6 @@ export interface Upstream {
   readonly jobs: JobRouting;
   /** Requests that cost nothing. */
   readonly free: FreeRequests;
-}
-
-type AttemptAmount = Pick<AttemptPlan, "amount">;
-
-/** Options of one attempt. */
-export interface AttemptOptions {
-  /** The operation. Default: text generation. */
-  readonly operation?: OperationName | undefined;
-  /** Builds the request, once the vendor has a free slot. */
-  callFor(destination: Destination): AttemptRequest;
 }
 
 /** A request for a vendor. */
@@ -169,39 +167,58 @@ class RoutedUpstream implements Upstream {
     });
   }
 
-  attempts(routes: readonly PlannedRoute[], options: AttemptPlanOptions): AttemptPlan {
-    return new AttemptPlan(routes, this.targets, options);
+  hasChoice(routes: readonly PlannedRoute[]): boolean {
+    const [planned] = routes;
+    if (planned === undefined || routes.length > 1) return true;
+    return (this.targets.of(planned.route)?.owner.credentials.length ?? 0) > 1;
+  }
+
+  attempts(options: AttemptsOptions): Attempts {
+    return new Attempts(this.targets, options);
   }
 
   reportFailure(vendor: string, what: string): void {
     this.targets.vendor(vendor)?.credentials[0].health.failed(what);
   }
 
-  async attempt(
+  reserve(
     destination: Destination,
-    plan: AttemptAmount,
-    options: AttemptOptions,
-  ): Promise<AttemptResult> {
-    const { route, credential } = destination;
-    const { owner } = route;
-    let ticket: Ticket | undefined;
-    if (credential.limits !== undefined) {
-      const verdict = await this.#admit(credential.limits, plan);
-      if (verdict?.isAdmitted === false) {
-        return { error: limited(verdict.retryMs), failure: "limited", isSent: false };
-      }
-      ticket = verdict;
-    }
+    amount: RequestAmount,
+  ): Promise<Attempt | FailedAttempt> | Attempt | FailedAttempt {
+    const { limits } = destination.credential;
+    if (limits === undefined) return this.#take(destination, amount, undefined);
+    return this.#admit(limits, amount).then((verdict) =>
+      verdict?.isAdmitted === false
+        ? { error: limited(verdict.retryMs), failure: "limited", isSent: false }
+        : this.#take(destination, amount, verdict),
+    );
+  }
+
+  #take(
+    destination: Destination,
+    amount: RequestAmount,
+    ticket: Ticket | undefined,
+  ): Attempt | FailedAttempt {
+    const { owner } = destination.route;
     if (owner.inFlight >= (owner.config.maxInFlight ?? Number.POSITIVE_INFINITY)) {
       this.endLimit(ticket, 0);
       this.#count(owner.config.name, "overloaded");
       return { error: overloaded(), failure: "overloaded", isSent: false };
     }
     const attempt = new Attempt(this, destination, ticket);
-    if (destination.isOnly !== true) attempt.countSent(plan);
+    if (destination.isOnly !== true) attempt.countSent(amount);
+    return attempt;
+  }
+
+  async send(
+    attempt: Attempt,
+    request: AttemptRequest,
+    operation: OperationName | undefined,
+  ): Promise<AttemptResult> {
+    const { destination } = attempt;
     try {
-      const vendor = credential.client;
-      const reply = await send(vendor, options.operation, options.callFor(destination));
+      const vendor = destination.credential.client;
+      const reply = await send(vendor, operation, request);
       const isAccepted = reply.status >= 200 && reply.status < 300;
       const read = isAccepted ? undefined : await readRefused(reply, vendor).catch(refusedAlready);
       attempt.readQuota(reply.headers);
@@ -222,9 +239,9 @@ class RoutedUpstream implements Upstream {
   /** Counts an attempt against the limits of its credential. `undefined`: nothing counts here. */
   async #admit(
     subject: LimitSubject,
-    plan: AttemptAmount,
+    amount: RequestAmount,
   ): Promise<Ticket | LimitRefusal | undefined> {
-    const tokens = subject.limits.tpm === undefined ? 0 : plan.amount.most;
+    const tokens = subject.limits.tpm === undefined ? 0 : amount.most;
     const verdict = await this.#options.limiter?.admit({ subjects: [subject], tokens });
     if (verdict?.isAdmitted === false) {
       this.#options.metrics.limitRefusals.inc({ limit: `credential_${verdict.reason}` });
@@ -235,10 +252,6 @@ class RoutedUpstream implements Upstream {
   /** Ends an attempt towards the limits of its credential. */
   endLimit(ticket: Ticket | undefined, usedTokens: number | undefined): void {
     if (ticket !== undefined) this.#options.limiter?.end(ticket, usedTokens ?? ticket.tokens);
-  }
-
-  unserved(pausedMs?: number): GatewayError {
-    return pausedMs === undefined ? unserved() : paused(pausedMs);
   }
 
   reportUsage({ vendor, model }: RouteConfig, usage: Usage | undefined, price?: PriceConfig): void {

@@ -39,9 +39,8 @@ import {
 } from "../../tokens/request-tokens.ts";
 import type { RequestAmount } from "../../routing/attempt-plan.ts";
 import { toVendorError } from "./translation.ts";
-import { tryRoutes } from "../../routing/try-routes.ts";
 import type { OpenReply } from "../../routing/attempt.ts";
-import type { Upstream } from "../../routing/upstream.ts";
+import type { AttemptRequest, Upstream } from "../../routing/upstream.ts";
 
 /** The request of one exchange. */
 interface TextExchange<Out extends Chunk> {
@@ -95,16 +94,7 @@ export async function exchangeText<Out extends Chunk>(
       signal: vendor,
     };
     // The task decides about further attempts.
-    const plan = upstream.attempts([planned], {
-      retry: onlyOnce,
-      isRepeatable: false,
-      tokens: () => amountOf(request, asked),
-    });
-    open = await tryRoutes(upstream, plan, {
-      callFor: () => call,
-      begin: (answered) => answered,
-      signal,
-    });
+    open = await askOnce(upstream, planned, { call, amount: amountOf(request, asked) });
   } catch (error) {
     if (signal.aborted && prepared !== undefined && wasSent(error)) {
       throw new TaskStopped(costSoFar(progress, { ...exchange, prepared }), error);
@@ -129,6 +119,24 @@ export async function exchangeText<Out extends Chunk>(
 }
 
 const onlyOnce = { attempts: 1, withinMs: 0 };
+
+/** Sends a request to one route, once. @throws GatewayError if the vendor gave no answer for the caller */
+async function askOnce(
+  upstream: Upstream,
+  planned: PlannedRoute,
+  { call, amount }: { readonly call: AttemptRequest; readonly amount: RequestAmount },
+): Promise<OpenReply> {
+  const stages = [{ routes: [planned], retry: onlyOnce }];
+  const attempts = upstream.attempts({ stages, amount, isRepeatable: false });
+  const destination = await attempts.next();
+  if (destination === undefined) throw attempts.error;
+  const attempt = await upstream.reserve(destination, amount);
+  if (attempt.error !== undefined) throw attempt.error;
+  const answer = await upstream.send(attempt, call, undefined);
+  if (answer.error !== undefined) throw answer.error;
+  answer.succeeded();
+  return answer;
+}
 
 /** The stream so far, for the cost of a stopped exchange. */
 interface Progress {

@@ -7,7 +7,6 @@ import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { LimitRefusal, Ticket } from "../../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 import type { Destination } from "../../routing/attempt-plan.ts";
-import type { FailedFacts } from "../../routing/try-routes.ts";
 
 /** The facts of a call that are known when it starts. */
 export interface CallStart {
@@ -89,7 +88,7 @@ export class Call implements CallFacts {
    */
   failed(
     { route, credential }: Destination,
-    { error }: FailedFacts,
+    error: GatewayError | undefined,
     possibleCostNanos: bigint | undefined,
   ): void {
     const nowMs = performance.now();

@@ -13,7 +13,8 @@ import type { Estimate } from "../../tokens/request-tokens.ts";
 import type { Chunk } from "./adapter.ts";
 import type { Held } from "./hold.ts";
 import { type StoppedText, withinRequest } from "./metering.ts";
-import type { Connection, Opened, Reply } from "./open.ts";
+import type { Connection } from "./connection.ts";
+import type { Opened, Reply } from "./open.ts";
 import { chargeablePart, isPlausible, limitTokensOf, plausibleFacts } from "./plausible.ts";
 
 /** A call with a hold, whether a vendor answered or not. */

@@ -4,7 +4,8 @@ import type { Chunk, CostWriter } from "./adapter.ts";
 import { chargeAtEnd } from "./charge.ts";
 import { clampToHold } from "./cover.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Connection, Opened } from "./open.ts";
+import type { Connection } from "./connection.ts";
+import type { Opened } from "./open.ts";
 
 /** Reports the charge of one call. */
 export class CostReport<Out extends Chunk> {

@@ -11,7 +11,8 @@ import { chargeToDate } from "./charge.ts";
 import { CostReport } from "./cost-report.ts";
 import { coverReply } from "./cover.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Connection, Opened } from "./open.ts";
+import type { Connection } from "./connection.ts";
+import type { Opened } from "./open.ts";
 import { StreamReply } from "./reply.ts";
 
 /** How the call ends, as far as a delivery decides it. */

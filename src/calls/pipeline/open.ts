@@ -1,34 +1,25 @@
 /** Makes the attempts of a call until one vendor answers with content, and records every attempt. */
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
-import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
+import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
+import type { ModelConfig, RetryConfig } from "../../config/config.ts";
+import { pause } from "../../core/async.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { HttpFailure } from "../../http/failure.ts";
 import type { VendorReply } from "../../provider/reply.ts";
-import { upstreamRequestId } from "../adapters/headers.ts";
-import { firstContentMs as firstContentDefaultMs } from "../../core/limits.ts";
-import type { ModelConfig, RetryConfig, VendorConfig } from "../../config/config.ts";
-import type { CancelSignal } from "../../core/cancel-signal.ts";
-import type {
-  AttemptPlan,
-  AttemptPlanOptions,
-  Binding,
-  Destination,
-  RequestAmount,
-} from "../../routing/attempt-plan.ts";
-import type { OperationName } from "../../provider/vendor.ts";
-import { tryRoutes, type FailedFacts, type TryOptions } from "../../routing/try-routes.ts";
-import type { OpenReply } from "../../routing/attempt.ts";
-import type { AttemptRequest } from "../../routing/upstream.ts";
-import { isContextRefusal } from "../../routing/upstream-refusal.ts";
-import type { Chunk, WholeReply } from "./adapter.ts";
+import type { FailedAttempt, OpenReply } from "../../routing/attempt.ts";
+import type { Binding, Destination, RequestAmount } from "../../routing/attempt-plan.ts";
+import type { Attempts, AttemptStage } from "../../routing/attempts.ts";
+import type { AttemptFailure } from "../../routing/breaker.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
-import type { PreparedCall } from "../../routing/prepared-call.ts";
-import { DisconnectHandler } from "./disconnect.ts";
+import type { AttemptRequest } from "../../routing/upstream.ts";
+import { isContextRefusal, unusableReply } from "../../routing/upstream-refusal.ts";
+import { upstreamRequestId } from "../adapters/headers.ts";
+import type { Chunk, WholeReply } from "./adapter.ts";
+import type { Connection } from "./connection.ts";
 import { tooLong } from "./failures.ts";
 import type { Held } from "./hold.ts";
-import { readCompleteBody, StreamReply } from "./reply.ts";
 import { inputOnly } from "./metering.ts";
+import { readCompleteBody, StreamReply } from "./reply.ts";
+import { firstContentMs, Silence } from "./silence.ts";
 
 /** A call that a vendor has answered. */
 export interface Opened<Out extends Chunk> extends Held<Out> {
@@ -44,325 +35,312 @@ export type Reply<Out extends Chunk> =
   /** The vendor's refusal of the request, passed on unchanged. */
   | { readonly kind: "refusal"; readonly body: Out };
 
-/** The state of a call's attempts, from the first one to the settlement. */
-export class Connection {
-  readonly client: DisconnectHandler;
-  /** Request members that the style of the last attempt could not carry. */
-  dropped: readonly string[] = [];
-  /** The route of the last attempt; `undefined`: none was made. */
-  asked: PlannedRoute | undefined;
-  /** A stream of which nothing was delivered yet: what a client that disconnects then is charged for. */
-  unfinished: object | undefined;
-  #open: OpenReply | undefined;
-  #isSent = false;
-
-  constructor({ call, context, deps }: Pick<Held<Chunk>, "call" | "context" | "deps">) {
-    this.client = new DisconnectHandler({ call, client: context.signal, detached: deps.detached });
-  }
-
-  /** The route and credential that answered; `undefined`: none did. */
-  get destination(): Destination | undefined {
-    return this.#open?.destination;
-  }
-
-  /** Whether a vendor received the whole request and did not refuse it: it then reads the input, and charges for it. */
-  get isAccepted(): boolean {
-    return this.#open === undefined ? this.#isSent : this.#open.refusal === undefined;
-  }
-
-  /** Records a vendor's answer. */
-  answered(reply: OpenReply): void {
-    this.#open = reply;
-  }
-
-  /** Records that the last answer is not used. */
-  abandoned(): void {
-    this.#open = undefined;
-    this.unfinished = undefined;
-  }
-
-  /** Records the error of the last attempt. */
-  failed(error: unknown): void {
-    const failure = error instanceof GatewayError ? error.cause : error;
-    this.#isSent = failure instanceof HttpFailure && failure.isSent;
-  }
-
-  /** Releases the vendor's slot, and stops a vendor whose reply has not ended. @param usage what the vendor reported;
-   * default: not known */
-  close(usage?: Usage): void {
-    this.client.end();
-    if (this.#open === undefined) return;
-    if (usage !== undefined) this.#open.usedTokens = usage.inputTokens + usage.outputTokens;
-    this.#open.close();
-  }
+/** What the attempts of one call share. */
+interface Opening<Out extends Chunk> {
+  readonly held: Held<Out>;
+  readonly connection: Connection;
+  readonly attempts: Attempts;
+  /** Whether another route, credential or model may serve the call. */
+  readonly hasAlternatives: boolean;
+  /** Ends silent attempts; `undefined`: the HTTP client does. */
+  readonly silence: Silence | undefined;
 }
 
-/** Makes attempts until a vendor answers with content. @throws GatewayError */
+/** A usable answer. With a `failure`, its vendor failed before the first content: it is used only if no other follows. */
+interface Answered<Out extends Chunk> {
+  readonly opened: Opened<Out>;
+  readonly answer: OpenReply;
+  readonly failure: AttemptFailure | undefined;
+  readonly isSent: boolean;
+  readonly error?: undefined;
+}
+
+/** Makes attempts until a vendor answers with content. @throws GatewayError of the last attempt */
 export async function open<Out extends Chunk>(
   held: Held<Out>,
   connection: Connection,
 ): Promise<Opened<Out>> {
-  const attempts = new CallAttempts(held, connection);
+  const { call, context, routes, fallbacks, deps } = held;
+  const hasAlternatives = fallbacks.length > 0 || deps.upstream.hasChoice(routes);
+  const conversation = hasAlternatives ? conversationOf(held) : undefined;
+  const attempts = deps.upstream.attempts({
+    stages: stagesOf(held),
+    amount: new HeldAmount(held),
+    isRepeatable: held.request.isRepeatable,
+    binding: conversation?.binding,
+  });
+  const silence = isSilenceTimed(held, hasAlternatives)
+    ? new Silence(connection.client)
+    : undefined;
+  const opening: Opening<Out> = { held, connection, attempts, hasAlternatives, silence };
+  let spare: Answered<Out> | undefined;
   try {
-    const opened = await tryRoutes(held.deps.upstream, attempts.plan, attempts);
-    if (opened.reply.kind !== "refusal") attempts.served();
-    return opened;
+    for (;;) {
+      const next = attempts.next();
+      const destination = next instanceof Promise ? await next : next;
+      if (destination === undefined) {
+        if (spare === undefined) throw attempts.error;
+        connection.answered(spare.answer);
+        return spare.opened;
+      }
+      spare?.answer.close();
+      spare = undefined;
+      if (destination.delayMs > 0) await pause(destination.delayMs, context.signal);
+      const tried = await tryOnce(opening, destination);
+      const { failure, error } = tried;
+      if (failure === undefined) {
+        if (error !== undefined) throw error;
+        if (conversation !== undefined && tried.opened.reply.kind !== "refusal") {
+          const { route, credential } = destination;
+          deps.upstream.affinity.bind(conversation.key, route, credential);
+        }
+        return tried.opened;
+      }
+      attempts.failed(destination, { ...tried, failure });
+      connection.abandoned();
+      call.failed(destination, error, possibleCost(held, destination, tried.isSent));
+      if (error === undefined) spare = tried;
+    }
   } finally {
-    attempts.silence?.stop();
+    silence?.stop();
   }
 }
 
-const onlyOnce: RetryConfig = { attempts: 1, withinMs: 0 };
+/** Makes one attempt, up to its first content. */
+async function tryOnce<Out extends Chunk>(
+  opening: Opening<Out>,
+  destination: Destination,
+): Promise<Answered<Out> | FailedAttempt> {
+  const { held, attempts } = opening;
+  const { upstream } = held.deps;
+  const reserving = upstream.reserve(destination, attempts.amount);
+  const attempt = reserving instanceof Promise ? await reserving : reserving;
+  if (attempt.error !== undefined) return attempt;
+  let request: AttemptRequest;
+  try {
+    request = requestFor(opening, destination);
+  } catch (error) {
+    attempt.usedTokens = 0;
+    attempt.close();
+    throw error;
+  }
+  const answer = await upstream.send(attempt, request, held.request.operation);
+  if (answer.error !== undefined) return answer;
+  const { refusal } = answer;
+  if (refusal !== undefined && isContextRefusal(refusal) && attempts.hasLonger(destination)) {
+    answer.close();
+    return { error: refusal.error, failure: "context", isSent: false };
+  }
+  try {
+    if (refusal !== undefined) answer.succeeded();
+    const opened = await readAnswer(opening, answer);
+    const { reply } = opened;
+    if (reply.kind === "stream" && reply.stream.hasFailedEarly) {
+      const early = unusableReply("an error in the stream before its first content");
+      return { opened, answer, failure: answer.failed(early).failure, isSent: true };
+    }
+    if (refusal === undefined) answer.succeeded();
+    return { opened, answer, failure: undefined, isSent: true };
+  } catch (error) {
+    const failed = answer.failed(error);
+    answer.close();
+    return failed;
+  }
+}
+
+/** The request for a destination. @throws GatewayError INVALID_REQUEST if its style cannot carry the request */
+function requestFor<Out extends Chunk>(
+  { held, connection, silence }: Opening<Out>,
+  { planned, route }: Destination,
+): AttemptRequest {
+  const { call, routes, first, request } = held;
+  call.attempting(route.vendor);
+  connection.asked = planned;
+  const { config } = route.owner;
+  silence?.start(
+    request.text.stream
+      ? firstContentMs(modelOf(held, planned), config)
+      : config.timeouts.firstByteMs,
+  );
+  const isFirst = planned.route === routes[0]?.route;
+  const prepared = (isFirst && first) || request.prepare(modelOf(held, planned), planned);
+  connection.dropped = prepared.dropped;
+  const { headers, body, send } = prepared;
+  const isReadToEnd = request.isReadToEnd && planned.detachedReadMs > 0;
+  const isWholeText = !request.text.stream && request.operation === undefined;
+  return {
+    dialect: planned.dialect ?? Dialect.UNSPECIFIED,
+    model: planned.route.model,
+    query: planned.dialect === request.dialect ? request.query : "",
+    headers,
+    body,
+    send,
+    stream: request.text.stream,
+    signal: connection.client.signalFor(
+      isReadToEnd ? Number.POSITIVE_INFINITY : planned.detachedReadMs,
+      isWholeText,
+    ),
+  };
+}
+
+/** Reads an answer up to its first content, or to its end if it is not streamed. */
+async function readAnswer<Out extends Chunk>(
+  { held, connection, hasAlternatives, silence }: Opening<Out>,
+  answered: OpenReply,
+): Promise<Opened<Out>> {
+  const { call, request, deps } = held;
+  const { reply: answer, refusal } = answered;
+  const { planned } = answered.destination;
+  const { fallback } = planned;
+  const model = modelOf(held, planned);
+  connection.answered(answered);
+  call.upstreamRequestId = upstreamRequestId(answer.headers);
+  if (refusal !== undefined) {
+    call.status = answer.status;
+    call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
+    const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
+    if (relayed instanceof GatewayError) {
+      const isTooLong = request.operation === undefined && isContextRefusal(refusal);
+      throw isTooLong ? await tooLongFor(held, relayed, planned) : relayed;
+    }
+    return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
+  }
+  const price = fallback?.price ?? held.price;
+  if (fallback !== undefined) {
+    request.answeredBy = model.key;
+    call.model = model.key;
+    call.priceVersion = deps.pricing.version(price);
+  }
+  if (!request.text.stream) silence?.stop();
+  const body = await readCompleteBody(answer, request);
+  if (body !== undefined) {
+    call.answered();
+    const whole = request.whole(body, planned, answer);
+    return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
+  }
+  // An adapter without streams throws here.
+  const source = request.stream(planned, answer, price);
+  const stream = new StreamReply({
+    call,
+    stream: source,
+    body: answer.body,
+    addedTextBytes: (event, knownBytes) =>
+      request.addedTextBytes(event, { planned, answer }, knownBytes),
+  });
+  answered.countEvents(stream);
+  const reply: Reply<Out> = { kind: "stream", stream };
+  const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
+  connection.unfinished = opened;
+  // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from there
+  // on the client gets keep-alives.
+  const endsAtEvent = model.isReasoning === true || !hasAlternatives;
+  if (silence !== undefined && !connection.client.isDetached) {
+    await stream.readToContent(endsAtEvent, () => silence.restart());
+  }
+  silence?.stop();
+  return opened;
+}
+
+/** Explains a vendor's refusal of a request that is too long, with the gateway's own figures. */
+async function tooLongFor<Out extends Chunk>(
+  { request, model, tokens }: Held<Out>,
+  refused: GatewayError,
+  { route }: PlannedRoute,
+): Promise<GatewayError> {
+  const { inputTokens } = await tokens.estimate({
+    reported: undefined,
+    reply: undefined,
+    isCautious: false,
+    vendorModel: route.model,
+  });
+  return tooLong(
+    {
+      model: model.key,
+      inputTokens,
+      maxOutputTokens: request.text.maxOutputTokens,
+      contextTokens: tokens.contextTokens,
+      dialect: request.dialect,
+    },
+    refused,
+  );
+}
 
 /** The model that takes the call on a route. */
 function modelOf<Out extends Chunk>({ model }: Held<Out>, { fallback }: PlannedRoute): ModelConfig {
   return fallback?.model ?? model;
 }
 
-/** The attempts of one call: where they may go, what they send, and what becomes of their answers. One object, because
- * every call has one. */
-class CallAttempts<Out extends Chunk> implements TryOptions<Opened<Out>>, AttemptPlanOptions {
-  silence: Silence | undefined;
-  plan: AttemptPlan;
-  readonly #held: Held<Out>;
-  readonly #connection: Connection;
-  #nextModel = 0;
-  /** The conversation of the call, once it was looked for. */
-  #conversation: string | undefined;
+const onlyOnce: RetryConfig = { attempts: 1, withinMs: 0 };
 
-  constructor(held: Held<Out>, connection: Connection) {
+/** The routes of the model, then of each fallback model, each with its model's rules for retries. */
+function stagesOf<Out extends Chunk>({
+  request,
+  routes,
+  fallbacks,
+  model,
+}: Held<Out>): AttemptStage[] {
+  const { preferences } = request.wishes;
+  const isOnce = preferences?.allowFallbacks === false && preferences.order === undefined;
+  return [routes, ...fallbacks].map((each) => ({
+    routes: each,
+    retry: isOnce ? onlyOnce : (each[0]?.fallback?.model ?? model).retry,
+  }));
+}
+
+type Measured = Pick<Held<Chunk>, "tokens" | "plan"> & {
+  readonly request: Pick<Held<Chunk>["request"], "text">;
+};
+
+/** The tokens of a held request with its reply. */
+class HeldAmount implements RequestAmount {
+  readonly #held: Measured;
+
+  constructor(held: Measured) {
     this.#held = held;
-    this.#connection = connection;
-    this.plan = held.deps.upstream.attempts(held.routes, this);
-    if (this.#isTimed()) this.silence = new Silence(connection);
   }
 
-  /** Whether silence is timed here. The HTTP library ends a whole reply up to a second late, which matters only where
-   * another route waits. */
-  #isTimed(): boolean {
-    const { request } = this.#held;
-    if (!request.isRepeatable) return false;
-    return request.text.stream || (request.operation === undefined && this.plan.hasAlternatives);
+  get typical(): number {
+    const { tokens, request } = this.#held;
+    return tokens.typical + (request.text.maxOutputTokens ?? 0);
   }
 
-  get operation(): OperationName | undefined {
-    return this.#held.request.operation;
-  }
-
-  get signal(): CancelSignal {
-    return this.#held.context.signal;
-  }
-
-  /** Those of the model whose routes are tried next. */
-  get retry(): RetryConfig | undefined {
-    const { request, routes, fallbacks, model } = this.#held;
-    const { preferences } = request.wishes;
-    if (preferences?.allowFallbacks === false && preferences.order === undefined) return onlyOnce;
-    const [first] = (this.#nextModel === 0 ? routes : fallbacks[this.#nextModel - 1]) ?? [];
-    return (first?.fallback?.model ?? model).retry;
-  }
-
-  get hasFallbacks(): boolean {
-    return this.#nextModel < this.#held.fallbacks.length;
-  }
-
-  get isRepeatable(): boolean {
-    return this.#held.request.isRepeatable;
-  }
-
-  tokens(): RequestAmount {
-    const { tokens, request, plan } = this.#held;
-    return {
-      typical: tokens.typical + (request.text.maxOutputTokens ?? 0),
-      most: tokens.expected + plan.maxTokens,
-    };
-  }
-
-  /** Where the conversation of the call is; `undefined`: it has none yet. Nothing is looked up for models with a single
-   * candidate. */
-  binding(): Binding | undefined {
-    const { request, deps, call } = this.#held;
-    const { affinity } = deps.upstream;
-    const conversation = request.conversation();
-    if (conversation === undefined) return undefined;
-    const { accountId, keyId } = call.start;
-    this.#conversation = affinity.keyOf(conversation, {
-      accountId,
-      keyId,
-      model: request.text.model,
-    });
-    return conversation.isFirst ? undefined : affinity.find(this.#conversation);
-  }
-
-  /** Records where the conversation of the call is now. */
-  served(): void {
-    const { destination } = this.#connection;
-    if (this.#conversation === undefined || destination === undefined) return;
-    const { route, credential } = destination;
-    this.#held.deps.upstream.affinity.bind(this.#conversation, route, credential);
-  }
-
-  nextPlan(): AttemptPlan | undefined {
-    const routes = this.#held.fallbacks[this.#nextModel++];
-    return routes && (this.plan = this.#held.deps.upstream.attempts(routes, this));
-  }
-
-  callFor({ planned, route }: Destination): AttemptRequest {
-    const held = this.#held;
-    const connection = this.#connection;
-    const { call, routes, first, request } = held;
-    call.attempting(route.vendor);
-    connection.asked = planned;
-    const { config } = route.owner;
-    this.silence?.start(
-      request.text.stream
-        ? firstContentMs(modelOf(held, planned), config)
-        : config.timeouts.firstByteMs,
-    );
-    const isFirst = planned.route === routes[0]?.route;
-    const prepared: PreparedCall =
-      (isFirst && first) || request.prepare(modelOf(held, planned), planned);
-    connection.dropped = prepared.dropped;
-    const { headers, body, send } = prepared;
-    const isReadToEnd = request.isReadToEnd && planned.detachedReadMs > 0;
-    const isWholeText = !request.text.stream && request.operation === undefined;
-    return {
-      dialect: planned.dialect ?? Dialect.UNSPECIFIED,
-      model: planned.route.model,
-      query: planned.dialect === request.dialect ? request.query : "",
-      headers,
-      body,
-      send,
-      stream: request.text.stream,
-      signal: connection.client.signalFor(
-        isReadToEnd ? Number.POSITIVE_INFINITY : planned.detachedReadMs,
-        isWholeText,
-      ),
-    };
-  }
-
-  /** Reads an answer up to its first content, or to its end where it is not streamed. */
-  async begin(answered: OpenReply): Promise<Opened<Out>> {
-    const held = this.#held;
-    const connection = this.#connection;
-    const { call, request, deps } = held;
-    const { reply: answer, refusal } = answered;
-    const { planned } = answered.destination;
-    const { fallback } = planned;
-    const model = modelOf(held, planned);
-    connection.answered(answered);
-    call.upstreamRequestId = upstreamRequestId(answer.headers);
-    if (refusal !== undefined) {
-      call.status = answer.status;
-      call.end(CallEnding.UPSTREAM_REFUSED, refusal.error);
-      const relayed = request.refusal({ ...refusal, status: answer.status }, planned);
-      if (relayed instanceof GatewayError) {
-        const isTooLong = request.operation === undefined && isContextRefusal(refusal);
-        throw isTooLong ? await this.#tooLong(relayed, planned) : relayed;
-      }
-      return { ...held, planned, answer, reply: { kind: "refusal", body: relayed } };
-    }
-    const price = fallback?.price ?? held.price;
-    if (fallback !== undefined) {
-      request.answeredBy = model.key;
-      call.model = model.key;
-      call.priceVersion = deps.pricing.version(price);
-    }
-    if (!request.text.stream) this.silence?.stop();
-    const body = await readCompleteBody(answer, request);
-    if (body !== undefined) {
-      call.answered();
-      const whole = request.whole(body, planned, answer);
-      return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
-    }
-    // An adapter without streams throws here.
-    const source = request.stream(planned, answer, price);
-    const stream = new StreamReply({
-      call,
-      stream: source,
-      body: answer.body,
-      addedTextBytes: (event, knownBytes) =>
-        request.addedTextBytes(event, { planned, answer }, knownBytes),
-    });
-    answered.countEvents(stream);
-    const reply: Reply<Out> = { kind: "stream", stream };
-    const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
-    connection.unfinished = opened;
-    // Without an alternative the client gets the first event at once. A model that reasons is silent after it: from
-    // there on the client gets keep-alives.
-    const endsAtEvent = model.isReasoning === true || !this.plan.hasAlternatives;
-    const { silence } = this;
-    if (silence !== undefined && !connection.client.isDetached) {
-      await stream.readToContent(endsAtEvent, () => silence.restart());
-    }
-    silence?.stop();
-    return opened;
-  }
-
-  async #tooLong(refused: GatewayError, { route }: PlannedRoute): Promise<GatewayError> {
-    const { request, model, tokens } = this.#held;
-    const { inputTokens } = await tokens.estimate({
-      ...{ reported: undefined, reply: undefined, isCautious: false },
-      vendorModel: route.model,
-    });
-    const { maxOutputTokens } = request.text;
-    const { contextTokens } = tokens;
-    const facts = { model: model.key, inputTokens, maxOutputTokens, contextTokens };
-    return tooLong({ ...facts, dialect: request.dialect }, refused);
-  }
-
-  hasFailed({ reply }: Opened<Out>): boolean {
-    return reply.kind === "stream" && reply.stream.hasFailedEarly;
-  }
-
-  onFailed(destination: Destination, failed: FailedFacts): void {
-    this.#connection.abandoned();
-    this.#held.call.failed(destination, failed, possibleCost(this.#held, destination, failed));
+  get most(): number {
+    const { tokens, plan } = this.#held;
+    return tokens.expected + plan.maxTokens;
   }
 }
 
-/** How long a stream may be silent before its first content, in milliseconds. */
-function firstContentMs({ isReasoning }: ModelConfig, { timeouts }: VendorConfig): number {
-  return timeouts.firstContentMs ?? (isReasoning ? timeouts.firstByteMs : firstContentDefaultMs);
+/** The conversation of a call, and the route and credential that it was served by; `undefined`: none is recognised. */
+function conversationOf<Out extends Chunk>({
+  request,
+  call,
+  deps,
+}: Held<Out>): { readonly key: string; readonly binding: Binding | undefined } | undefined {
+  const { affinity } = deps.upstream;
+  const conversation = request.conversation();
+  if (conversation === undefined) return undefined;
+  const { accountId, keyId } = call.start;
+  const key = affinity.keyOf(conversation, { accountId, keyId, model: request.text.model });
+  return { key, binding: conversation.isFirst ? undefined : affinity.find(key) };
+}
+
+/** Whether silence is timed here. The HTTP client ends a whole reply up to a second late, which matters only if another
+ * route may serve the call. */
+function isSilenceTimed<Out extends Chunk>(
+  { request }: Held<Out>,
+  hasAlternatives: boolean,
+): boolean {
+  if (!request.isRepeatable) return false;
+  return request.text.stream || (request.operation === undefined && hasAlternatives);
 }
 
 /** What the vendor may charge for an attempt that was abandoned, in nano-USD; `undefined`: nothing, or it is not known. */
 function possibleCost<Out extends Chunk>(
   { tokens, call, deps }: Held<Out>,
   { planned }: Destination,
-  { isSent }: FailedFacts,
+  isSent: boolean,
 ): bigint | undefined {
   if (!isSent || planned.route.costs === undefined) return undefined;
   const usage = inputOnly(tokens.typical);
   return deps.pricing.vendorCost(planned.route, usage, call.startMs);
-}
-
-/** Ends an attempt whose vendor sends no content in time. Keep-alives do not restart it. */
-class Silence {
-  readonly #connection: Connection;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-  }
-
-  start(afterMs: number): void {
-    this.stop();
-    this.#timer = setTimeout(endSilent, afterMs, this.#connection.client);
-  }
-
-  /** An event has come that is no keep-alive. */
-  restart(): void {
-    this.#timer?.refresh();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
-}
-
-function endSilent(client: DisconnectHandler): void {
-  // Whoever has left waits for the usage only.
-  if (client.isDetached) return;
-  client.stopAttempt(new HttpFailure("timeout", "no content within timeouts.first_byte"));
 }

@@ -12,7 +12,8 @@ import { clampToHold, growToCharge, isLimited } from "./cover.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Held } from "./hold.ts";
 import { inputOnly } from "./metering.ts";
-import type { Connection, Opened } from "./open.ts";
+import type { Connection } from "./connection.ts";
+import type { Opened } from "./open.ts";
 import { markOverrun } from "./overrun.ts";
 import { reportImplausible } from "./plausible.ts";
 

@@ -28,34 +28,45 @@ const styles = [
 ] as const;
 
 const fixture = useGateway(() => ({
-  vendors: Object.fromEntries(
-    styles.flatMap(([style, dialect, kind]) =>
-      (["bad", "good"] as const).map((name) => [
-        `${style}-${name}`,
-        {
-          kind,
-          baseUrl: vendors[name]?.baseUrl ?? "",
-          apiKey: "sk-operators",
-          dialects: [dialect],
-        },
+  vendors: {
+    single: {
+      kind: "openai-compatible",
+      baseUrl: vendors.bad?.baseUrl ?? "",
+      apiKey: "sk-operators",
+      maxInFlight: 1,
+    },
+    ...Object.fromEntries(
+      styles.flatMap(([style, dialect, kind]) =>
+        (["bad", "good"] as const).map((name) => [
+          `${style}-${name}`,
+          {
+            kind,
+            baseUrl: vendors[name]?.baseUrl ?? "",
+            apiKey: "sk-operators",
+            dialects: [dialect],
+          },
+        ]),
+      ),
+    ),
+  },
+  models: {
+    single: { routes: [{ vendor: "single", model: "m" }] },
+    ...Object.fromEntries(
+      styles.flatMap(([style]) => [
+        [`${style}-alone`, { routes: [{ vendor: `${style}-bad`, model: "m" }] }],
+        [
+          `${style}-two`,
+          {
+            routes: [
+              { vendor: `${style}-bad`, model: "m" },
+              { vendor: `${style}-good`, model: "m", priority: 1 },
+            ],
+            retry: retryDefault,
+          },
+        ],
       ]),
     ),
-  ),
-  models: Object.fromEntries(
-    styles.flatMap(([style]) => [
-      [`${style}-alone`, { routes: [{ vendor: `${style}-bad`, model: "m" }] }],
-      [
-        `${style}-two`,
-        {
-          routes: [
-            { vendor: `${style}-bad`, model: "m" },
-            { vendor: `${style}-good`, model: "m", priority: 1 },
-          ],
-          retry: retryDefault,
-        },
-      ],
-    ]),
-  ),
+  },
 }));
 
 const paths = {
@@ -155,4 +166,12 @@ describe("a failure with a status of success, before any content", () => {
       expect(vendors.good?.requests).toHaveLength(1);
     },
   );
+
+  it("gives the vendor's slot back, if no other route takes the call", async () => {
+    if (vendors.bad) vendors.bad.answer = streamed.chat;
+    for (const stream of [true, true]) await ask("chat", "single", stream, newRequestId());
+    if (vendors.bad) vendors.bad.answer = good.chat;
+    const reply = await ask("chat", "single", false, newRequestId());
+    expect([reply.status, reply.body.toString()]).toEqual([200, expect.stringContaining("Fine")]);
+  });
 });
