@@ -135,7 +135,7 @@ async function addByLimits(
   const free = { gateway: 0, key: await world.createKey(), model: "direct" };
   const limited = { ...free, key: await world.createKey(limitedKey) };
   const difference = await compare(world, { pairs, asks: [free, limited] });
-  return [added("limits of a key (rpm, tpm and concurrency) add at p50", difference, 0.3)];
+  return [added("limits of a key (rpm, tpm and concurrency) add at p50", difference, 1)];
 }
 
 async function leaveDeadVendor(

@@ -10,7 +10,6 @@ export const LimitUseEntity = defineEntity({
     slice: p.bigint(),
     requests: p.array().columnType("bigint[]"),
     tokens: p.array().columnType("bigint[]"),
-    leasedUntil: p.double().default(0),
   },
 });
 

@@ -1,7 +1,6 @@
 /**
  * Counts requests, tokens and running calls against limits, exactly over all processes: one statement decides a batch of
- * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer. Subjects
- * that call often lease permits for their next requests with it (permit-leases.ts).
+ * requests under the locks of its subjects. While one batch is under way, the next one collects; there is no timer.
  */
 import type { Pool } from "pg";
 import { int32Max } from "../config/scalars.ts";
@@ -16,7 +15,6 @@ import type {
   LimitUse,
   Ticket,
 } from "./limited-request.ts";
-import { keyOf, PermitLeases } from "./permit-leases.ts";
 
 export type * from "./limited-request.ts";
 
@@ -33,9 +31,6 @@ const farMs = 5_000;
 /** How much of each limit may be used where it counts as far. */
 const farShare = 0.5;
 
-/** For how long a refusal is known where others had permits to give back, in milliseconds. */
-const lateMs = 1_000;
-
 /** Subjects whose last known use is remembered. */
 const knownMax = 10_000;
 
@@ -44,13 +39,11 @@ const answerMs = 800;
 
 const statement = {
   name: "limit_admit",
-  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+  text: "select * from limit_admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
   query_timeout: 2 * answerMs,
 };
 
 interface Waiting extends LimitedRequest {
-  /** Whether it was refused once while others had unused permits. */
-  readonly isRepeated?: boolean;
   readonly resolve: (verdict: Ticket | LimitRefusal) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -59,15 +52,12 @@ interface TokenReturn {
   readonly subject: LimitSubject;
   readonly slice: bigint;
   readonly tokens: number;
-  readonly requests: number;
 }
 
 interface VerdictRow {
   readonly refused_by: readonly number[] | null;
   readonly reason: readonly number[] | null;
   readonly retry_ms: readonly number[] | null;
-  readonly leased: readonly number[] | null;
-  readonly lease_ms: readonly number[] | null;
   readonly used_requests: readonly string[];
   readonly used_tokens: readonly string[];
   readonly slice: string;
@@ -106,7 +96,6 @@ export class Limiter {
   >();
   /** The last known use of each subject, and when it was known. */
   readonly #known = new Map<string, { readonly used: LimitUse; readonly atMs: number }>();
-  readonly #permits = new PermitLeases();
   #sending: Promise<void> | undefined;
   #isScheduled = false;
   #timer: NodeJS.Timeout | undefined;
@@ -126,11 +115,6 @@ export class Limiter {
   admit(request: LimitedRequest): Promise<Ticket | LimitRefusal> {
     const known = this.#knownRefusal(request);
     if (known !== undefined) return Promise.resolve(known);
-    const permitted = this.#permits.take(request);
-    if (permitted !== undefined) {
-      this.#admitted(permitted);
-      return Promise.resolve(permitted);
-    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...request, resolve, reject });
       this.#schedule();
@@ -165,7 +149,7 @@ export class Limiter {
         this.#ended.set(name, subject);
       }
       if (limits.tpm !== undefined && usedTokens < tokens) {
-        this.#returns.push({ subject, slice, tokens: tokens - usedTokens, requests: 0 });
+        this.#returns.push({ subject, slice, tokens: tokens - usedTokens });
       }
     }
     this.#startTimer();
@@ -175,26 +159,13 @@ export class Limiter {
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#sending;
-    this.#endLeases(Infinity);
     await this.#send();
     clearTimeout(this.#timer);
   }
 
-  /** Where permits are leased, what has ended is told with them: whoever is refused meanwhile asks again after that. */
   #startTimer(): void {
-    const { untilMs } = this.#permits;
-    if (untilMs === undefined && this.#ended.size + this.#returns.length === 0) return;
-    const leaseMs = Math.max(0, (untilMs ?? 0) - performance.now());
-    this.#timer ??= setTimeout(this.#onTimer, leaseMs + endedMs).unref();
-  }
-
-  #endLeases(nowMs?: number): void {
-    for (const { subjects, slice, requests, tokens } of this.#permits.end(nowMs)) {
-      for (const subject of subjects) {
-        this.#returns.push({ subject, slice, tokens, requests });
-        if (subject.limits.concurrency !== undefined) this.#ended.set(subject.name, subject);
-      }
-    }
+    if (this.#ended.size + this.#returns.length === 0) return;
+    this.#timer ??= setTimeout(this.#onTimer, endedMs).unref();
   }
 
   readonly #onTimer = (): void => {
@@ -239,7 +210,6 @@ export class Limiter {
 
   /** Sends a batch. Never rejects. */
   async #send(): Promise<void> {
-    this.#endLeases();
     const requests = this.#waiting.splice(0, batchMax);
     const returns = this.#returns.splice(0);
     const ended = this.#ended;
@@ -248,14 +218,13 @@ export class Limiter {
     const subjects = subjectsOf(requests, returns, ended);
     try {
       const values = this.#values(subjects, requests, returns);
-      const sentMs = performance.now();
       const { rows } = await withTimeout(
         answerMs,
         this.#pool.query<VerdictRow>({ ...statement, values }),
       );
       const [row] = rows;
       if (row === undefined) throw new Error("limit_admit returned no row");
-      requests.forEach((request, index) => this.#answer(request, index, { row, subjects, sentMs }));
+      requests.forEach((request, index) => this.#answer(request, index, { row, subjects }));
     } catch (error) {
       // What it has counted stays counted. Tokens are not returned again, for they may have been.
       for (const [name, subject] of ended) this.#ended.set(name, subject);
@@ -277,49 +246,21 @@ export class Limiter {
       subjects.map(({ limits }) => limits.rpm ?? null),
       subjects.map(({ limits }) => limits.tpm ?? null),
       subjects.map(({ limits }) => limits.concurrency ?? null),
-      subjects.map(({ name }) => (this.#running.get(name) ?? 0) + this.#permits.unused(name)),
+      subjects.map(({ name }) => this.#running.get(name) ?? 0),
       requests.flatMap((each) => [0, 1, 2].map((place) => indexOf(each.subjects[place]))),
       requests.map(({ tokens }) => Math.min(tokens, int32Max)),
       returns.map(({ subject }) => indexOf(subject)),
       returns.map(({ slice }) => slice.toString()),
       returns.map(({ tokens }) => tokens),
-      returns.map((each) => each.requests),
-      this.#wantedPermits(requests),
     ];
   }
 
-  /** The last request of each set of subjects leases for those that follow. */
-  #wantedPermits(requests: readonly Waiting[]): readonly number[] {
-    const wanted = requests.map(() => 0);
-    const last = new Map<string, number>();
-    for (const [index, request] of requests.entries()) {
-      const key = keyOf(request.subjects);
-      wanted[last.get(key) ?? index] = 0;
-      wanted[index] = this.#permits.wanted(request);
-      last.set(key, index);
-    }
-    return wanted;
-  }
-
-  #admitted({ subjects, used }: Ticket): void {
-    for (const { name, limits } of subjects) {
-      if (limits.concurrency !== undefined) this.#run(name, 1);
-    }
-    this.#know(subjects, used);
-  }
-
   #answer(
-    waiting: Waiting,
+    { resolve, subjects, tokens }: Waiting,
     index: number,
-    answer: {
-      readonly row: VerdictRow;
-      readonly subjects: readonly LimitSubject[];
-      readonly sentMs: number;
-    },
+    answer: { readonly row: VerdictRow; readonly subjects: readonly LimitSubject[] },
   ): void {
-    const { resolve, subjects, tokens } = waiting;
-    const { row, sentMs } = answer;
-    const leaseMs = row.lease_ms?.[index] ?? 0;
+    const { row } = answer;
     const useOf = (subject: LimitSubject): LimitUse => {
       const place = answer.subjects.findIndex(({ name }) => name === subject.name);
       const requests = Number(row.used_requests[place] ?? 0);
@@ -327,31 +268,12 @@ export class Limiter {
     };
     const subject = answer.subjects[(row.refused_by?.[index] ?? 0) - 1];
     if (subject === undefined) {
-      const permits = row.leased?.[index] ?? 0;
-      const used = subjects.map((each) => {
-        const { requests, tokens: all } = useOf(each);
-        return { requests: requests - permits, tokens: all - permits * tokens };
-      });
-      const ticket = {
-        isAdmitted: true,
-        subjects,
-        tokens,
-        slice: BigInt(row.slice),
-        used,
-      } as const;
-      this.#admitted(ticket);
-      const untilMs = sentMs + leaseMs;
-      if (permits > 0)
-        this.#permits.grant(waiting, { permits, untilMs, slice: ticket.slice, used });
-      resolve(ticket);
-      return;
-    }
-    if (leaseMs > 0 && waiting.isRepeated !== true) {
-      setTimeout(() => {
-        this.#waiting.push({ ...waiting, isRepeated: true });
-        this.#schedule();
-      }, leaseMs);
-      return;
+      const used = subjects.map(useOf);
+      for (const { name, limits } of subjects) {
+        if (limits.concurrency !== undefined) this.#run(name, 1);
+      }
+      this.#know(subjects, used);
+      return resolve({ isAdmitted: true, subjects, tokens, slice: BigInt(row.slice), used });
     }
     const reason = reasons[(row.reason?.[index] ?? 1) - 1] ?? "requests";
     // Uses are counted in slices of 5 s, so the last of them may leave a moment after its minute. Clients
@@ -361,9 +283,7 @@ export class Limiter {
     this.#known.delete(subject.name);
     const refusal: LimitRefusal = { isAdmitted: false, subject, reason, retryMs, used };
     if (reason === "requests") {
-      // A busy process may give its permits back late.
-      const knownMs = waiting.isRepeated === true ? Math.min(retryMs, lateMs) : retryMs;
-      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + knownMs });
+      this.#usedUp.set(subject.name, { refusal, untilMs: performance.now() + retryMs });
     }
     resolve(refusal);
   }

@@ -13,21 +13,15 @@
 -- By request:
 --   p_members             Its subjects as subscripts of p_subjects, three for each request; 0: none.
 --   p_tokens              The most tokens that it can use.
---   p_leases              How many permits for further requests like it its process would lease: counted as if they had
---                         been admitted, with their tokens and as running calls, until the process gives back those
---                         that it has not used. Granted as far as they leave half of each limit free.
 -- By return of tokens that were reserved and not used:
 --   p_return_subjects     Subscripts of p_subjects.
---   p_return_slices, p_return_tokens, p_return_requests
---                         The slice in which they were reserved, how many, and with how many unused permits.
+--   p_return_slices, p_return_tokens
+--                         The slice in which they were reserved, and how many.
 --
 -- Results, by request:
 --   refused_by            The subscript of the subject that refuses it; 0: admitted.
 --   reason                1 requests, 2 tokens, 3 concurrency.
 --   retry_ms              When its turn may come.
---   leased                How many permits its process leases; lease_ms: for how long, at most to the end of the slice.
---                         Refused: lease_ms is after which time all permits of others have been given back; 0: there are none. It is
---                         to be asked once more then, or unused permits would refuse what the limit allows.
 -- By subject: used_requests, used_tokens, after the batch. slice: where the tokens are reserved.
 --
 -- Locks: the subjects in the order of their names.
@@ -35,8 +29,7 @@ create or replace function limit_admit(
   p_node uuid, p_subjects text[], p_rpm integer[], p_tpm integer[], p_concurrency integer[],
   p_running integer[], p_members integer[], p_tokens integer[],
   p_return_subjects integer[] = '{}', p_return_slices bigint[] = '{}', p_return_tokens bigint[] = '{}',
-  p_return_requests bigint[] = '{}', p_leases integer[] = '{}',
-  out refused_by integer[], out reason integer[], out retry_ms integer[], out leased integer[], out lease_ms integer[],
+  out refused_by integer[], out reason integer[], out retry_ms integer[],
   out used_requests bigint[], out used_tokens bigint[], out slice bigint
 )
 language plpgsql
@@ -48,9 +41,6 @@ set jit = off
 as $$
 declare
   v_slices constant integer := 13;
-  -- How long permits are leased for, and within which time they are given back, in seconds.
-  v_lease constant double precision := 0.1;
-  v_given_back constant double precision := 0.2;
   v_now double precision;
   v_row record;
   v_i integer;
@@ -65,8 +55,6 @@ declare
   v_tokens bigint[];
   v_gone bigint[];
   v_others integer[];
-  v_leased_until double precision[];
-  v_permits integer;
   v_added integer[];
   v_is_concurrent boolean := false;
   v_need bigint;
@@ -84,13 +72,12 @@ begin
       on conflict do nothing;
   end if;
   for v_row in
-    select u.subject, u.slice, u.requests, u.tokens, u.leased_until from limit_use u
+    select u.subject, u.slice, u.requests, u.tokens from limit_use u
       where u.subject = any(p_subjects) order by u.subject for update
   loop
     v_s := array_position(p_subjects, v_row.subject);
     v_start[v_s] := coalesce(cardinality(v_requests), 0);
     v_last[v_s] := v_row.slice;
-    v_leased_until[v_s] := v_row.leased_until;
     v_requests := v_requests || v_row.requests;
     v_tokens := v_tokens || v_row.tokens;
   end loop;
@@ -99,10 +86,7 @@ begin
   v_now := extract(epoch from clock_timestamp());
   slice := floor(v_now / 5)::bigint;
   for v_s in 1..v_n loop
-    if v_last[v_s] > slice + 1 then
-      v_last[v_s] := slice;
-      v_leased_until[v_s] := least(v_leased_until[v_s], v_now + v_given_back);
-    end if;
+    if v_last[v_s] > slice + 1 then v_last[v_s] := slice; end if;
   end loop;
   for v_s in 1..v_n loop slice := greatest(slice, v_last[v_s]); end loop;
   for v_s in 1..v_n loop
@@ -127,7 +111,6 @@ begin
     if v_shift between 0 and v_slices - 1 then
       v_at := v_start[p_return_subjects[v_i]] + v_shift + 1;
       v_tokens[v_at] := greatest(v_tokens[v_at] - p_return_tokens[v_i], 0);
-      v_requests[v_at] := greatest(v_requests[v_at] - coalesce(p_return_requests[v_i], 0), 0);
     end if;
   end loop;
   for v_s in 1..v_n loop
@@ -158,11 +141,6 @@ begin
     refused_by[v_i] := v_by;
     reason[v_i] := case when v_by > 0 then v_why else 0 end;
     retry_ms[v_i] := 0;
-    leased[v_i] := 0;
-    lease_ms[v_i] := 0;
-    if v_by > 0 then
-      lease_ms[v_i] := ceil(greatest(v_leased_until[v_by] - v_now, 0) * 1000);
-    end if;
     if v_by > 0 and v_why = 3 then
       retry_ms[v_i] := 1000;
     elsif v_by > 0 then
@@ -175,39 +153,23 @@ begin
         exit when v_sum >= v_need;
       end loop;
     else
-      v_permits := coalesce(p_leases[v_i], 0);
-      for v_at in 3 * v_i - 2..3 * v_i loop
-        v_s := p_members[v_at];
-        continue when v_s = 0 or v_permits = 0;
-        -- A limit that is null is skipped by least().
-        v_permits := greatest(0, least(v_permits,
-          p_rpm[v_s] / 2 - used_requests[v_s] - 1,
-          (p_tpm[v_s] / 2 - used_tokens[v_s]) / nullif(p_tokens[v_i], 0) - 1,
-          p_concurrency[v_s] / 2 - v_others[v_s] - p_running[v_s] - v_added[v_s] - 1));
-      end loop;
-      if v_permits > 0 then
-        -- A permit counts in this slice: it must not be used in the next one, which is forgotten later.
-        leased[v_i] := v_permits;
-        lease_ms[v_i] := floor(least(v_lease, (slice + 1) * 5 - v_now) * 1000);
-      end if;
       for v_at in 3 * v_i - 2..3 * v_i loop
         v_s := p_members[v_at];
         continue when v_s = 0;
-        used_requests[v_s] := used_requests[v_s] + 1 + v_permits;
-        used_tokens[v_s] := used_tokens[v_s] + (1 + v_permits) * p_tokens[v_i]::bigint;
-        v_added[v_s] := v_added[v_s] + 1 + v_permits;
+        used_requests[v_s] := used_requests[v_s] + 1;
+        used_tokens[v_s] := used_tokens[v_s] + p_tokens[v_i];
+        v_added[v_s] := v_added[v_s] + 1;
         v_shift := v_start[v_s] + 1;
-        v_requests[v_shift] := v_requests[v_shift] + 1 + v_permits;
-        v_tokens[v_shift] := v_tokens[v_shift] + (1 + v_permits) * p_tokens[v_i]::bigint;
-        if v_permits > 0 then v_leased_until[v_s] := v_now + v_given_back; end if;
+        v_requests[v_shift] := v_requests[v_shift] + 1;
+        v_tokens[v_shift] := v_tokens[v_shift] + p_tokens[v_i];
       end loop;
     end if;
   end loop;
 
   update limit_use u set slice = limit_admit.slice,
       requests = v_requests[t.start + 1:t.start + v_slices],
-      tokens = v_tokens[t.start + 1:t.start + v_slices], leased_until = t.leased_until
-    from unnest(p_subjects, v_start, v_leased_until) as t(subject, start, leased_until)
+      tokens = v_tokens[t.start + 1:t.start + v_slices]
+    from unnest(p_subjects, v_start) as t(subject, start)
     where u.subject = t.subject;
   if v_is_concurrent then
     insert into limit_running as r (subject, node_id, running)

@@ -82,8 +82,7 @@ it("a database clock that is set back by a day refuses what has been used for a 
   const admit = async () => (await process()).limiter.admit({ subjects: [limited], tokens: 0 });
   await admit();
   await admit();
-  const ahead =
-    "update limit_use set slice = slice + 17280, leased_until = leased_until + 86400 where subject = $1";
+  const ahead = "update limit_use set slice = slice + 17280 where subject = $1";
   await pool.query(ahead, [limited.name]);
   const { isAdmitted, retryMs } = (await admit()) as LimitRefusal;
   expect(isAdmitted).toBe(false);
@@ -165,72 +164,25 @@ it("a process that stops tells the others which calls have ended", async () => {
   });
 });
 
-/** Admits 20 requests at once, then others, until one is admitted without the database; resolves with how many were. */
-async function admitByPermit(
-  { limiter, asked }: Awaited<ReturnType<typeof process>>,
-  request: { readonly subjects: readonly LimitSubject[]; readonly tokens: number },
-): Promise<number> {
-  for (let count = 0; ; ) {
-    await Promise.all(Array.from({ length: 20 }, () => limiter.admit(request)));
-    const before = asked();
-    expect((await limiter.admit(request)).isAdmitted).toBe(true);
-    count += 21;
-    if (asked() === before) return count;
-  }
-}
-
-it("calls that follow each other are admitted by leased permits, without a statement of their own, and count as running", async () => {
-  const limited = subject({ rpm: 100_000, tpm: 10_000_000, concurrency: 100_000 });
-  const one = await process();
-  const admitted = await admitByPermit(one, { subjects: [limited], tokens: 10 });
-  const { rows } = await pool.query(
-    "select (select sum(n) from unnest(requests) n)::int as requests, (select sum(n) from unnest(tokens) n)::int as tokens, running from limit_use join limit_running using (subject) where subject = $1",
-    [limited.name],
-  );
-  const [{ requests, tokens, running }] = rows;
-  expect(requests).toBeGreaterThanOrEqual(admitted);
-  expect(tokens).toBe(10 * requests);
-  expect(running).toBe(requests);
+it("a limit that was changed counts from the next request on", async () => {
+  const limited = subject({ rpm: 2 });
+  const { limiter } = await process();
+  const admit = (each: LimitSubject) => limiter.admit({ subjects: [each], tokens: 0 });
+  expect([await admit(limited), await admit(limited)].every(isTicket)).toBe(true);
+  expect((await admit(limited)).isAdmitted).toBe(false);
+  const raised = { ...limited, limits: { ...limited.limits, rpm: 3 } };
+  expect((await admit(raised)).isAdmitted).toBe(true);
+  expect(await admit(raised)).toMatchObject({ reason: "requests" });
 });
 
-it("leased permits that are not used are given back: the limit is used to the last request, token and place", async () => {
-  const [first, second] = [await process(), await process()];
-  const request = {
-    subjects: [subject({ rpm: 2_000, tpm: 20_000, concurrency: 2_000 })],
-    tokens: 10,
-  };
-  // The first one has leased more than it has used, and never calls again.
-  let admitted = await admitByPermit(first, request);
-  for (let isFull = false; !isFull; ) {
-    const verdicts = await Promise.all(
-      Array.from({ length: 100 }, () => second.limiter.admit(request)),
-    );
-    admitted += verdicts.filter(isTicket).length;
-    isFull = !verdicts.every(isTicket);
-  }
-  expect(admitted).toBe(2_000);
-});
-
-it("a process that stops gives its permits back", async () => {
-  const limited = subject({ rpm: 100_000, concurrency: 100_000 });
-  const one = await process();
-  const admitted = await admitByPermit(one, { subjects: [limited], tokens: 0 });
-  await one.limiter.stop();
-  const { rows } = await pool.query(
-    "select (select sum(n) from unnest(requests) n)::int as requests, running from limit_use join limit_running using (subject) where subject = $1",
-    [limited.name],
-  );
-  expect(rows).toEqual([{ requests: admitted, running: admitted }]);
-});
-
-it("permits are not used once a limit was changed, or for requests with more tokens than they have", async () => {
-  const limited = subject({ rpm: 100_000, tpm: 1_000_000 });
-  const one = await process();
-  await admitByPermit(one, { subjects: [limited], tokens: 10 });
-  const changed = { ...limited, limits: { ...limited.limits, rpm: 20 } };
-  const large = await one.limiter.admit({ subjects: [limited], tokens: 999_999 });
-  const refused = await one.limiter.admit({ subjects: [changed], tokens: 10 });
-  expect([large, refused]).toMatchObject([{ reason: "tokens" }, { reason: "requests" }]);
+it("requests that come at once share a statement, and a request beyond a used-up limit needs none", async () => {
+  const limited = subject({ rpm: 20 });
+  const { limiter, asked } = await process();
+  const admit = () => limiter.admit({ subjects: [limited], tokens: 0 });
+  await Promise.all(Array.from({ length: 21 }, admit));
+  expect(asked()).toBe(1);
+  expect((await admit()).isAdmitted).toBe(false);
+  expect(asked()).toBe(1);
 });
 
 it("without the database a limit refuses, and never admits", async () => {

@@ -3,14 +3,12 @@
 
 -- subject: `k` and a key, `a` and an account, `m` and a model. slice: the current 5 seconds, counted from 1970; requests
 -- and tokens: of that slice and of the twelve before it, newest first. Written by every batch with limits: fillfactor and
--- vacuum as for the balance. leased_until: when the last permits that a process leased have been given back, in seconds
--- since 1970.
+-- vacuum as for the balance.
 create table limit_use (
   subject text not null,
   slice bigint not null,
   requests bigint[] not null,
   tokens bigint[] not null,
-  leased_until double precision not null default 0,
   constraint limit_use_pkey primary key (subject)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
