@@ -116,7 +116,7 @@ export class AttemptPlan {
       const pauseMs = Math.min(retryAfterMs ?? rateLimitPauseMs, rateLimitPauseMsMax);
       route.pausedUntilMs.set(credential, nowMs + pauseMs);
     }
-    if (failure === "overloaded" || failure === "limited") return;
+    if (failure === "overloaded" || failure === "limited" || failure === "unfit") return;
     this.#asked++;
     this.#firstFailureMs ??= nowMs;
     this.#askedVendors ??= new Set();

@@ -6,7 +6,7 @@ import { AttemptPlan, type Binding, type Destination, type RequestAmount } from 
 import type { AttemptFailure } from "./breaker.ts";
 import type { PlannedRoute } from "./planned-route.ts";
 import type { Targets } from "./targets.ts";
-import { paused, unserved } from "./upstream-refusal.ts";
+import { paused, unserved, unusableReply } from "./upstream-refusal.ts";
 
 /** The routes of one model, of which the call tries several. */
 export interface AttemptStage {
@@ -57,10 +57,11 @@ export class Attempts {
   /** Records a failed attempt. */
   failed(destination: Destination, failed: FailedResult): void {
     this.#plan.failed(destination, failed);
-    if (failed.error !== undefined) this.#last = failed.error;
+    if (failed.failure === "unfit") return;
+    this.#last = failed.error ?? unusableReply("an error in the stream before its first content");
   }
 
-  /** The error of the last attempt that got one, or why there was no attempt. */
+  /** The error of the last attempt at a route that can serve the request, or why there was none. */
   get error(): GatewayError {
     if (this.#last !== undefined) return this.#last;
     const { pausedMs } = this.#plan;

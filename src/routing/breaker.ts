@@ -13,6 +13,7 @@ import type { BreakerConfig } from "../config/config.ts";
  * - `overloaded`: the limit of calls in flight of this gateway; the vendor was not asked.
  * - `limited`: the limits of the credential in this gateway; the vendor was not asked.
  * - `context`: the request is too long for the route.
+ * - `unfit`: only other routes can serve the request; the vendor was not asked.
  */
 export type AttemptFailure =
   | "connect"
@@ -23,7 +24,8 @@ export type AttemptFailure =
   | "rate_limit"
   | "overloaded"
   | "limited"
-  | "context";
+  | "context"
+  | "unfit";
 
 /** Failures in a row that open a breaker, where fewer than the configured number do. */
 const silencesMax = 3;

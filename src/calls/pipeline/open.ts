@@ -3,7 +3,7 @@ import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { ModelConfig, RetryConfig } from "../../config/config.ts";
 import { pause } from "../../core/async.ts";
-import { GatewayError } from "../../core/errors.ts";
+import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { VendorReply } from "../../provider/reply.ts";
 import type { FailedAttempt, OpenReply } from "../../routing/attempt.ts";
 import type { Binding, Destination, RequestAmount } from "../../routing/attempt-plan.ts";
@@ -97,6 +97,8 @@ export async function open<Out extends Chunk>(
         return tried.opened;
       }
       attempts.failed(destination, { ...tried, failure });
+      // Nothing was sent. The caller gets the error of the routes that can serve the request.
+      if (failure === "unfit") continue;
       connection.abandoned();
       call.failed(destination, error, possibleCost(held, destination, tried.isSent));
       if (error === undefined) spare = tried;
@@ -122,7 +124,10 @@ async function tryOnce<Out extends Chunk>(
   } catch (error) {
     attempt.usedTokens = 0;
     attempt.close();
-    throw error;
+    const isOfRequest = error instanceof GatewayError && error.code === ErrorCode.INVALID_REQUEST;
+    // The first route can serve the request, or it would have been refused before its hold.
+    if (!isOfRequest || held.first === undefined) throw error;
+    return { error, failure: "unfit", isSent: false };
   }
   const answer = await upstream.send(attempt, request, held.request.operation);
   if (answer.error !== undefined) return answer;
@@ -154,6 +159,8 @@ function requestFor<Out extends Chunk>(
   { planned, route }: Destination,
 ): AttemptRequest {
   const { call, routes, first, request } = held;
+  const isFirst = planned.route === routes[0]?.route;
+  const prepared = (isFirst && first) || request.prepare(modelOf(held, planned), planned);
   call.attempting(route.vendor);
   connection.asked = planned;
   const { config } = route.owner;
@@ -162,8 +169,6 @@ function requestFor<Out extends Chunk>(
       ? firstContentMs(modelOf(held, planned), config)
       : config.timeouts.firstByteMs,
   );
-  const isFirst = planned.route === routes[0]?.route;
-  const prepared = (isFirst && first) || request.prepare(modelOf(held, planned), planned);
   connection.dropped = prepared.dropped;
   const { headers, body, send } = prepared;
   const isReadToEnd = request.isReadToEnd && planned.detachedReadMs > 0;
