@@ -2,7 +2,7 @@
 import { jsonDepthMax } from "../core/limits.ts";
 import { type Member, scanObject, sliceText } from "../wire/json/outline.ts";
 import { Splicer } from "../wire/json/splice.ts";
-import { JsonScanError } from "../wire/json/scan.ts";
+import { JsonScanError, openBracket, skipSpace } from "../wire/json/scan.ts";
 import { isRecord, type JsonRecord, UnreadableReplyError } from "../wire/json/value.ts";
 
 /** A reply after relaying. */
@@ -14,6 +14,8 @@ export interface JsonReply {
   has(name: string): boolean;
   /** Whether a member is an array. */
   hasArray(name: string): boolean;
+  /** Whether a member is an array with an element. */
+  hasElements(name: string): boolean;
 }
 
 /**
@@ -30,6 +32,10 @@ export function relayJsonReply(body: Buffer, publicModel: string | undefined): J
     splicer.replace(valueStart, valueEnd, Buffer.from(JSON.stringify(publicModel)));
   }
   const find = (name: string): Member | undefined => members.findLast(({ key }) => key === name);
+  const startOf = (name: string): number => {
+    const start = find(name)?.valueStart ?? body.length;
+    return body[start] === openBracket ? start : -1;
+  };
   return {
     body: splicer.apply(body, body.length),
     record(name) {
@@ -38,9 +44,15 @@ export function relayJsonReply(body: Buffer, publicModel: string | undefined): J
       return isRecord(value) ? value : undefined;
     },
     has: (name) => find(name) !== undefined,
-    hasArray: (name) => body[find(name)?.valueStart ?? body.length] === 0x5b,
+    hasArray: (name) => startOf(name) >= 0,
+    hasElements(name) {
+      const start = startOf(name);
+      return start >= 0 && body[skipSpace(body, start + 1, body.length)] !== closeBracket;
+    },
   };
 }
+
+const closeBracket = 0x5d;
 
 function membersOf(body: Buffer): readonly Member[] {
   try {

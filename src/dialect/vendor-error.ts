@@ -120,6 +120,15 @@ export function toStreamError(facts: ErrorFacts): GatewayError {
   return new GatewayError(streamErrorCode(facts), message);
 }
 
+/** The error for a stream that ends before it begins. */
+export function emptyStream(): GatewayError {
+  return toStreamError({
+    code: "",
+    type: "",
+    message: "The model's vendor sent no reply; try again",
+  });
+}
+
 /** The gateway's code for an error that a vendor reports in a stream. */
 export function streamErrorCode({ code, type }: ErrorFacts): SentErrorCode {
   const words = `${code} ${type}`;

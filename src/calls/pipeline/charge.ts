@@ -231,12 +231,15 @@ function plausiblePart<Out extends Chunk>(
   const images = atMost(units.images, maxImages);
   const seconds = atMost(units.seconds, held.seconds && 2 * held.seconds);
   const characters = atMost(units.characters, held.characters);
+  const searches = atMost(units.searches, held.searches && 2 * held.searches);
   const isSame =
     tokens === usage &&
     images === units.images &&
     seconds === units.seconds &&
-    characters === units.characters;
-  return isSame ? undefined : { usage: tokens, units: { ...units, images, seconds, characters } };
+    characters === units.characters &&
+    searches === units.searches;
+  const most = { images, seconds, characters, searches };
+  return isSame ? undefined : { usage: tokens, units: { ...units, ...most } };
 }
 
 function atMost(made: number | undefined, max: number | undefined): number | undefined {

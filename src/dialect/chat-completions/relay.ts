@@ -33,6 +33,7 @@ import {
 } from "../../wire/sse/event-stream.ts";
 import { grownUsage } from "../features/usage.ts";
 import {
+  emptyStream,
   errorFacts,
   errorWords,
   isOperatorFault,
@@ -305,14 +306,6 @@ export class ChatStreamRelay implements StreamRelay {
     const edited = this.#splicer.take(outer, event);
     this.#splicer.replace(place.start, place.end, edited);
   }
-}
-
-function emptyStream(): GatewayError {
-  return toStreamError({
-    code: "",
-    type: "",
-    message: "The model's vendor sent no reply; try again",
-  });
 }
 
 interface ModelEdit {

@@ -34,6 +34,8 @@ import {
   textAt,
 } from "../../wire/json/value.ts";
 import { classed, namesToCheck } from "../features/member-class.ts";
+import { grownUsage } from "../features/usage.ts";
+import { emptyStream, hasError, refuseErrorReply } from "../vendor-error.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 
 /** A request for a completion. */
@@ -183,6 +185,7 @@ function editsFor({ bytes, outline, members, stream, options }: ReadBody, model:
 /** Reads the usage of a whole reply, and restores the public model name in it. */
 export function relayCompletion(body: Buffer, options: CompletionRelayOptions): RelayedReply {
   const scan = new ObjectScan().scan(body, 0, body.length);
+  refuseErrorReply(scan, "choices");
   const usage = scan.value("usage");
   const choices = recordsAt({ choices: scan.value("choices") }, "choices");
   const text = new GeneratedText(options);
@@ -255,13 +258,22 @@ export class CompletionStreamRelay extends EventRelay {
     return this.failed ? emptyBuffer : super.push(pieces);
   }
 
+  /** The end of the stream, or a failure if nothing came before it. */
+  #onDone(): void {
+    if (this.#first !== undefined) this.finished = this.done = true;
+    else {
+      this.failed = true;
+      this.replaceEvent(this.errorEvent(emptyStream()));
+    }
+  }
+
   protected onData(bytes: Buffer, start: number, end: number): void {
     if (bytes.toString("latin1", start, end).trim() === "[DONE]") {
-      this.finished = this.done = true;
+      this.#onDone();
       return;
     }
     const event = this.#event.scan(bytes, start, end);
-    if (event.value("error")) this.failed = true;
+    if (hasError(event) || event.is("object", "error")) this.failed = true;
     const record = parseRecord(bytes.toString("utf8", start, end)) ?? {};
     this.#first ??= record;
     const choices = recordsAt(record, "choices");
@@ -271,7 +283,8 @@ export class CompletionStreamRelay extends EventRelay {
     }
     if (this.#openChoices <= 0) this.finished = true;
     const { usage } = record;
-    if (isRecord(usage)) this.usage = decodeUsage(usage, record["service_tier"]) ?? this.usage;
+    const read = isRecord(usage) ? decodeUsage(usage, record["service_tier"]) : undefined;
+    if (read !== undefined) this.usage = grownUsage(this.usage, read);
     const isInjected = this.#options.hideUsage && isRecord(usage) && choices.length === 0;
     if (isInjected) this.hideEvent();
     else this.restoreModel(event);

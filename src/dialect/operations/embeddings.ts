@@ -7,7 +7,7 @@ import { readOutline } from "../body-members.ts";
 import { relayJsonReply } from "../json-reply.ts";
 import { sliceText } from "../../wire/json/outline.ts";
 import { openBracket, skipSpace } from "../../wire/json/scan.ts";
-import { countAt, isRecord, type JsonRecord } from "../../wire/json/value.ts";
+import { countAt, isRecord, type JsonRecord, UnreadableReplyError } from "../../wire/json/value.ts";
 import { classed } from "../features/member-class.ts";
 
 /** The members of a request (R-TXT-13). */
@@ -40,6 +40,7 @@ export function relayEmbeddings(
   { publicModel, isBase64 }: EmbeddingsRelayOptions,
 ): RelayedEmbeddings {
   const reply = relayJsonReply(body, publicModel);
+  if (!reply.hasElements("data")) throw new UnreadableReplyError("a reply without embeddings");
   const usage = readInputUsage(reply.record("usage"));
   const isEncoded = isBase64 !== undefined && hasList(reply.body) && isBase64();
   return { body: (isEncoded && encoded(reply.body)) || reply.body, usage };

@@ -17,22 +17,28 @@ describe("a reply", () => {
   });
 
   it.each([
-    ['{"usage":{"prompt_tokens":7,"total_tokens":9}}', 7],
-    ['{"usage":{"total_tokens":9}}', 9],
-    ['{"usage":{"prompt_tokens":0,"total_tokens":0}}', undefined],
-    ['{"usage":{"prompt_tokens":"7"}}', undefined],
-    ['{"usage":{"prompt_tokens":1e99}}', undefined],
-    ['{"usage":null}', undefined],
-    ['{"usage":[]}', undefined],
-    ['{"data":[]}', undefined],
+    ['{"data":[{}],"usage":{"prompt_tokens":7,"total_tokens":9}}', 7],
+    ['{"data":[{}],"usage":{"total_tokens":9}}', 9],
+    ['{"data":[{}],"usage":{"prompt_tokens":0,"total_tokens":0}}', undefined],
+    ['{"data":[{}],"usage":{"prompt_tokens":"7"}}', undefined],
+    ['{"data":[{}],"usage":{"prompt_tokens":1e99}}', undefined],
+    ['{"data":[{}],"usage":null}', undefined],
+    ['{"data":[{}],"usage":[]}', undefined],
   ])("the reply %s reports %s tokens", (text, inputTokens) => {
     expect(relay(text).inputTokens).toBe(inputTokens);
   });
 
-  it.each(["", "{", "[]", '{"data":[1,]}', "<html>", '{"a":1}{'])(
-    "the reply is unreadable: %s",
-    (text) => {
-      expect(() => relay(text)).toThrow(UnreadableReplyError);
-    },
-  );
+  it.each([
+    "",
+    "{",
+    "[]",
+    "{}",
+    '{"data":[ ]}',
+    '{"error":{}}',
+    '{"data":[1,]}',
+    "<html>",
+    '{"a":1}{',
+  ])("the reply is unreadable: %s", (text) => {
+    expect(() => relay(text)).toThrow(UnreadableReplyError);
+  });
 });
