@@ -245,6 +245,7 @@ async function assemble(
     clock,
     vendors,
     prices,
+    admission: pipeline.deps.admission,
     results,
     native,
     metrics,
@@ -269,6 +270,7 @@ async function assemble(
   });
 
   const nativeCalls = native.serve({
+    admission: pipeline.deps.admission,
     catalogue: pipeline.deps.catalogue,
     handlers: inference.handlers,
     calls,

@@ -13,6 +13,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
 import type { OperationName } from "../provider/vendor.ts";
+import { Admission } from "./admission.ts";
 import { createCatalogue, type EndpointsOf } from "./catalogue.ts";
 import { createCountTokens } from "./adapters/count-tokens.ts";
 import { type BackgroundResponses, createHandlers, type InferenceHandlers } from "./handlers.ts";
@@ -62,16 +63,18 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { counter, freeCounter, upstream } = options;
   const { pool, url } = options.database;
   const unlimitedRoutes = createUnlimitedRoutes({ pool, url, metrics, log });
+  const catalogue = createCatalogue(config.models);
   const deps: PipelineDeps = {
     clock,
-    catalogue: createCatalogue(config.models),
+    admission: new Admission({ catalogue, calls }),
+    catalogue,
     ledger,
     pricing,
     upstream,
     calls,
     limiter,
     limitDefaults: config.limits,
-    admission: new AdmissionQueues(limiter),
+    limitQueues: new AdmissionQueues(limiter),
     streams: new MonitoredStreams(),
     unlimitedRoutes,
     detached,
@@ -104,7 +107,7 @@ interface InferenceRoom {
 /** Creates the services and handlers of calls. */
 export function createInference(options: InferenceRoomOptions): InferenceRoom {
   const { pipeline, state, settings, background, media } = options;
-  const { catalogue, upstream, clock, pricing } = pipeline;
+  const { admission, catalogue, upstream, clock, pricing } = pipeline;
   const handlers = createHandlers(
     { ...pipeline, state },
     {
@@ -117,7 +120,7 @@ export function createInference(options: InferenceRoomOptions): InferenceRoom {
     },
   );
   const countTokens = createCountTokens({
-    catalogue,
+    admission,
     upstream,
     calls: pipeline.calls,
     clock,
@@ -132,7 +135,7 @@ export function createInference(options: InferenceRoomOptions): InferenceRoom {
     services: [
       serve(
         InferenceService,
-        createInferenceService({ catalogue, handlers, countTokens, modelFacts }),
+        createInferenceService({ admission, catalogue, handlers, countTokens, modelFacts }),
       ),
       serve(MediaService, createMediaService(handlers)),
     ],

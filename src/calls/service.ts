@@ -36,10 +36,11 @@ import {
 import { type Catalogue, modelMessage, type ModelFacts, modelPage } from "./catalogue.ts";
 import type { CountTokens } from "./adapters/count-tokens.ts";
 import type { InferenceHandlers } from "./handlers.ts";
-import { admitModel } from "./pipeline/admit.ts";
+import type { Admission } from "./admission.ts";
 import type { CallContext } from "./pipeline/context.ts";
 
 export interface InferenceServiceOptions {
+  readonly admission: Pick<Admission, "model">;
   readonly catalogue: Catalogue;
   /** For lists of models. */
   readonly modelFacts: ModelFacts;
@@ -48,6 +49,7 @@ export interface InferenceServiceOptions {
 }
 
 export function createInferenceService({
+  admission,
   catalogue,
   modelFacts,
   handlers,
@@ -102,7 +104,7 @@ export function createInferenceService({
 
     getModel({ modelKey }, { values }) {
       const caller = admitReader(values.get(callerKey));
-      const model = admitModel(catalogue, caller, modelKey);
+      const model = admission.model(caller, modelKey);
       return { model: modelMessage(model, modelFacts) };
     },
   };

@@ -15,7 +15,6 @@ import { neverCancelled } from "../core/cancel-signal.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { invalid } from "../core/validation.ts";
 import type { SentReply } from "../core/sink.ts";
-import { requireActive } from "../core/caller.ts";
 import { transact } from "../db/pool/transaction.ts";
 import { type BilledFeatures, refuseUnpriced } from "../dialect/features/billed-features.ts";
 import { asJob } from "../calls/adapters/job-reply.ts";
@@ -66,7 +65,7 @@ export async function changeCache(
 ): Promise<SentReply> {
   const { route, request, caller, requestId, signal, sink } = exchange;
   const name = route.ownedName?.(request);
-  if (name !== undefined) requireActive(caller);
+  if (name !== undefined) context.admission.account(caller);
   const stored = name === undefined ? undefined : await findCache(exchange, context, name);
   const adapter = new CacheAdapter(exchange, context, stored);
   try {

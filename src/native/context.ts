@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { Admission } from "../calls/admission.ts";
 import type { Catalogue } from "../calls/catalogue.ts";
 import type { InferenceHandlers } from "../calls/handlers.ts";
 import type { JobRouting } from "../routing/job-routing.ts";
@@ -24,6 +25,7 @@ export interface NativeContext {
   readonly vendors: ReadonlyMap<string, NativeMount>;
   readonly findModel: FindNativeModel;
   readonly versions: VersionLookup;
+  readonly admission: Admission;
   readonly catalogue: Catalogue;
   readonly handlers: Pick<InferenceHandlers, "runAdapter">;
   readonly calls: RunningCalls;

@@ -12,6 +12,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
+import type { Admission } from "../calls/admission.ts";
 import type { Catalogue } from "../calls/catalogue.ts";
 import type { InferenceHandlers } from "../calls/handlers.ts";
 import type { Upstream } from "../routing/upstream.ts";
@@ -60,6 +61,7 @@ export interface NativeRoomOptions {
 
 /** What the service uses of other rooms. */
 interface NativeRoomParts {
+  readonly admission: Admission;
   readonly catalogue: Catalogue;
   readonly handlers: InferenceHandlers;
   readonly calls: RunningCalls;

@@ -4,7 +4,6 @@ import type { KeyRef } from "../core/caller.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { AddressRewriter, rewriteAddresses } from "../wire/json/addresses.ts";
 import { createHttpClient } from "../http/client.ts";
-import { admitModel } from "../calls/pipeline/admit.ts";
 import { unusableReply } from "../routing/upstream-refusal.ts";
 import type { NativePassRoute } from "../provider/native.ts";
 import type { VendorReply } from "../provider/reply.ts";
@@ -66,12 +65,12 @@ function isSuccess({ status }: VendorReply): boolean {
 
 function modelChange(
   { mount, route, request, caller }: NativeExchange<NativePassRoute>,
-  { findModel, catalogue }: NativeContext,
+  { findModel, admission }: NativeContext,
 ): ModelChange | undefined {
   if (route.model === undefined) return undefined;
   const { named, route: to } = checkedModel(request, route.model, {
     find: (name) => findModel(mount.vendor.name, name),
-    authorize: (key) => admitModel(catalogue, caller, key),
+    authorize: (key) => admission.model(caller, key),
   });
   const isAnyVersion = route.model.in === "path" && route.model.isAnyVersion === true;
   // The address of a model has no version.

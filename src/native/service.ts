@@ -10,7 +10,7 @@ import {
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { callerKey, keyCallerOf, requestIdKey, requireActive } from "../core/caller.ts";
+import { callerKey, keyCallerOf, requestIdKey } from "../core/caller.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../calls/adapters/headers.ts";
 import type { CallContext } from "../calls/pipeline/context.ts";
@@ -96,7 +96,7 @@ async function dispatch(exchange: NativeExchange, context: NativeContext): Promi
     return context.handlers.runAdapter(adapter, { caller, requestId, signal }, sink);
   }
   if (route.kind === "cache") return changeCache({ ...exchange, route }, context);
-  requireActive(exchange.caller);
+  context.admission.account(exchange.caller);
   const work = (): Promise<void> => mapHttpFailure(answerFree(exchange, context));
   // A job is paid for, though not by its submission itself.
   if (route.kind === "submit") await counted(context, work);
@@ -168,26 +168,26 @@ async function mapHttpFailure(work: Promise<void>): Promise<void> {
 }
 
 /** Counts the request as running: a stopping gateway lets it finish. */
-async function counted({ calls }: NativeContext, work: () => Promise<void>): Promise<void> {
-  calls.enter();
+async function counted({ admission }: NativeContext, work: () => Promise<void>): Promise<void> {
+  admission.enter();
   try {
     await work();
   } finally {
-    calls.leave();
+    admission.leave();
   }
 }
 
 /** Finds the route of a request. @throws GatewayError NOT_FOUND for undeclared addresses */
 function find(
   message: ExchangeRequest,
-  { vendors }: NativeContext,
+  { vendors, admission }: NativeContext,
   from: Pick<NativeExchange, "caller" | "requestId" | "signal" | "sink">,
 ): NativeExchange {
   const { prefix, method, path, query, headers, body } = message;
   const mount = vendors.get(prefix);
   // A suspended account learns that first, whatever it requests.
   if (mount === undefined) {
-    requireActive(from.caller);
+    admission.account(from.caller);
     throw noSuchAddress(method, `${prefix}${path}`);
   }
   checkRequest(message);
@@ -200,6 +200,6 @@ function find(
     if (route.when?.(request) === false) continue;
     return { mount, route, request, method: route.method, path, query, ...from };
   }
-  requireActive(from.caller);
+  admission.account(from.caller);
   throw noSuchAddress(method, `${prefix}${path}`);
 }

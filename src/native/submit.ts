@@ -11,7 +11,6 @@ import { ErrorCode, GatewayError, internalError } from "../core/errors.ts";
 import { invalid } from "../core/validation.ts";
 import { HttpFailure, isUnsent } from "../http/failure.ts";
 import { readPublicUrl } from "../http/public-url.ts";
-import { admitModel } from "../calls/pipeline/admit.ts";
 import { Call } from "../calls/pipeline/call.ts";
 import { reportCall } from "../calls/pipeline/call-report.ts";
 import {
@@ -70,7 +69,7 @@ async function begin(exchange: SubmitExchange, context: NativeContext): Promise<
     const version = await findVersion(exchange, context);
     const found = checkedModel(request, route.model, {
       find: (name) => version ?? context.findModel(mount.vendor.name, name),
-      authorize: (key) => admitModel(context.catalogue, caller, (model = key)),
+      authorize: (key) => context.admission.model(caller, (model = key)),
     });
     checkModel(found.model, route.types);
     const stored = await checkReferences(exchange, context);

@@ -16,8 +16,7 @@ import { openPool } from "../db/pool/open-pool.ts";
 import { backgroundOf } from "../responses/background/request.ts";
 import { createBackgroundRunner } from "../responses/background/runner.ts";
 import type { BackgroundTasks } from "../responses/background/tasks.ts";
-import { createCatalogue } from "../calls/catalogue.ts";
-import { admitModel } from "../calls/pipeline/admit.ts";
+import type { Admission } from "../calls/admission.ts";
 import { reportImplausible } from "../calls/pipeline/plausible.ts";
 import type { MediaTasks } from "../calls/adapters/media/media-tasks.ts";
 import type { CallState } from "../responses/stored/responses-memory.ts";
@@ -57,6 +56,8 @@ interface TaskOptions {
   readonly config: Config;
   readonly vendors: ReadonlyMap<string, Vendor>;
   readonly prices: PriceBook;
+  /** Decides which models a caller may use. */
+  readonly admission: Pick<Admission, "model">;
   readonly metrics: Metrics;
   /** Finds result files. */
   readonly results: Pick<ResultFiles, "find">;
@@ -109,7 +110,6 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
     onCancel?.(id);
     onNews?.();
   };
-  const catalogue = createCatalogue(config.models);
   const cancel = createCancel({
     pool,
     store,
@@ -130,7 +130,7 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const service = createTaskService({
     ...{ store, feed, waitSlots, clock },
     allowHosts,
-    authorize: (caller, modelKey) => admitModel(catalogue, caller, modelKey),
+    authorize: (caller, modelKey) => options.admission.model(caller, modelKey),
     schemas,
     submit,
     cancel,

@@ -15,11 +15,10 @@ import { type ReadModelBody, readModelBody } from "../../dialect/body-members.ts
 import type { Clock } from "../../core/clock.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { HttpFailure } from "../../http/failure.ts";
-import type { Catalogue } from "../catalogue.ts";
+import type { Admission } from "../admission.ts";
 import { checkRequest, replyHeaders, vendorHeaders } from "./headers.ts";
 import { toGatewayError } from "../pipeline/failures.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
-import { admitTextModel } from "../pipeline/admit.ts";
 import type { CallContext } from "../pipeline/context.ts";
 import type { RunningCalls } from "../running-calls.ts";
 import type { TokenCounter } from "../../tokens/counter.ts";
@@ -35,7 +34,7 @@ export type CountTokens = (
 ) => Promise<CountTokensResponse>;
 
 export interface CountTokensOptions {
-  readonly catalogue: Catalogue;
+  readonly admission: Pick<Admission, "textModel">;
   readonly upstream: Upstream;
   readonly calls: RunningCalls;
   readonly counter: TokenCounter;
@@ -55,13 +54,13 @@ const parsedBytesMax = 64 * 1024;
 const tokensPerFile = 1_600;
 
 export function createCountTokens(options: CountTokensOptions): CountTokens {
-  const { catalogue, upstream, calls, counter, clock } = options;
+  const { admission, upstream, calls, counter, clock } = options;
   return (request, context) =>
     calls.runFree(context.caller.accountId, async () => {
       checkRequest(request);
       const { style, tokenCount } = styleOf(request);
       const body = readModelBody(request.body, tokenCount.required);
-      const model = admitTextModel(catalogue, context.caller, body.model);
+      const model = admission.textModel(context.caller, body.model);
       if (textLength(body) > countBytesMax) return estimated(estimate(body), tokenCount);
       const countContext = { request, context, body, model, style, nowMs: clock.now() };
       const counted = await countByVendor(upstream, countContext);

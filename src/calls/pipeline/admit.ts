@@ -1,11 +1,5 @@
-/**
- * Accepts a call and reads its request, as far as billing and routing need it. The only place that decides whether a call
- * is accepted: model access, and whether the gateway accepts calls at all. The state of keys and accounts is checked in
- * core/access.ts.
- */
-import { type Caller, requireActive } from "../../core/caller.ts";
+/** Admits a call (see ../admission.ts) and reads its request, as far as billing and routing need it. */
 import type { ModelConfig } from "../../config/config.ts";
-import type { Catalogue } from "../catalogue.ts";
 import type { CallAdapter, Chunk, ReadRequest } from "./adapter.ts";
 import { Call } from "./call.ts";
 import type { CallContext, PipelineDeps } from "./context.ts";
@@ -23,7 +17,7 @@ export function admit<Out extends Chunk>(
   adapter: CallAdapter<Out>,
   { callId, context, deps }: CallToAdmit,
 ): Admitted<Out> {
-  deps.calls.enter();
+  deps.admission.enter();
   const { requestId, caller } = context;
   const { accountId, keyId, keyLimitNanos, discountBp = 0 } = caller;
   const { path } = adapter;
@@ -40,20 +34,6 @@ export interface CallToAdmit {
   readonly deps: PipelineDeps;
 }
 
-/**
- * Finds the model that the caller named.
- *
- * @throws GatewayError MODEL_NOT_FOUND where there is none, ACCESS_DENIED where the key may not use it
- */
-export function admitModel(catalogue: Catalogue, caller: Caller, key: string): ModelConfig {
-  return catalogue.authorize(caller, key);
-}
-
-/** As {@link admitModel}, for text generation. @throws GatewayError INVALID_REQUEST where the model generates no text */
-export function admitTextModel(catalogue: Catalogue, caller: Caller, key: string): ModelConfig {
-  return catalogue.authorizeText(caller, key);
-}
-
 /** A call whose request has been read. */
 export interface ReadCall<Out extends Chunk> extends Admitted<Out> {
   readonly request: ReadRequest<Out>;
@@ -64,13 +44,14 @@ export interface ReadCall<Out extends Chunk> extends Admitted<Out> {
 export function read<Out extends Chunk>(admitted: Admitted<Out>): ReadCall<Out> {
   const { call, adapter, context, deps } = admitted;
   const { caller } = context;
-  requireActive(caller);
+  deps.admission.account(caller);
   const request = readRequest(call, adapter);
   const { stream, model: key } = request.text;
   call.stream = stream;
   call.model = key;
-  const find = adapter.acceptsAnyModel ? admitModel : admitTextModel;
-  const model = find(deps.catalogue, caller, key);
+  const model = adapter.acceptsAnyModel
+    ? deps.admission.model(caller, key)
+    : deps.admission.textModel(caller, key);
   request.checkModel(model);
   return { ...admitted, request, model };
 }

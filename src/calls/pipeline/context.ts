@@ -6,6 +6,7 @@ import type { KeyCaller } from "../../core/caller.ts";
 import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Metrics } from "../../observe/metrics.ts";
+import type { Admission } from "../admission.ts";
 import type { Catalogue } from "../catalogue.ts";
 import type { LimitDefaults } from "../../config/config.ts";
 import type { AdmissionQueues } from "../../limits/admission-queue.ts";
@@ -30,6 +31,7 @@ export interface CallContext {
 /** The parts of a process that all calls share. */
 export interface PipelineDeps {
   readonly clock: Clock;
+  readonly admission: Admission;
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;
   readonly pricing: Pricing;
@@ -38,7 +40,7 @@ export interface PipelineDeps {
   readonly limiter: Pick<Limiter, "admit" | "isFar" | "end">;
   readonly limitDefaults: LimitDefaults;
   /** Where calls wait for room in their limits. */
-  readonly admission: Pick<AdmissionQueues, "admit" | "onEnd">;
+  readonly limitQueues: Pick<AdmissionQueues, "admit" | "onEnd">;
   readonly streams: MonitoredStreams;
   readonly unlimitedRoutes: Pick<UnlimitedRoutes, "has" | "add" | "kept">;
   readonly detached: DetachedReplies;

@@ -36,7 +36,7 @@ export function limit<Out extends Chunk>(quoted: Quoted<Out>): Limiting | undefi
   const isFirst = waitMs > 0 || !deps.limiter.isFar(request);
   const verdict = (call.limiting =
     waitMs > 0
-      ? deps.admission.admit({ ...request, accountId, keyId, waitMs, signal: context.signal })
+      ? deps.limitQueues.admit({ ...request, accountId, keyId, waitMs, signal: context.signal })
       : deps.limiter.admit(request));
   const admitted = verdict.then((each) => obey(quoted, each, most));
   // A call without money may end before it is known.
@@ -60,7 +60,7 @@ function obey<Out extends Chunk>(
 /** Ends a call towards its limits: gives back the tokens that it has not used. Harmless for a call without limits. */
 export function endLimits(
   { limiting, usage, start }: Call,
-  { limiter, admission }: Pick<PipelineDeps, "limiter" | "admission">,
+  { limiter, limitQueues }: Pick<PipelineDeps, "limiter" | "limitQueues">,
 ): void {
   if (limiting === undefined) return;
   const usedTokens = usage === undefined ? 0 : usage.inputTokens + usage.outputTokens;
@@ -69,7 +69,7 @@ export function endLimits(
     (verdict) => {
       if (!verdict.isAdmitted) return;
       limiter.end(verdict, usedTokens);
-      admission.onEnd(start.accountId);
+      limitQueues.onEnd(start.accountId);
     },
     () => {},
   );

@@ -92,7 +92,7 @@ async function settled<Out extends Chunk>(reached: Reached<Out>, ended: CallEnd)
     // Reported by the ledger.
   } finally {
     endLimits(reached.call, reached.deps);
-    reached.deps.calls.leave();
+    reached.deps.admission.leave();
   }
 }
 

@@ -233,12 +233,12 @@ function fallbackModels<Out extends Chunk>({
   call,
   deps,
 }: ReadCall<Out>): readonly FallbackModel[] {
-  const { catalogue, pricing } = deps;
+  const { admission, catalogue, pricing } = deps;
   const { models } = request.wishes;
   const keys = models ?? model.fallbackModels ?? [];
   const found = keys.flatMap((key): readonly ModelConfig[] => {
     if (key === model.key) return [];
-    if (models !== undefined) return [catalogue.authorizeText(context.caller, key)];
+    if (models !== undefined) return [admission.textModel(context.caller, key)];
     return catalogue.list(context.caller).filter((each) => each.key === key);
   });
   return found.map((each) => ({ model: each, price: pricing.priceAt(each, call.startMs) }));

@@ -56,7 +56,7 @@ export function createBackground(options: BackgroundOptions): Background {
       await (admitted.call.stream ? stream : whole)(accepted, replyTo);
       return {};
     } finally {
-      options.calls.leave();
+      options.admission.leave();
     }
   };
 }

@@ -1,4 +1,7 @@
 /** The task room behind a real REST listener, on a real database with real money, and nobody who works on tasks. */
+import { Admission } from "../../../src/calls/admission.ts";
+import { createCatalogue } from "../../../src/calls/catalogue.ts";
+import { RunningCalls } from "../../../src/calls/running-calls.ts";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { randomUUID } from "node:crypto";
 import type { JsonObject } from "@bufbuild/protobuf";
@@ -124,6 +127,10 @@ export async function openTasks() {
     >[0]["database"],
     clock: systemClock,
     config,
+    admission: new Admission({
+      catalogue: createCatalogue(config.models),
+      calls: new RunningCalls(),
+    }),
     vendors: new Map(named) as unknown as ReadonlyMap<string, Vendor>,
     prices: createPriceBook({ pool }),
     metrics,

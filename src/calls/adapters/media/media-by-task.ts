@@ -149,7 +149,7 @@ function createMediaByTask<Read extends MediaRequest, Asked>(
       await form.reply(accepted, sink);
       return {};
     } finally {
-      options.calls.leave();
+      options.admission.leave();
     }
   };
 }
