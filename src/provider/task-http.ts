@@ -162,6 +162,7 @@ function refused(code: TaskFaultCode, message: string | undefined): TaskRefused 
 const faultTexts: Readonly<Record<TaskFaultCode, string>> = {
   content_rejected: "The model's vendor rejected this content",
   invalid_parameters: "The model's vendor refused the parameters",
+  invalid_request: "The model's vendor refused the request",
   upstream_error: "The model's vendor failed; try again",
 };
 

@@ -222,8 +222,12 @@ export interface TaskFault {
   readonly message: string;
 }
 
-/** Failure codes that a vendor can cause. */
-export type TaskFaultCode = "content_rejected" | "invalid_parameters" | "upstream_error";
+/** Failure codes that a vendor can cause. `invalid_request`: of background responses, whose customers send no parameters. */
+export type TaskFaultCode =
+  | "content_rejected"
+  | "invalid_parameters"
+  | "invalid_request"
+  | "upstream_error";
 
 /**
  * - `cancelled`: the task has ended.

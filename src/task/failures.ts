@@ -50,6 +50,7 @@ export function queueFull(): GatewayError {
 type FailureCode =
   | typeof ErrorCode.CONTENT_REJECTED
   | typeof ErrorCode.INVALID_PARAMETERS
+  | typeof ErrorCode.INVALID_REQUEST
   | typeof ErrorCode.UPSTREAM_ERROR
   | typeof ErrorCode.UPSTREAM_SUBMIT_UNKNOWN
   | typeof ErrorCode.TASK_TIMEOUT
@@ -73,7 +74,11 @@ export const timedOut: Failure = {
   message: "the task was not complete by its deadline; nothing was charged",
 };
 
-const refusals = new Set<FailureCode>([ErrorCode.CONTENT_REJECTED, ErrorCode.INVALID_PARAMETERS]);
+const refusals = new Set<FailureCode>([
+  ErrorCode.CONTENT_REJECTED,
+  ErrorCode.INVALID_PARAMETERS,
+  ErrorCode.INVALID_REQUEST,
+]);
 
 /** The ending of a failure in the call record. */
 export function endingOf(code: FailureCode): CallEnding {
@@ -84,6 +89,7 @@ export function endingOf(code: FailureCode): CallEnding {
 const codes = {
   content_rejected: ErrorCode.CONTENT_REJECTED,
   invalid_parameters: ErrorCode.INVALID_PARAMETERS,
+  invalid_request: ErrorCode.INVALID_REQUEST,
   upstream_error: ErrorCode.UPSTREAM_ERROR,
 } as const satisfies Record<TaskFaultCode, ErrorCode>;
 

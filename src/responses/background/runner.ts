@@ -62,8 +62,7 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
     if (params === undefined) throw new Error("the task generates no background response");
     const { accountId, responseId, callId } = params;
     const found = await store.find(accountId, responseId);
-    if (found === undefined)
-      throw new TaskRefused("invalid_parameters", "The response was deleted");
+    if (found === undefined) throw new TaskRefused("invalid_request", "The response was deleted");
     const adapter = new WireAdapter({ request: found.request, callId, accountId, state, clock });
     const { request, planned } = await planOf(upstream, adapter, task);
     const recorder = await recorderOf(params, options);
@@ -88,10 +87,20 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
       });
       const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };
+    } catch (error) {
+      throw asResponseFailure(error);
     } finally {
       await recorder?.close();
     }
   };
+}
+
+/** The failure as customers of responses know it: of an invalid request, as for calls. */
+function asResponseFailure(error: unknown): unknown {
+  if (!(error instanceof TaskRefused) || error.code !== "invalid_parameters") return error;
+  const { message, isTemporary, fault, retryAfterSeconds, canRetryElsewhere } = error;
+  const about = { fault, retryAfterSeconds, canRetryElsewhere };
+  return new TaskRefused("invalid_request", message, isTemporary, about);
 }
 
 /** Creates the recorder of a streamed response; `undefined`: the response is not streamed. */
@@ -124,7 +133,7 @@ async function planOf(
     const isAble = recalled.routes.some((each) => each.route === route);
     if (isAble) return { request: recalled.request, planned };
   } catch (error) {
-    throw openFailure(error);
+    throw asResponseFailure(openFailure(error));
   }
   // Another of the model's vendors has stored the conversation.
   throw new TaskRefused("upstream_error", `vendor ${route.vendor} cannot continue it`, true);
@@ -330,5 +339,5 @@ class ResponseEvents {
 function failed(record: JsonRecord): TaskRefused {
   const { code, message } = failureOf(record);
   const isCallers = code === ErrorCode.INVALID_REQUEST;
-  return new TaskRefused(isCallers ? "invalid_parameters" : "upstream_error", message);
+  return new TaskRefused(isCallers ? "invalid_request" : "upstream_error", message);
 }

@@ -206,7 +206,9 @@ function failureOf({ state, error_code: word, error: message }: TaskSummary): Ga
   if (state === "cancelled") {
     return new GatewayError(ErrorCode.UPSTREAM_ERROR, "The task was cancelled before its end");
   }
-  const code = errorCodeOf(word ?? "") as SentErrorCode;
+  const failed = errorCodeOf(word ?? "") as SentErrorCode;
+  // The customer sent a request, and no parameters of a task.
+  const code = failed === ErrorCode.INVALID_PARAMETERS ? ErrorCode.INVALID_REQUEST : failed;
   return new GatewayError(code, message ?? "The result could not be generated; try again");
 }
 

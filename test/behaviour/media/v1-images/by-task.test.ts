@@ -9,6 +9,7 @@ import {
   type GatewayOptions,
   startGateway,
 } from "../../../support/gateway.ts";
+import { startPlainVendor } from "../../../support/plain-vendor.ts";
 import { send } from "../../../support/raw-http.ts";
 import { adapters } from "../../../unit/provider/task/adapters.ts";
 import { startFiles } from "../../../unit/provider/task/result-files.ts";
@@ -334,4 +335,20 @@ describe.each(adapters.filter(isImage))("$kind", (adapter) => {
     expect(call).toMatchObject({ vendor: "v", ending: CallEnding.COMPLETED });
     expect(call.cost?.amountNanos).toBe(40_000_000n);
   });
+});
+
+it("an image whose vendor refuses the request is an invalid request, as for other calls", async () => {
+  const refusal = { detail: [{ loc: ["body", "seed"], msg: "Bad seed", type: "value_error" }] };
+  const vendor = await startPlainVendor(() => ({ status: 422, body: JSON.stringify(refusal) }));
+  onTestFinished(() => vendor.close());
+  const { gateway, customer } = await openGateway({
+    vendors: { v: { kind: "fal", apiKey: "sk-fal", baseUrl: vendor.url } },
+    models: { draw: { type, price, routes: [{ vendor: "v", model: "fal-ai/flux/dev" }] } },
+  });
+  onTestFinished(() => gateway.close());
+  const got = await send(`${gateway.url}/v1/images/generations`, {
+    headers: { authorization: `Bearer ${customer.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "draw", prompt: "a cat" }),
+  });
+  expect([got.status, errorOf(got)["code"]]).toEqual([400, "invalid_request"]);
 });

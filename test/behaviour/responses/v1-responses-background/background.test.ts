@@ -141,7 +141,9 @@ describe("a response in the background", () => {
     ["responses", "cut", "upstream_error"],
     ["chat", "status 500", "upstream_error"],
     ["chat", "error midstream", "upstream_error"],
-    ["chat", "status 400", "invalid_parameters"],
+    // As for a call: a response has no parameters of a task.
+    ["chat", "status 400", "invalid_request"],
+    ["responses", "status 400", "invalid_request"],
   ])(
     "a background response of %s that fails (%s) says why, and costs nothing (R-TSK-6)",
     async (model, input, code) => {
