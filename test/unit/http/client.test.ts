@@ -6,7 +6,6 @@ import {
   brotliCompressSync,
   createGzip,
   createZstdCompress,
-  deflateRawSync,
   deflateSync,
   gzipSync,
   zstdCompressSync,
@@ -52,11 +51,8 @@ describe("compressed replies", () => {
     ["x-gzip", gzipSync(text)],
     ["deflate", deflateSync(text)],
     ["br", brotliCompressSync(text)],
-    ["deflate", deflateRawSync(text)],
     ["zstd", zstdCompressSync(text)],
-    ["gzip, br", brotliCompressSync(gzipSync(text))],
-    ["Deflate,zstd", zstdCompressSync(deflateSync(text))],
-    ["identity, gzip", gzipSync(text)],
+    [" GZip ", gzipSync(text)],
   ])("a compressed reply in %s is decoded, and its headers are gone", async (encoding, body) => {
     const send = await clientOf((_request, response) =>
       response.writeHead(200, { ...json, "content-encoding": encoding }).end(body),
@@ -106,28 +102,9 @@ describe("compressed replies", () => {
 
   it.each([
     ["one that unpacks to too much", "gzip", gzipSync(zeros), /unpacks to over/],
-    [
-      "one that unpacks to too much, twice",
-      "gzip, zstd",
-      zstdCompressSync(gzipSync(zeros)),
-      /unpack/,
-    ],
-    [
-      "one that unpacks to too much in between",
-      "gzip, br",
-      brotliCompressSync(zeros),
-      /unpacks|broken/,
-    ],
     ["a cut one", "gzip", gzipSync(text).subarray(0, 200), /broken/],
     ["a cut one of zstd", "zstd", zstdCompressSync(text).subarray(0, 30), /broken/],
-    [
-      "a cut one of two encodings",
-      "gzip, br",
-      brotliCompressSync(gzipSync(text).subarray(0, 200)),
-      /broken/,
-    ],
     ["one that is none", "gzip", Buffer.from(text), /broken/],
-    ["one whose inner one is none", "gzip, br", brotliCompressSync(text), /broken/],
   ])(
     "a compressed reply fails, and takes no memory: %s",
     async (_name, encoding, bytes, reason) => {
@@ -139,16 +116,16 @@ describe("compressed replies", () => {
     },
   );
 
-  it("a reply without a body, and one in an unknown encoding, stay as they are", async () => {
+  it("a reply without a body, and one in two encodings, stay as they are", async () => {
     const send = await clientOf((_request, response) =>
       response.writeHead(204, { "content-encoding": "gzip" }).end(),
     );
     expect((await (await send()).body.whole(10)).length).toBe(0);
     const other = await clientOf((_request, response) =>
-      response.writeHead(200, { ...json, "content-encoding": "gzip, tea" }).end("{}"),
+      response.writeHead(200, { ...json, "content-encoding": "gzip, br" }).end("{}"),
     );
     const { headers, body } = await other();
-    expect(headers["content-encoding"]).toBe("gzip, tea");
+    expect(headers["content-encoding"]).toBe("gzip, br");
     expect((await body.whole(10)).toString()).toBe("{}");
   });
 });
