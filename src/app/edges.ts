@@ -14,7 +14,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
-import { UnfinishedBodies } from "../edge/bodies/unfinished-bodies.ts";
+import { BodyBudget } from "../edge/bodies/body-budget.ts";
 import { createFacade } from "../edge/rest/facade.ts";
 import type { CallbackReceiver, DirectHandlers, FindFile } from "../edge/rest/options.ts";
 import type { RunningCalls } from "../calls/running-calls.ts";
@@ -167,11 +167,9 @@ export async function createEdges(options: EdgeOptions): Promise<Edges> {
   return listeners;
 }
 
-/** The budgets of request bodies, over all listeners of the process. */
-function createBodies(metrics: Metrics): UnfinishedBodies {
-  const bodies = new UnfinishedBodies(() =>
-    metrics.limitRefusals.inc({ limit: "unfinished_bodies" }),
-  );
+/** The budget of request bodies, over all listeners of the process. */
+function createBodies(metrics: Metrics): BodyBudget {
+  const bodies = new BodyBudget(() => metrics.limitRefusals.inc({ limit: "unfinished_bodies" }));
   const help = "Bytes of request bodies that have begun and are not complete.";
   metrics.gauge("uas_unfinished_body_bytes", help, () => bodies.bytes);
   return bodies;

@@ -24,21 +24,15 @@ export const discardedBodyBytesMax = mib;
  * it reads the reply, which would be lost if the connection were reset at once.
  */
 export const discardedBodyLingerMs = second;
-/** Maximum of request bodies that are not complete: clients that never end uploads cannot take more memory. */
-export const unfinishedBodyBytesMax = {
-  connection: 64 * mib,
-  key: 64 * mib,
-  account: 128 * mib,
-  /** All callers that are not identified, together: 512 messages of the size below. */
-  anonymous: 32 * mib,
-  process: 256 * mib,
-} as const;
+/**
+ * Maximum bytes of request bodies that are not complete: of one key, of one account in the console, of all callers of
+ * another kind; and of the process. Clients that never end uploads cannot take more memory.
+ */
+export const unfinishedBodyBytesMax = { owner: 64 * mib, process: 256 * mib } as const;
 /** Maximum message of an RPC whose caller is not identified: room for a sign-in form. */
 export const anonymousMessageBytesMax = 64 * kib;
 /** How long a client may take to send the head of a request. */
 export const headMs = 10 * second;
-/** The average rate of a body, in bytes per second, after a grace: twice Apache's default, and slower than any line. */
-export const [bodyBytesPerSecondMin, bodyGraceMs] = [kib, 10 * second];
 /** How long a client may take to send one request. */
 export const requestMs = 5 * minute;
 /**

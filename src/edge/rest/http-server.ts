@@ -13,7 +13,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { headerBytesMax, headMs, requestMs } from "../../core/limits.ts";
-import type { UnfinishedBodies } from "../bodies/unfinished-bodies.ts";
+import { limitRest } from "../bodies/discarded-body.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { InertReply } from "../inert-reply.ts";
 import { dialects } from "../../dialect/index.ts";
@@ -49,8 +49,7 @@ export interface Upgrades {
  *
  * @param listener gets every request that is lawful HTTP
  * @param upgrades takes over the connections of requests that become WebSockets
- * @param options `publicUrl`, `consoleUrl`: with https, replies say that browsers must use it. `bodies` watches the
- * rests of requests that were answered before their bodies ended
+ * @param options `publicUrl`, `consoleUrl`: with https, replies say that browsers must use it
  */
 export function createHttpServer(
   listener: RequestListener,
@@ -58,12 +57,10 @@ export function createHttpServer(
   {
     publicUrl,
     consoleUrl,
-    bodies,
   }: {
     readonly publicUrl?: string | undefined;
     readonly consoleUrl?: string | undefined;
-    readonly bodies: UnfinishedBodies;
-  },
+  } = {},
 ): Server {
   const isHttps = [publicUrl, consoleUrl].some((url) => url?.startsWith("https:"));
   const options = {
@@ -78,11 +75,11 @@ export function createHttpServer(
     shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
   };
   // One function for all responses: it costs each of them less than one of its own.
-  const watchRest = function (this: ServerResponse): void {
-    bodies.watchRest(this.req);
+  const onClose = function (this: ServerResponse): void {
+    limitRest(this.req);
   };
   const serve: RequestListener = (request, response) => {
-    response.on("close", watchRest);
+    response.on("close", onClose);
     if (isHttps) response.setHeader("strict-transport-security", onlyHttps);
     const problem = hostProblem(request);
     if (problem === undefined) listener(request, response);

@@ -11,7 +11,7 @@ import type { CancelSignal } from "../../core/cancel-signal.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { NativePrefix } from "../../core/native-prefix.ts";
 import type { SentReply, Sink } from "../../core/sink.ts";
-import type { UnfinishedBodies } from "../bodies/unfinished-bodies.ts";
+import type { BodyBudget } from "../bodies/body-budget.ts";
 import type { ArrivingForm } from "./request-parts.ts";
 import type { RestRoute } from "./route-table.ts";
 
@@ -103,7 +103,7 @@ export interface FacadeOptions {
   /** Refuses model calls at the concurrency limit. @throws GatewayError SERVICE_UNAVAILABLE */
   readonly requireCapacity: () => void;
   /** The budgets of request bodies. */
-  readonly bodies: UnfinishedBodies;
+  readonly bodies: BodyBudget;
   /** Aborted when clients are to connect anew, with "replacement" where another process serves at the same address.
    * Default: never. */
   readonly draining?: AbortSignal | undefined;

@@ -3,12 +3,13 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { presentedKey, type Caller } from "../../core/caller.ts";
 import { emptyBody, bodyTooLarge, formTooLarge, wrongLength } from "./errors.ts";
 import type { RestRoute } from "./route-table.ts";
-import { bodyBytesMax, discardedBodyBytesMax, discardedBodyLingerMs } from "../../core/limits.ts";
+import { bodyBytesMax } from "../../core/limits.ts";
 import { uploadMax } from "../../config/upload-limits.ts";
 import { countMemory } from "../../core/body-memory.ts";
 import { emptyBuffer, joinAndFree } from "../../core/bytes.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { checkBodySize, type UnfinishedBodies } from "../bodies/unfinished-bodies.ts";
+import { type BodyBudget, checkBodySize } from "../bodies/body-budget.ts";
+import { discardBody } from "../bodies/discarded-body.ts";
 
 /** A header, which may have been sent several times, as one text. */
 export function headerText(header: string | string[] | undefined): string | undefined {
@@ -94,8 +95,8 @@ function joined(pieces: readonly Buffer[]): Buffer {
 
 /** Options of {@link readBody}. */
 export interface ReadBodyOptions {
-  readonly bodies: UnfinishedBodies;
-  /** Whose budgets the body uses while it is not complete, and how long it may be. `undefined`: a vendor that calls back. */
+  readonly bodies: BodyBudget;
+  /** Whose budget the body uses while it is not complete, and how long it may be. `undefined`: a vendor that calls back. */
   readonly caller: Caller | undefined;
 }
 
@@ -105,7 +106,7 @@ export interface ReadBodyOptions {
  * that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can refuse the request.
  *
  * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
- * is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
+ * is cut off; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
  */
 export async function readBody(
   request: IncomingMessage,
@@ -141,7 +142,7 @@ export async function readBody(
       // Most bodies are complete with their first piece, and never count.
       if (size === announced) return undefined;
       try {
-        return body.keep(piece.length, 1);
+        return body.keep(piece.length);
       } catch (error) {
         return refuse(error as GatewayError);
       }
@@ -161,7 +162,7 @@ export async function readBody(
       const text = "The HTTP request is malformed";
       reject(new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause }));
     };
-    const body = bodies.open({ caller, onRefused: refuse });
+    const body = bodies.open(caller);
     request.on("data", onData);
     request.on("end", onEnd);
     request.on("error", onCut);
@@ -186,8 +187,7 @@ function announcedBytes(
 export interface ArrivingForm {
   /** With its boundary. */
   readonly contentType: string;
-  /** @throws GatewayError INVALID_REQUEST where it is cut off or too slow; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over
-   * a budget */
+  /** @throws GatewayError INVALID_REQUEST where it is cut off; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget */
   readonly pieces: AsyncIterable<Uint8Array>;
 }
 
@@ -214,14 +214,10 @@ async function* piecesOf(
   request: IncomingMessage,
   { bodies, caller }: ReadBodyOptions,
 ): AsyncIterable<Uint8Array> {
-  const form = bodies.open({ caller, onRefused: (error) => request.destroy(error) });
+  const form = bodies.open(caller);
   try {
     form.keep(uploadMax.memoryBytes);
-    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-    for await (const piece of pieces) {
-      form.drop(piece.length);
-      yield piece;
-    }
+    yield* request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   } finally {
     form.close();
   }
@@ -241,9 +237,8 @@ interface KnownReply {
 export async function replyBeforeBodyEnds(
   request: IncomingMessage,
   response: ServerResponse,
-  { reply, bodies }: { readonly reply: KnownReply; readonly bodies: UnfinishedBodies },
+  { status, headers, body }: KnownReply,
 ): Promise<void> {
-  const { status, headers, body } = reply;
   const length = { "content-length": String(body.length) };
   if (isWaiting(request)) {
     // Whether its client still sends the body, nobody can tell, nor what comes next on the connection.
@@ -254,38 +249,11 @@ export async function replyBeforeBodyEnds(
   response.writeHead(status, { ...headers, ...length });
   // The client has all of it by its length. The end follows later, for it may close the connection.
   response.write(body);
-  if (await discardBody(request, bodies)) response.end();
+  if (await discardBody(request)) response.end();
   else response.destroy();
 }
 
 /** Whether the client waits for `100 Continue` before it sends the body. */
 function isWaiting({ headers }: IncomingMessage): boolean {
   return headers.expect !== undefined;
-}
-
-/** Drops the rest of a body. Resolves to whether it ended, and was neither too long nor too slow. */
-function discardBody(request: IncomingMessage, bodies: UnfinishedBodies): Promise<boolean> {
-  if (request.complete) return Promise.resolve(true);
-  if (request.destroyed) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    let size = 0;
-    const stop = (): void => {
-      rest.close();
-      request.off("data", onData);
-      request.off("close", stop);
-      resolve(request.complete);
-    };
-    const onData = (piece: Buffer): void => {
-      size += piece.length;
-      rest.drop(piece.length);
-      if (size <= discardedBodyBytesMax) return;
-      request.off("data", onData);
-      request.pause();
-      setTimeout(stop, discardedBodyLingerMs).unref();
-    };
-    const rest = bodies.open({ onRefused: stop });
-    request.on("data", onData);
-    request.once("close", stop);
-    request.resume();
-  });
 }

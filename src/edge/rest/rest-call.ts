@@ -270,7 +270,7 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
       return;
     }
     const reply = { status, headers: this.#added(headers), body };
-    await replyBeforeBodyEnds(this.#request, response, { reply, bodies: this.#deps.bodies });
+    await replyBeforeBodyEnds(this.#request, response, reply);
   }
 
   #echoedId(): string {

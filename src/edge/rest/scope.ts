@@ -103,8 +103,7 @@ export function prepareScope(
       headers: { ...(reply.getHeaders() as typeof headers), ...headers },
       body,
     };
-    const { bodies } = options;
-    await replyBeforeBodyEnds(request.raw, reply.raw, { reply: early, bodies });
+    await replyBeforeBodyEnds(request.raw, reply.raw, early);
     return reply;
   });
   observe(scope, options);

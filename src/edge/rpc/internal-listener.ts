@@ -19,6 +19,7 @@ import {
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { ListenAddress } from "../../config/address.ts";
 import { headerBytesMax, headMs as usualHeadMs, requestMs } from "../../core/limits.ts";
+import { limitRest } from "../bodies/discarded-body.ts";
 import { clientErrorListener, hostProblem, jsonType } from "../bodies/malformed-request.ts";
 import { createRpcHandlers, type RouterOptions } from "./router.ts";
 import {
@@ -72,7 +73,7 @@ export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
   const handler = createHandler(options);
-  const { bodies, headMs = usualHeadMs } = options;
+  const { headMs = usualHeadMs } = options;
   const http1 = createHttp1(handler, headMs);
   const { http2, sessions } = createHttp2(handler, headMs);
   const onHttp2 = new WeakSet<Socket>();
@@ -92,7 +93,7 @@ export async function openInternalListener(
     busy(socket, 1);
     response.on("close", () => {
       busy(socket, -1);
-      bodies.watchRest(request);
+      limitRest(request);
     });
   });
   const server = createServer((socket) => {

@@ -16,15 +16,10 @@ import {
 } from "@connectrpc/connect-node";
 import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { bodyBytesMax } from "../../core/limits.ts";
-import { ArrivingMessages, type ReadFrameHead } from "../bodies/arriving-messages.ts";
 import { anonymous, callerKey } from "../../core/caller.ts";
 import { ErrorCode, GatewayError, toRpcError } from "../../core/errors.ts";
 import type { Service } from "../../core/contract-rules.ts";
-import {
-  checkBodySize,
-  type UnfinishedBodies,
-  type UnfinishedBody,
-} from "../bodies/unfinished-bodies.ts";
+import { type BodyBudget, checkBodySize } from "../bodies/body-budget.ts";
 import type { RequestGate } from "./gate.ts";
 import { isUnreadable } from "./interceptors.ts";
 
@@ -34,8 +29,8 @@ export interface RouterOptions {
   readonly interceptors: readonly Interceptor[];
   /** Identifies callers before their messages are read. */
   readonly requestGate: RequestGate;
-  /** The budgets of messages that are not complete. */
-  readonly bodies: UnfinishedBodies;
+  /** The budget of messages that are not complete. */
+  readonly bodies: BodyBudget;
   /** Whether gRPC itself is served. It needs HTTP/2. Default true. */
   readonly grpc?: boolean;
   /** Maximum message in bytes. Default: the largest request body, and what the message has around it. */
@@ -66,7 +61,6 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
   });
   for (const { service, implementation } of services) router.service(service, implementation);
   const handlers = router.handlers.map((handle): [string, HandleRpc] => {
-    const isOneMessage = /^(unary|server_streaming)$/.test(handle.method.methodKind);
     return [
       handle.requestPath,
       async (request, response, values = createContextValues()) => {
@@ -74,7 +68,7 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
           // HTTP/1.0 has none, and Connect makes a URL of it. Others were refused.
           request.headers.host ??= "localhost";
           const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-          const body = readRequest(request, response, { values, bodies, isOneMessage });
+          const body = readRequest(request, response, { values, bodies });
           response.once("close", () => passRest(request));
           const reply = await handle({ ...universal, body });
           await universalResponseToNodeResponse(await blameMessage(reply), response);
@@ -104,92 +98,55 @@ function passRest(request: NodeRequest): void {
 interface ReadRequestOptions {
   /** With the caller, once the gate has let the request pass. */
   readonly values: ContextValues;
-  readonly bodies: UnfinishedBodies;
-  /** Whether the request is one message. If not, it is a stream of them, whose client may be silent between two. */
-  readonly isOneMessage: boolean;
+  readonly bodies: BodyBudget;
 }
 
-/** Each message of a stream has a byte of flags and its length before it: in gRPC, gRPC-web and Connect alike. */
-const readEnvelopeHead: ReadFrameHead = ([, ...length]) => {
-  if (length.length < 4) return undefined;
-  const bytes = length.reduce((sum, byte) => sum * 256 + byte, 0);
-  return { bytes, isControl: false, isLast: true };
-};
-
-/** The pieces of a request. Nothing is read before the first one is asked for. @throws ConnectError */
+/**
+ * The pieces of a request. Nothing is read before the first one is asked for. Clients of the contract send one message; all
+ * messages of a reflection stream count as one.
+ *
+ * @throws ConnectError
+ */
 async function* readRequest(
   request: NodeRequest,
   response: NodeResponse,
-  { values, bodies, isOneMessage }: ReadRequestOptions,
+  { values, bodies }: ReadRequestOptions,
 ): AsyncGenerator<Uint8Array> {
   const caller = values.get(callerKey) ?? anonymous;
-  let slow: GatewayError | undefined;
+  const { "content-length": announced, expect } = request.headers;
+  const body = bodies.open(caller);
+  let received = 0;
   let isOver = false;
-  // Who reads it may stop after its message, and leave it at a piece.
+  // The reader may stop after its message, and leave this generator at a piece.
   let stop: (end: { readonly done: true; readonly value: undefined }) => void = () => {};
-  const open = (): UnfinishedBody =>
-    bodies.open({
-      caller,
-      connection: connectionOf(request),
-      onRefused(error) {
-        slow = error;
-        stop({ done: true, value: undefined });
-      },
-    });
-  const arriving = isOneMessage
-    ? new OneMessage(open(), request.headers["content-length"])
-    : new ArrivingMessages(readEnvelopeHead, open);
   response.once("close", () => {
     isOver = true;
-    arriving.close();
+    body.close();
     stop({ done: true, value: undefined });
   });
   // A request that is destroyed takes its connection, and so its reply, with it.
   const pieces = request.iterator({ destroyOnReturn: false });
   try {
-    checkBodySize(Number(request.headers["content-length"] ?? 0), caller);
+    checkBodySize(Number(announced ?? 0), caller);
     // HTTP/2 has said so by itself.
-    if (request.httpVersionMajor === 1 && request.headers.expect !== undefined) {
-      response.writeContinue();
-    }
+    if (request.httpVersionMajor === 1 && expect !== undefined) response.writeContinue();
     for (;;) {
       const { done, value } = await new Promise<IteratorResult<unknown>>((resolve, reject) => {
         stop = resolve;
         pieces.next().then(resolve, reject);
-        if (slow !== undefined || isOver) resolve({ done: true, value: undefined });
+        if (isOver) resolve({ done: true, value: undefined });
       });
-      if (slow !== undefined) throw slow;
       if (done === true || isOver) return;
       const piece = value as Uint8Array;
-      arriving.push(piece);
+      received += piece.length;
+      // Most messages are complete with their first piece, and never count.
+      if (String(received) !== announced) body.keep(piece.length);
       yield piece;
     }
   } catch (error) {
     throw toRpcError(error instanceof GatewayError ? error : cutOff(error));
   } finally {
-    arriving.close();
-  }
-}
-
-/** A request that is one message to its end. */
-class OneMessage implements Pick<ArrivingMessages, "push" | "close"> {
-  readonly #body: UnfinishedBody;
-  readonly #announced: string | undefined;
-  #received = 0;
-
-  constructor(body: UnfinishedBody, announced: string | undefined) {
-    this.#body = body;
-    this.#announced = announced;
-  }
-
-  push(piece: Uint8Array): void {
-    this.#received += piece.length;
-    // Most messages are complete with their first piece, and never count: so a form to sign in needs no budget.
-    if (String(this.#received) !== this.#announced) this.#body.keep(piece.length, 1);
-  }
-
-  close(): void {
-    this.#body.close();
+    body.close();
   }
 }
 
@@ -213,9 +170,4 @@ async function blameMessage(reply: UniversalServerResponse): Promise<UniversalSe
   const changed = Buffer.from(JSON.stringify({ ...error, code: "invalid_argument" }));
   reply.header?.set("content-length", String(changed.length));
   return { ...reply, status: 400, body: createAsyncIterable([changed]) };
-}
-
-/** An HTTP/2 connection carries many requests. */
-function connectionOf(request: NodeRequest): object | undefined {
-  return "stream" in request ? request.stream.session : undefined;
 }

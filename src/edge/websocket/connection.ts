@@ -5,7 +5,7 @@ import { streamBufferBytesMax } from "../../core/limits.ts";
 import { webSocketCloseMs, webSocketMax } from "../../config/web-socket-limits.ts";
 import { gatewayStopping, type KeyCaller, runInAccountContext } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { ArrivingMessages, type ReadFrameHead } from "../bodies/arriving-messages.ts";
+import type { ArrivingBody } from "../bodies/body-budget.ts";
 import { withinSettleWait } from "../../core/sink.ts";
 import { newId } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
@@ -71,7 +71,8 @@ export class SocketConnection {
   readonly #deps: ConnectionDeps;
   readonly #streams = new Map<string, Stream>();
   readonly #openedMs = performance.now();
-  readonly #arriving: ArrivingMessages;
+  /** What has arrived since the last complete message. */
+  readonly #arriving: ArrivingBody;
   #isAlive = true;
   /** Cuts a connection whose client does not answer the close. */
   #cut: NodeJS.Timeout | undefined;
@@ -85,18 +86,7 @@ export class SocketConnection {
     this.#deps = deps;
     const { webSocket, request } = parts;
     webSocket.on("message", (data: Buffer, isBinary) => this.#onMessage(data, isBinary));
-    this.#arriving = new ArrivingMessages(readFrameHead, () =>
-      deps.bodies.open({
-        caller: parts.caller,
-        connection: this,
-        onRefused: (error) => {
-          const isRoomNeeded = error.code === ErrorCode.SERVICE_UNAVAILABLE;
-          this.#refuse(error, isRoomNeeded ? codes.tryLater : codes.refused);
-          // What the library keeps of a message is free when its connection has ended, and not before.
-          if (isRoomNeeded) parts.request.socket.destroySoon();
-        },
-      }),
-    );
+    this.#arriving = deps.bodies.open(parts.caller);
     webSocket.on("pong", this.#onAlive);
     webSocket.on("ping", this.#onAlive);
     webSocket.on("close", this.#onClose);
@@ -165,6 +155,7 @@ export class SocketConnection {
   }
 
   #onMessage(data: Buffer, isBinary: boolean): void {
+    this.#arriving.close();
     this.#isAlive = true;
     if (this.#ending !== undefined) return;
     if (isBinary) {
@@ -319,21 +310,17 @@ export class SocketConnection {
     this.#isAlive = true;
   };
 
+  /** Counts what arrives until the library has a complete message of it. It limits the length and the fragments of one. */
   readonly #onBytes = (piece: Buffer): void => {
     try {
-      this.#arriving.push(piece);
+      this.#arriving.keep(piece.length);
     } catch (error) {
-      this.#refuse(toGatewayError(error), codes.tryLater);
+      this.#sendError(toGatewayError(error), "");
+      this.#close(codes.tryLater, "the message is not accepted");
+      // The library would keep all that still comes, until the client answers the close.
+      this.#parts.webSocket.pause();
     }
   };
-
-  /** Ends a connection for the message that is arriving. What has arrived of it stays counted until the connection ends. */
-  #refuse(error: GatewayError, code: number): void {
-    this.#sendError(error, "");
-    this.#close(code, "the message is not accepted");
-    // The library would keep all that still comes, until the client answers the close.
-    this.#parts.webSocket.pause();
-  }
 
   readonly #onClose = (code: number): void => {
     const { request, requestId } = this.#parts;
@@ -352,21 +339,6 @@ export class SocketConnection {
     this.#deps.log.info({ requestId, code, requests, durationMs }, "a WebSocket was closed");
   };
 }
-
-/**
- * The head of a frame has 2 to 14 bytes, with its length and what it is masked with (RFC 6455, section 5.2). The library tells
- * of whole messages and of pings, not of what it keeps of a message that is not complete.
- */
-export const readFrameHead: ReadFrameHead = (head) => {
-  const [kind = 0, second = 0] = head;
-  const short = second & 0x7f;
-  const lengthEnd = 2 + (short < 126 ? 0 : short === 126 ? 2 : 8);
-  const maskBytes = second >= 0x80 ? 4 : 0;
-  if (head.length < 2 || head.length < lengthEnd + maskBytes) return undefined;
-  const long = head.slice(2, lengthEnd).reduce((length, byte) => length * 256 + byte, 0);
-  const bytes = lengthEnd === 2 ? short : long;
-  return { bytes, isControl: (kind & 0x08) !== 0, isLast: (kind & 0x80) !== 0 };
-};
 
 function joined(...lists: readonly string[]): string {
   return lists.filter((list) => list !== "").join(",");

@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import { unfinishedBodyBytesMax } from "../../../src/core/limits.ts";
 import type { Caller } from "../../../src/core/caller.ts";
-import { UnfinishedBodies } from "../../../src/edge/bodies/unfinished-bodies.ts";
+import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
 import { readBody } from "../../../src/edge/rest/request-parts.ts";
 
 const caller: Caller = { kind: "key", accountId: "a", keyId: "k", models: undefined };
@@ -14,7 +14,7 @@ const caller: Caller = { kind: "key", accountId: "a", keyId: "k", models: undefi
 it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
-  const bodies = new UnfinishedBodies();
+  const bodies = new BodyBudget();
   const request = new IncomingMessage(new Socket());
   const reading = readBody(request, new ServerResponse(request), { bodies, caller });
   const pieces: Array<WeakRef<Buffer>> = [];
@@ -25,8 +25,8 @@ it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)",
   };
   arrive();
   arrive();
-  const others = bodies.open({ caller, onRefused: () => {} });
-  others.keep(unfinishedBodyBytesMax.key - bodies.bytes);
+  const others = bodies.open(caller);
+  others.keep(unfinishedBodyBytesMax.owner - bodies.bytes - 1_000);
   arrive();
   await expect(reading).rejects.toThrow("Too many uploads");
   others.close();
@@ -39,7 +39,7 @@ it("a refused body takes no memory while its rest is still arriving (R-AUTH-7)",
 });
 
 it("a body counts for what it takes in memory: in pieces of one byte a hundred times its length", async () => {
-  const bodies = new UnfinishedBodies();
+  const bodies = new BodyBudget();
   const request = new IncomingMessage(new Socket());
   const reading = readBody(request, new ServerResponse(request), { bodies, caller });
   for (let i = 0; i < 1_000; i++) request.emit("data", Buffer.alloc(1));

@@ -10,7 +10,7 @@ import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.t
 import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
 import { unfinishedBodyBytesMax } from "../../../src/core/limits.ts";
-import { UnfinishedBodies } from "../../../src/edge/bodies/unfinished-bodies.ts";
+import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
 import { createErrorMapping } from "../../../src/edge/rpc/interceptors.ts";
 import { createRpcHandlers } from "../../../src/edge/rpc/router.ts";
 import { send } from "../../support/raw-http.ts";
@@ -26,7 +26,7 @@ it("a client that disconnects within its message is not logged as an error", asy
     services: [{ service: CallService, implementation: {} }],
     interceptors: [createErrorMapping(logger)],
     requestGate: async () => {},
-    bodies: new UnfinishedBodies(),
+    bodies: new BodyBudget(),
     shutdownSignal: new AbortController().signal,
   }).get(path);
   const handled = Promise.withResolvers<void>();
@@ -109,8 +109,8 @@ it.each(["url", "internalUrl"] as const)(
     const headers = { ...bearer(fixture.customer.key), "content-type": "application/connect+json" };
     const message = Buffer.concat([Buffer.from([0, 0, 0, 0, 2]), Buffer.from("{}")]);
     const body = Buffer.concat([message, Buffer.alloc(300_000, " ")]);
-    // More often than the account's budget of unfinished bodies would last, if they were still counted.
-    const times = Math.ceil((1.5 * unfinishedBodyBytesMax.connection) / body.length);
+    // More often than the key's budget of unfinished bodies would last, if they were still counted.
+    const times = Math.ceil((1.5 * unfinishedBodyBytesMax.owner) / body.length);
     for (let time = 0; time < times; time++) {
       expect(await exchange(path, headers, body)).toBe(200);
       expect(await exchange("/healthz", {}, Buffer.alloc(0))).toBe(200);

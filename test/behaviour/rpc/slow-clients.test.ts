@@ -2,12 +2,9 @@
 import { once } from "node:events";
 import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import { connect, type Socket } from "node:net";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { InferenceService } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import { bodyGraceMs } from "../../../src/core/limits.ts";
-import { UnfinishedBodies } from "../../../src/edge/bodies/unfinished-bodies.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
 import { openInternalListener } from "../../../src/edge/rpc/internal-listener.ts";
-import { useGateway } from "./harness.ts";
 
 function open(url: string, text: string): Socket {
   const { hostname, port } = new URL(url);
@@ -28,7 +25,7 @@ describe("the head of a request", () => {
       services: [],
       interceptors: [],
       requestGate: async () => {},
-      bodies: new UnfinishedBodies(),
+      bodies: new BodyBudget(),
       shutdownSignal: stopping.signal,
       page: async () => undefined,
     });
@@ -69,40 +66,3 @@ async function statusOf(session: ClientHttp2Session): Promise<number | undefined
   await once(stream, "close");
   return headers[":status"];
 }
-
-describe("the rest of a body behind its reply", () => {
-  const fixture = useGateway();
-
-  beforeEach(() => {
-    const toFake = ["setInterval", "clearInterval", "performance"] as const;
-    vi.useFakeTimers({ toFake: [...toFake], now: performance.now() });
-  });
-  afterEach(async () => {
-    // The last check of the rates stops them.
-    await vi.advanceTimersByTimeAsync(bodyGraceMs);
-    vi.useRealTimers();
-  });
-
-  const exchange = `/${InferenceService.typeName}/Exchange`;
-  it.each([
-    ["url", "POST", exchange],
-    ["url", "POST", "/no/such/path"],
-    ["url", "GET", "/healthz"],
-    ["internalUrl", "POST", exchange],
-    ["internalUrl", "GET", "/healthz"],
-  ] as const)(
-    "the connection of a body that drips behind its reply is ended: %s %s %s",
-    async (listener, method, path) => {
-      const head = `${method} ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n`;
-      const type = "content-type: application/connect+json\r\n\r\n";
-      const socket = open(fixture.gateway[listener], `${head}${type}{`);
-      const [reply] = (await once(socket, "data")) as [Buffer];
-      expect(reply.toString()).toMatch(/^HTTP\/1\.1 (?:200|404) /);
-      while (!socket.destroyed) {
-        socket.write(" ");
-        await vi.advanceTimersByTimeAsync(bodyGraceMs);
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
-  );
-});

@@ -20,7 +20,7 @@ import type { Config, ModelConfig, PriceConfig } from "../../../src/config/confi
 import { systemClock } from "../../../src/core/clock.ts";
 import { createFacade } from "../../../src/edge/rest/facade.ts";
 import { createMetrics } from "../../../src/observe/metrics.ts";
-import { UnfinishedBodies } from "../../../src/edge/bodies/unfinished-bodies.ts";
+import { BodyBudget } from "../../../src/edge/bodies/body-budget.ts";
 import { createDirectTransport } from "../../../src/edge/rpc/direct-transport.ts";
 import { createErrorMapping, requestId } from "../../../src/edge/rpc/interceptors.ts";
 import { chargeOf } from "../../../src/task/work/charge.ts";
@@ -151,7 +151,7 @@ export async function openTasks() {
     whyNotReady: async () => undefined,
     findFile: async () => undefined,
     direct: { wire: new Map(), native: notServed, followLink: notServed },
-    bodies: new UnfinishedBodies(),
+    bodies: new BodyBudget(),
     natives: [],
     trustProxy: [],
   });
