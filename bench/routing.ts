@@ -178,7 +178,12 @@ async function shareByWeight(
   { calls }: RoutingScale,
 ): Promise<readonly Figure[]> {
   const key = await world.createKey();
-  await askAll(world, calls, () => ({ key, model: "weighted" }));
+  // Equal calls of a key would be one conversation.
+  await askAll(world, calls, (at) => ({
+    key,
+    model: "weighted",
+    messages: [{ role: "user", content: `Call ${at}` }],
+  }));
   const { requests } = world.vendors.main;
   const shares = weights.map(
     (weight) =>

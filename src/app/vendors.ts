@@ -5,7 +5,6 @@ import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Database } from "../db/database.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { AffinityShare } from "../routing/affinity.ts";
 import { HealthStore } from "../routing/health-store.ts";
 import { type OpenVendor, Targets } from "../routing/targets.ts";
 import { createUpstream, type Upstream } from "../routing/upstream.ts";
@@ -45,25 +44,13 @@ export function openVendors({ config, settings, ...options }: OpenVendorsOptions
   const targets = new Targets({ metrics, log, vendors: shared, shared: database });
   const health = new HealthStore({ pool: database.pool, clock, targets, log });
   const upstream = createUpstream({ targets, limiter, metrics, log });
-  const { affinity } = upstream;
-  // A process whose models have no choice needs no connection for it.
-  const isShared = hasChoice(config, opened);
-  const share = { pool: database.pool, url: database.url, affinity, targets, log };
   return {
     vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
     storingVendors: storingVendors(opened),
     clients: [...opened.values()].flatMap(({ clients }) => clients),
     upstream,
-    sharing: [targets, health, ...(isShared ? [new AffinityShare(share)] : [])],
+    sharing: [targets, health],
   };
-}
-
-/** Whether a call may go to several routes or credentials. */
-function hasChoice({ models }: Config, opened: ReadonlyMap<string, OpenVendor>): boolean {
-  return (
-    [...models.values()].some(({ routes }) => routes.length > 1) ||
-    [...opened.values()].some(({ clients }) => clients.length > 1)
-  );
 }
 
 /** Of the calls in flight that a vendor may have, each of several workers has its share, rounded up. */

@@ -3,7 +3,7 @@ import type { RetryConfig } from "../config/config.ts";
 import { retryDefault } from "../config/routing.ts";
 import type { PlannedRoute } from "./planned-route.ts";
 import type { AttemptFailure } from "./breaker.ts";
-import { chooseCandidate } from "./choice.ts";
+import { type Candidate, chooseByConversation, chooseCandidate } from "./choice.ts";
 import type { CredentialTarget, RouteTarget, Target, Targets } from "./targets.ts";
 
 /** The destination of one attempt. */
@@ -40,8 +40,8 @@ export interface AttemptPlanOptions {
   readonly isRepeatable?: boolean | undefined;
   /** Whether another model takes the call if no attempt of this plan succeeds. Default false. */
   readonly hasFallbacks?: boolean | undefined;
-  /** The route and credential of the conversation. Default: any. */
-  readonly binding?: Binding | undefined;
+  /** The key of the conversation, which stays with its route and credential. Default: none is recognised. */
+  readonly conversation?: string | undefined;
 }
 
 /** How many tokens a request with its reply has. Read only if a limit needs them: a reader may compute them then. */
@@ -53,12 +53,6 @@ export interface RequestAmount {
 }
 
 const noAmount: RequestAmount = { typical: 0, most: 0 };
-
-/** Where a conversation is. */
-export interface Binding {
-  readonly route: RouteTarget;
-  readonly credential: CredentialTarget;
-}
 
 /** The longest `Retry-After` that is waited for, in milliseconds. */
 const retryAfterMsMax = 2_000;
@@ -247,7 +241,6 @@ export class AttemptPlan {
   /** Chooses among the candidates that have not failed. @param options whether paused and open ones count too */
   #pick({ withPaused = false, withOpen = false } = {}): Destination | undefined {
     const targets = this.#targets;
-    const bound = this.#options.binding;
     const nowMs = targets.clock();
     const isUsable = (target: Target): boolean =>
       withOpen || (target.breaker.state(nowMs) !== "open" && this.#skipped?.has(target) !== true);
@@ -267,17 +260,22 @@ export class AttemptPlan {
         ? []
         : [{ priority, weight, inFlight, planned, route, credentials }];
     });
-    const stay = candidates.find(
-      ({ route, credentials }) => route === bound?.route && credentials.includes(bound.credential),
-    );
-    if (stay !== undefined && bound !== undefined) {
-      return destination(stay.planned, bound.route, bound.credential);
-    }
-    const chosen = chooseCandidate(candidates, Math.random());
-    const credential = chosen && chooseCandidate(chosen.credentials, Math.random());
+    const chosen = this.#chooseOne(candidates, ({ route }) => `${route.vendor} ${route.model}`);
+    const credential =
+      chosen && this.#chooseOne(chosen.credentials, (each) => `${each.vendor} ${each.credential}`);
     if (chosen === undefined || credential === undefined) return undefined;
     const { planned, route } = chosen;
     return destination(planned, route, credential);
+  }
+
+  #chooseOne<Each extends Candidate>(
+    usable: readonly Each[],
+    nameOf: (candidate: Each) => string,
+  ): Each | undefined {
+    const { conversation } = this.#options;
+    return conversation === undefined
+      ? chooseCandidate(usable, Math.random())
+      : chooseByConversation(usable, conversation, nameOf);
   }
 
   /** Whether the vendor takes the request now, by what it said of its limits. */

@@ -2,7 +2,7 @@
 import type { RetryConfig } from "../config/config.ts";
 import type { GatewayError } from "../core/errors.ts";
 import type { FailedAttempt } from "./attempt.ts";
-import { AttemptPlan, type Binding, type Destination, type RequestAmount } from "./attempt-plan.ts";
+import { AttemptPlan, type Destination, type RequestAmount } from "./attempt-plan.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import type { PlannedRoute } from "./planned-route.ts";
 import type { Targets } from "./targets.ts";
@@ -23,8 +23,8 @@ export interface AttemptsOptions {
   readonly amount?: RequestAmount | undefined;
   /** Whether the same route may be asked again: false if a job may be running. Default true. */
   readonly isRepeatable?: boolean | undefined;
-  /** The route and credential of the conversation. Default: any. */
-  readonly binding?: Binding | undefined;
+  /** The key of the conversation, which stays with its route and credential. Default: none is recognised. */
+  readonly conversation?: string | undefined;
 }
 
 /** A failed attempt. `failure`: what it means for routing. `error`: absent if the vendor reported it in its answer. */
@@ -87,12 +87,12 @@ export class Attempts {
   }
 
   #planOf(stage: AttemptStage | undefined): AttemptPlan {
-    const { stages, amount, isRepeatable, binding } = this.#options;
+    const { stages, amount, isRepeatable, conversation } = this.#options;
     return new AttemptPlan(stage?.routes ?? [], this.#targets, {
       retry: stage?.retry,
       amount,
       isRepeatable,
-      binding,
+      conversation,
       hasFallbacks: this.#stage < stages.length - 1,
     });
   }

@@ -1,4 +1,5 @@
-/** The choice among candidates: by priority, then weight, then calls in flight. Pure. */
+/** The choice among candidates: by priority, then by conversation, or by weight and calls in flight. Pure. */
+import { hash } from "node:crypto";
 
 /** A route, or a credential of a route. */
 export interface Candidate {
@@ -41,6 +42,40 @@ export function chooseCandidate<Each extends Candidate>(
   // What is left of the draw within the chosen share is as random as the draw.
   const rest = weight === 0 ? random : Math.min(Math.max(-drawn / weight, 0), 1 - Number.EPSILON);
   return idlest[Math.floor(rest * idlest.length)];
+}
+
+/**
+ * Chooses among usable candidates for a conversation, by weighted rendezvous hashing: the lowest priority number comes
+ * first; within it each candidate gets a share of the conversations by its weight. If a candidate is no longer usable, only
+ * its own conversations move.
+ *
+ * @param nameOf a name of the candidate that is the same in all processes
+ * @returns undefined if there is none
+ */
+export function chooseByConversation<Each extends Candidate>(
+  usable: readonly Each[],
+  conversation: string,
+  nameOf: (candidate: Each) => string,
+): Each | undefined {
+  if (usable.length <= 1) return usable[0];
+  const priority = Math.min(...usable.map((each) => each.priority));
+  const preferred = usable.filter((each) => each.priority === priority);
+  const weighted = preferred.filter(({ weight }) => weight > 0);
+  let best: Each | undefined;
+  let bestScore = Number.POSITIVE_INFINITY;
+  for (const each of weighted.length > 0 ? weighted : preferred) {
+    // An exponential draw for each candidate: the smallest one is of each with a probability by its weight.
+    const score = -Math.log(uniform(`${conversation}\0${nameOf(each)}`)) / (each.weight || 1);
+    if (score >= bestScore) continue;
+    best = each;
+    bestScore = score;
+  }
+  return best;
+}
+
+/** A number above 0 and up to 1 that only depends on the text. */
+function uniform(text: string): number {
+  return (hash("sha1", text, "buffer").readUIntBE(0, 6) + 1) / 2 ** 48;
 }
 
 /**

@@ -16,7 +16,6 @@ import type { OperationName, Vendor, VendorCall } from "../provider/vendor.ts";
 import type { VendorReply } from "../provider/reply.ts";
 import type { PlannedRoute } from "./planned-route.ts";
 import type { PreparedCall } from "./prepared-call.ts";
-import { Affinity } from "./affinity.ts";
 import type { Destination, RequestAmount } from "./attempt-plan.ts";
 import { Attempts, type AttemptsOptions } from "./attempts.ts";
 import type { AttemptFailure } from "./breaker.ts";
@@ -78,8 +77,6 @@ export interface Upstream {
   /** Records a failure outside these attempts. @param what a text for operators */
   reportFailure(vendor: string, what: string): void;
   readonly targets: Targets;
-  /** Where conversations are. */
-  readonly affinity: Affinity;
   /** Which route and credential takes a job. */
   readonly jobs: JobRouting;
   /** Requests that cost nothing. */
@@ -109,7 +106,6 @@ const toldUnknownMax = 100;
 
 class RoutedUpstream implements Upstream {
   readonly targets: Targets;
-  readonly affinity: Affinity;
   readonly jobs: JobRouting;
   readonly free: FreeRequests;
   readonly unfinishedEvents = new UnfinishedEvents();
@@ -121,7 +117,6 @@ class RoutedUpstream implements Upstream {
   constructor(options: UpstreamOptions) {
     this.#options = options;
     this.targets = options.targets;
-    this.affinity = new Affinity(options.targets.clock);
     this.jobs = new JobRouting(options);
     this.free = new FreeRequests(options);
   }

@@ -64,7 +64,7 @@ import {
 } from "../pipeline/adapter.ts";
 import { type PlannedRoute } from "../../routing/planned-route.ts";
 import { type PreparedCall } from "../../routing/prepared-call.ts";
-import type { Conversation } from "../../routing/affinity.ts";
+import type { ConversationId } from "../../routing/affinity.ts";
 import { readPreferences } from "../../routing/preferences.ts";
 import { inputItems, listedItems } from "../../responses/stored/input-items.ts";
 import { ReasoningCollector, recallReasoning } from "../../responses/stored/reasoning.ts";
@@ -199,7 +199,7 @@ class WireRequest extends ReadRequest<Buffer> {
       storedBytes === 0 ? text : { ...text, bytes: text.bytes + storedBytes, storedBytes };
   }
 
-  override conversation(): Conversation | undefined {
+  override conversation(): ConversationId | undefined {
     const { headers } = this.#options.request;
     return conversationOf(asBuffer(this.#read.body), this.text.outline, headers);
   }
@@ -553,19 +553,16 @@ function conversationOf(
   body: Buffer,
   { members }: Outline,
   headers: Readonly<Record<string, string>>,
-): Conversation | undefined {
+): ConversationId | undefined {
   const id = namedId(body, members, headers);
-  if (id !== undefined) return { id: id.slice(0, idCharsMax), isFirst: false };
+  if (id !== undefined) return id.slice(0, idCharsMax);
   const parts: Buffer[] = [];
-  let isFirst = true;
   for (const { key, valueStart, valueEnd } of members) {
     if (preambleMembers.has(key)) parts.push(body.subarray(valueStart, valueEnd));
     if (key !== "messages" && key !== "input") continue;
-    const end = firstUserEnd(body, valueStart, valueEnd);
-    parts.push(body.subarray(valueStart, end.at));
-    isFirst = end.isLast;
+    parts.push(body.subarray(valueStart, firstUserEnd(body, valueStart, valueEnd)));
   }
-  return parts.length === 0 ? undefined : { id: Buffer.concat(parts), isFirst };
+  return parts.length === 0 ? undefined : Buffer.concat(parts);
 }
 
 function namedId(
@@ -591,15 +588,13 @@ function namedId(
 }
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
 const openers = new Set([0x5b, 0x7b]);
 const closers = new Set([0x5d, 0x7d]);
 
-/** Where the first message of the user ends, and whether it is the last message. A text counts as one message. */
-function firstUserEnd(
-  body: Buffer,
-  start: number,
-  end: number,
-): { readonly at: number; readonly isLast: boolean } {
+/** Where the first message of the user ends: at the same place of the text when other messages follow. A text counts as
+ * one message. */
+function firstUserEnd(body: Buffer, start: number, end: number): number {
   let depth = 0;
   let elementStart = start + 1;
   let isInText = false;
@@ -612,11 +607,13 @@ function firstUserEnd(
     else if (openers.has(byte)) depth++;
     else if (closers.has(byte)) depth--;
     else if (byte === comma && depth === 1) {
-      if (isOfUser(body, elementStart, at)) return { at, isLast: false };
+      if (isOfUser(body, elementStart, at)) return at;
       elementStart = at + 1;
     }
   }
-  return { at: end - 1, isLast: true };
+  let last = end - 1;
+  while (whitespace.has(body[last - 1] ?? 0)) last--;
+  return last;
 }
 
 const userRole = /"role"\s*:\s*"user"/;

@@ -3,7 +3,7 @@ import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { UnitUsage } from "../../billing/prices/pricing.ts";
 import type { ImageForm, ModelConfig, PriceConfig } from "../../config/config.ts";
-import type { Conversation } from "../../routing/affinity.ts";
+import type { ConversationId } from "../../routing/affinity.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
 import type { PreparedCall } from "../../routing/prepared-call.ts";
 import type { RoutingWishes } from "../../routing/preferences.ts";
@@ -184,7 +184,7 @@ export abstract class ReadRequest<Out extends Chunk> {
   answeredBy: string | undefined;
 
   /** The conversation that the request belongs to; `undefined`: none is recognised. */
-  conversation(): Conversation | undefined {
+  conversation(): ConversationId | undefined {
     return undefined;
   }
 

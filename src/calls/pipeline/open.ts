@@ -6,7 +6,8 @@ import { pause } from "../../core/async.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { VendorReply } from "../../provider/reply.ts";
 import type { FailedAttempt, OpenReply } from "../../routing/attempt.ts";
-import type { Binding, Destination, RequestAmount } from "../../routing/attempt-plan.ts";
+import { conversationKey } from "../../routing/affinity.ts";
+import type { Destination, RequestAmount } from "../../routing/attempt-plan.ts";
 import type { Attempts, AttemptStage } from "../../routing/attempts.ts";
 import type { AttemptFailure } from "../../routing/breaker.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";
@@ -62,12 +63,11 @@ export async function open<Out extends Chunk>(
 ): Promise<Opened<Out>> {
   const { call, context, routes, fallbacks, deps } = held;
   const hasAlternatives = fallbacks.length > 0 || deps.upstream.hasChoice(routes);
-  const conversation = hasAlternatives ? conversationOf(held) : undefined;
   const attempts = deps.upstream.attempts({
     stages: stagesOf(held),
     amount: new HeldAmount(held),
     isRepeatable: held.request.isRepeatable,
-    binding: conversation?.binding,
+    conversation: hasAlternatives ? conversationOf(held) : undefined,
   });
   const silence = isSilenceTimed(held, hasAlternatives)
     ? new Silence(connection.client)
@@ -90,10 +90,6 @@ export async function open<Out extends Chunk>(
       const { failure, error } = tried;
       if (failure === undefined) {
         if (error !== undefined) throw error;
-        if (conversation !== undefined && tried.opened.reply.kind !== "refusal") {
-          const { route, credential } = destination;
-          deps.upstream.affinity.bind(conversation.key, route, credential);
-        }
         return tried.opened;
       }
       attempts.failed(destination, { ...tried, failure });
@@ -315,18 +311,12 @@ class HeldAmount implements RequestAmount {
   }
 }
 
-/** The conversation of a call, and the route and credential that it was served by; `undefined`: none is recognised. */
-function conversationOf<Out extends Chunk>({
-  request,
-  call,
-  deps,
-}: Held<Out>): { readonly key: string; readonly binding: Binding | undefined } | undefined {
-  const { affinity } = deps.upstream;
-  const conversation = request.conversation();
-  if (conversation === undefined) return undefined;
+/** The key of the conversation that a call belongs to; `undefined`: none is recognised. */
+function conversationOf<Out extends Chunk>({ request, call }: Held<Out>): string | undefined {
+  const id = request.conversation();
+  if (id === undefined) return undefined;
   const { accountId, keyId } = call.start;
-  const key = affinity.keyOf(conversation, { accountId, keyId, model: request.text.model });
-  return { key, binding: conversation.isFirst ? undefined : affinity.find(key) };
+  return conversationKey(id, { accountId, keyId, model: request.text.model });
 }
 
 /** Whether silence is timed here. The HTTP client ends a whole reply up to a second late, which matters only if another

@@ -1,79 +1,60 @@
-/** Conversations stay with their credential, in all processes. */
-import { Pool } from "pg";
-import { pino } from "pino";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import type { VendorConfig } from "../../../src/config/config.ts";
-import { createMetrics } from "../../../src/observe/metrics.ts";
-import { Affinity, AffinityShare } from "../../../src/routing/affinity.ts";
-import { Targets } from "../../../src/routing/targets.ts";
-import type { Vendor } from "../../../src/provider/vendor.ts";
-import { createTestDatabase } from "../../support/database.ts";
+/** Conversations stay with their route and credential, the same in every process. */
+import { expect, it } from "vitest";
+import { conversationKey } from "../../../src/routing/affinity.ts";
+import { chooseByConversation } from "../../../src/routing/choice.ts";
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>;
-let pool: Pool;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  pool = new Pool({ connectionString: database.url, max: 2 });
+const candidate = (name: string, weight = 1, priority = 0) => ({
+  name,
+  weight,
+  priority,
+  inFlight: 0,
 });
-afterAll(async () => {
-  await pool.end();
-  await database.close();
-});
+const keys = Array.from({ length: 3_000 }, (_, index) => `conversation ${index}`);
+type Candidates = readonly ReturnType<typeof candidate>[];
+const choose = (usable: Candidates, key: string) =>
+  chooseByConversation(usable, key, ({ name }) => name)?.name;
 
-const credential = (name: string) => ({ name, apiKey: name, weight: 1, priority: 0 });
-const place = { vendor: "v", model: "m" };
-
-async function process() {
-  const log = pino({ level: "silent" });
-  const credentials = [credential("a"), credential("b"), credential("c")];
-  const config = { name: "v", credentials } as unknown as VendorConfig;
-  const client = { name: "v" } as unknown as Vendor;
-  const clients = [client, client, client] as const;
-  const vendors = new Map([["v", { config, clients }]]);
-  const targets = new Targets({ vendors, metrics: createMetrics(), log });
-  let nowMs = 0;
-  const affinity = new Affinity(() => nowMs);
-  const share = new AffinityShare({ pool, url: database.url, affinity, targets, log });
-  await share.start();
-  onTestFinished(() => share.stop());
-  const route = targets.named(place);
-  if (route === undefined) throw new Error("no route");
-  return { affinity, route, pass: (ms: number) => (nowMs += ms) };
-}
-
-type Process = Awaited<ReturnType<typeof process>>;
-
-const bind = ({ affinity, route }: Process, key: string, at: number): void => {
-  const found = route.owner.credentials[at];
-  if (found !== undefined) affinity.bind(key, route, found);
-};
-const where = ({ affinity }: Process, key: string) => affinity.find(key)?.credential.credential;
-
-it("1,000 conversations that begin in one process are known to the others, and so is where one moves", async () => {
-  const [first, second, third] = [await process(), await process(), await process()];
-  const keys = Array.from({ length: 1_000 }, (_, index) => `${"k".repeat(23)}${index + 1_000}`);
-  keys.forEach((key, index) => bind(first, key, index % 3));
-  for (const other of [second, third]) {
-    await expect.poll(() => other.affinity.size).toBe(1_000);
-    const same = keys.filter((key) => where(other, key) === where(first, key));
-    expect(same).toHaveLength(1_000);
+it("conversations are shared by weight, whatever the order of the candidates (R-RTE-1)", () => {
+  const all = [candidate("a", 70), candidate("b", 25), candidate("c", 5), candidate("d", 0)];
+  const counts: Record<string, number> = { a: 0, b: 0, c: 0, d: 0 };
+  for (const key of keys) {
+    const chosen = choose(all, key) ?? "";
+    expect(choose(all.toReversed(), key)).toBe(chosen);
+    counts[chosen] = (counts[chosen] ?? 0) + 1;
   }
-  const [moved = ""] = keys;
-  bind(second, moved, 2);
-  await expect.poll(() => [where(first, moved), where(third, moved)]).toEqual(["c", "c"]);
+  const { a = 0, b = 0, c = 0, d } = counts;
+  expect(Math.abs(a / keys.length - 0.7)).toBeLessThan(0.03);
+  expect(Math.abs(b / keys.length - 0.25)).toBeLessThan(0.03);
+  expect(Math.abs(c / keys.length - 0.05)).toBeLessThan(0.02);
+  expect(d).toBe(0);
 });
 
-it("a conversation is forgotten an hour after its last request, and is told again while it goes on", async () => {
-  const [first, second] = [await process(), await process()];
-  bind(first, "long", 1);
-  await expect.poll(() => where(second, "long")).toBe("b");
-  const minutes = 40;
-  for (const each of [first, second]) each.pass(minutes * 60_000);
-  bind(first, "long", 1);
-  bind(first, "mark", 0);
-  await expect.poll(() => where(second, "mark")).toBe("a");
-  for (const each of [first, second]) each.pass(minutes * 60_000);
-  expect([where(first, "long"), where(second, "long")]).toEqual(["b", "b"]);
-  for (const each of [first, second]) each.pass(minutes * 60_000);
-  expect([where(first, "long"), where(second, "long")]).toEqual([undefined, undefined]);
+it("if a candidate fails, only its own conversations move, and they come back (R-RTE-1)", () => {
+  const all = [candidate("a"), candidate("b"), candidate("c")];
+  const left = all.filter(({ name }) => name !== "b");
+  for (const key of keys) {
+    const before = choose(all, key);
+    const meanwhile = choose(left, key);
+    if (before === "b") expect(meanwhile).not.toBe("b");
+    else expect(meanwhile).toBe(before);
+  }
+});
+
+it("a lower priority number comes first, and weights of 0 count if there are no others", () => {
+  expect(choose([candidate("a", 1, 1), candidate("b", 0, 0)], "x")).toBe("b");
+  const zeros = [candidate("a", 0), candidate("b", 0)];
+  expect(new Set(keys.map((key) => choose(zeros, key)))).toEqual(new Set(["a", "b"]));
+  expect(choose([], "x")).toBeUndefined();
+});
+
+it("equal conversations of other accounts, keys or models have keys of their own", () => {
+  const owner = { accountId: "a", keyId: "k", model: "m" };
+  const all = [
+    owner,
+    { ...owner, accountId: "b" },
+    { ...owner, keyId: "l" },
+    { ...owner, model: "n" },
+  ].map((each) => conversationKey("id", each));
+  expect(new Set(all).size).toBe(4);
+  expect(conversationKey(Buffer.from("id"), owner)).toBe(all[0]);
 });
