@@ -29,6 +29,9 @@ export interface StyleGateway {
   readonly upstream: (style: VendorStyle) => Upstream;
 }
 
+/** A vendor that waits for the test is not silent, however slow the machine is. */
+const timeouts = { connectMs: 60_000, firstByteMs: 60_000, idleMs: 60_000 };
+
 /** The model of a vendor. */
 export function modelOf(style: VendorStyle, policy: Policy = "abort"): string {
   return `m-${style}-${policy}`;
@@ -54,7 +57,7 @@ export function useStyleGateway({ holdOutputTokens = 2_048 } = {}): StyleGateway
           const isBare = style === "messages" || style === "gemini";
           const address = isBare ? origin : baseUrl;
           const vendor = { kind, dialects, apiKey, baseUrl: address, onDisconnect: policy };
-          return [`${style}-${policy}`, vendor];
+          return [`${style}-${policy}`, { ...vendor, timeouts }];
         }),
       ),
       models: Object.fromEntries(

@@ -150,7 +150,7 @@ describe("draining", () => {
     expect(call.cost?.amountNanos).toBeGreaterThan(0n);
   });
 
-  it("is for 64 at once: the vendors of others are stopped", async () => {
+  it("is for a limited number at once: the vendors of others are stopped", async () => {
     const upstream = fixture.upstream("chat");
     const { behaviour, open } = held("chat", 0.6);
     upstream.always(behaviour);

@@ -14,7 +14,7 @@ import {
   sessionsMax,
 } from "../../../src/core/limits.ts";
 import type { BrowserSession } from "../../../src/core/browser-session.ts";
-import { newId, newIdAt } from "../../../src/core/uuid.ts";
+import { idSource, newId } from "../../../src/core/uuid.ts";
 import { openDatabase, type Database } from "../../../src/db/database.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
@@ -205,7 +205,11 @@ it("signing in again ends what the browser had, and a user has so many sessions 
 it("a session lives where the ids of all others are of a later time, and ends one of them", async () => {
   await pool.query("truncate console_session");
   const [userId = ""] = userIds;
-  const ahead = createSessions(connected, () => newIdAt(Date.now() + 86_400_000));
+  // A source of its own: later ids of this process must not follow these.
+  const ahead = createSessions(
+    connected,
+    idSource(() => Date.now() + 86_400_000),
+  );
   for (let count = 0; count < sessionsMax; count++) {
     await ahead.open(
       new FakeVisit(),
