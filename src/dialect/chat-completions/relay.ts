@@ -44,6 +44,7 @@ import {
   withErrorWords,
 } from "../vendor-error.ts";
 import { isFailureReason } from "./finish-reason.ts";
+import { RepeatedInputs } from "./repeated-inputs.ts";
 import { chunkUsage, decodeUsage, encodeUsage } from "./usage.ts";
 
 /** Implements {@link TextDialect.relayReply}. */
@@ -89,6 +90,9 @@ export class ChatStreamRelay implements StreamRelay {
   /** Number of unfinished choices. */
   #openChoices: number;
   readonly #choices: RelayedChoices;
+  readonly #inputs = new RepeatedInputs();
+  /** Whether the event has a piece of a call's input. */
+  #hasInput = false;
   /** The text that had come with {@link usage}. */
   #countedTextBytes = 0;
   /** Empty: none was reported. */
@@ -179,6 +183,11 @@ export class ChatStreamRelay implements StreamRelay {
       if (isDone(source, dataStart, dataEnd)) this.#onDone(place);
       return;
     }
+    this.#hasInput = source.subarray(dataStart, dataEnd).includes('"arguments"');
+    if (this.#hasInput) {
+      const json = this.#inputs.withoutRepeated(source.toString("utf8", dataStart, dataEnd));
+      if (json !== undefined) return this.#onRewritten(json, place);
+    }
     const before = this.#splicer.size;
     this.#onChunk(source, dataStart, dataEnd);
     if (this.failed) return this.#onFailure(source, place);
@@ -236,6 +245,8 @@ export class ChatStreamRelay implements StreamRelay {
     const { texts, textStart, textEnd, finishes, errorStart, usageStart, usageEnd } = this.#scan;
     const isPlain =
       texts === 1 &&
+      // Inputs are followed piece by piece.
+      !this.#hasInput &&
       finishes === 0 &&
       errorStart < 0 &&
       !this.#scan.hasOtherUsage &&
@@ -292,7 +303,14 @@ export class ChatStreamRelay implements StreamRelay {
 
   /** Data in several lines: legal, though no vendor sends it. Joined, read, and written as one line. */
   #onSplitData(source: Buffer, place: EventPlace): void {
-    const data = dataLinesOf(source.toString("utf8", place.start, place.end)).join(" ");
+    this.#onRewritten(
+      dataLinesOf(source.toString("utf8", place.start, place.end)).join(" "),
+      place,
+    );
+  }
+
+  /** Reads other data in the place of an event's, and relays it as one line. */
+  #onRewritten(data: string, place: EventPlace): void {
     const event = Buffer.from(`data: ${data}\n\n`);
     const inner = {
       start: 0,

@@ -174,13 +174,28 @@ function relayFault({ passed, body, expected, way }: Relayed): string | undefine
   return report(`relays\n${got}\nin place of\n${sent}`, body, passed.body);
 }
 
-/** What a caller makes of a relayed reply; undefined if it is not valid. */
+/** What a caller makes of a relayed reply; undefined if it is not valid. An input that comes twice is passed on once. */
 function relayReading(way: Way, body: string): string | undefined {
   try {
-    return JSON.stringify(readerOf(way)(way.caller, body));
+    const { calls, ...read } = readerOf(way)(way.caller, body);
+    const once = calls.map((call) => ({ ...call, input: inputOnce(call.input) }));
+    return JSON.stringify({ ...read, calls: way.caller === "chat" ? once : calls });
   } catch {
     return undefined;
   }
+}
+
+/** The first of two equal objects that are joined. */
+function inputOnce(input: string): string {
+  for (let at = input.indexOf("}{"); at >= 0; at = input.indexOf("}{", at + 1)) {
+    const [first, second] = [input.slice(0, at + 1), input.slice(at + 1)];
+    try {
+      if (isDeepStrictEqual(JSON.parse(first), JSON.parse(second))) return first;
+    } catch {
+      // It is split elsewhere.
+    }
+  }
+  return input;
 }
 
 function readerOf(way: Way): (caller: CallerStyle, body: string) => Reading {

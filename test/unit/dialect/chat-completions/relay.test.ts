@@ -262,3 +262,38 @@ describe("R-TXT-1: whole replies", () => {
     expect(textBytes).toBe("hello".length);
   });
 });
+
+describe("inputs of calls that come twice", () => {
+  const call = (piece: string, more: object = {}) =>
+    chunk({ tool_calls: [{ index: 0, ...more, function: { arguments: piece } }] });
+  const head = { id: "call_1", type: "function" };
+  const pieces = [call("", head), call('{"path":'), call('"a\\n"}')].map(event).join("");
+
+  it.each([
+    ["with its id", call('{"path":"a\\n"}', head)],
+    ["without its id", call('{"path":"a\\n"}')],
+    ["with other white space", call('{ "path" : "a\\n" }')],
+  ])("the whole input behind its pieces is taken out: %s", (_form, again) => {
+    const { text } = relayed(pieces + event(again) + done, { model: "public" });
+    const all = text.split("\n\n").filter((each) => each.startsWith("data: {"));
+    const inputs = all.map((each) => {
+      const { model, choices } = JSON.parse(each.slice(6));
+      expect(model).toBe("public");
+      return choices[0].delta.tool_calls[0].function.arguments as string;
+    });
+    expect(inputs.join("")).toBe('{"path":"a\\n"}');
+    expect(text.endsWith(done)).toBe(true);
+  });
+
+  it.each([
+    [
+      "another call of the same input",
+      call('{"path":"a\\n"}', { ...head, id: "call_2", index: 1 }),
+    ],
+    ["another id at the same index", call('{"path":"a\\n"}', { ...head, id: "call_2" })],
+    ["another input", call('{"path":"b"}')],
+  ])("all other bytes stay: %s", (_form, again) => {
+    const stream = pieces + event(again) + done;
+    expect(relayed(stream).text).toBe(stream);
+  });
+});

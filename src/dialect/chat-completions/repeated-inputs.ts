@@ -1,0 +1,67 @@
+/** Only this style's vendors send the whole input of a call again in a relayed stream: its clients would join both. */
+import {
+  isRecord,
+  type JsonRecord,
+  parseRecord,
+  recordAt,
+  recordsAt,
+  countAt,
+  textAt,
+} from "../../wire/json/value.ts";
+import { StreamedInput } from "../streamed-input.ts";
+
+/** A call of the reply. */
+interface RelayedCall {
+  readonly id: string;
+  readonly input: StreamedInput;
+}
+
+/** An input in the JSON of a chunk: quotes within texts are escaped, so that nothing else matches. */
+const inputMember = /("arguments"\s*:\s*)("(?:[^"\\]|\\.)*")/g;
+
+/** Follows the inputs of a stream's calls, and takes out what repeats a whole one. All other bytes stay. */
+export class RepeatedInputs {
+  /** By choice and index. */
+  readonly #calls = new Map<string, RelayedCall>();
+
+  /** Reads a chunk. @param json its text @returns the text without the repetition; `undefined`: it has none */
+  withoutRepeated(json: string): string | undefined {
+    const repeated = new Set<string>();
+    const chunk = parseRecord(json) ?? {};
+    for (const choice of recordsAt(chunk, "choices")) {
+      const delta = recordAt(choice, "delta");
+      if (!isRecord(delta)) continue;
+      for (const call of recordsAt(delta, "tool_calls")) {
+        const input = this.#read(countAt(choice, "index") ?? 0, call);
+        if (input !== undefined) repeated.add(input);
+      }
+    }
+    if (repeated.size === 0) return undefined;
+    return json.replaceAll(inputMember, (member, name: string, text: string) =>
+      repeated.has(JSON.parse(text) as string) ? `${name}""` : member,
+    );
+  }
+
+  /** Adds a piece to its call. @returns the piece if it repeats the whole input */
+  #read(choice: number, wire: JsonRecord): string | undefined {
+    const key = `${choice} ${countAt(wire, "index") ?? 0}`;
+    const id = textAt(wire, "id");
+    const piece = textAt(recordAt(wire, "function") ?? {}, "arguments");
+    let call = this.#calls.get(key);
+    if (call === undefined || (id !== "" && id !== call.id)) {
+      call = { id, input: new StreamedInput() };
+      this.#calls.set(key, call);
+    }
+    const { input } = call;
+    if (piece !== "" && input.isWhole && isSameObject(piece, input.text)) return piece;
+    input.add(piece);
+    return undefined;
+  }
+}
+
+/** Whether two texts are the same object, apart from white space. An empty one may stand before the real input. */
+function isSameObject(one: string, other: string): boolean {
+  const [a, b] = [parseRecord(one), parseRecord(other)];
+  if (a === undefined || b === undefined || Object.keys(a).length === 0) return false;
+  return JSON.stringify(a) === JSON.stringify(b);
+}
