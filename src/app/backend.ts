@@ -10,8 +10,8 @@ import type { OnLowBalance } from "../billing/ledger/booking.ts";
 import { createBudgets } from "../billing/budgets.ts";
 import { type BillingRoom, createBillingRoom, spentOfKeys } from "../billing/module.ts";
 import { callerKey } from "../core/caller.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import type { Config, Settings } from "../config/config.ts";
-import { CorrectedClock, correctClock } from "../db/corrected-clock.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { startEmbedded } from "../db/embedded/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
@@ -47,15 +47,14 @@ export interface OpenOptions {
    * start or adopt one here.
    */
   readonly embeddedUrl?: string | undefined;
-  /** The clock of the process, which the database's corrects. For tests; default: a new one. */
-  readonly clock?: CorrectedClock | undefined;
+  /** The clock of the process, for tests. Default: the machine's. */
+  readonly clock?: Clock | undefined;
 }
 
 /** The services over an open database, and a transport whose caller is the operator. */
 export interface Backend {
   readonly database: Database;
-  /** Corrected by the database's clock; a server goes on correcting it. */
-  readonly clock: CorrectedClock;
+  readonly clock: Clock;
   /** Calls {@link services}, and reads tasks, within this process as the operator. */
   readonly transport: Transport;
   /** All services but inference and tasks, which need a running server. */
@@ -68,24 +67,6 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** How often the database's clock is looked at before the start goes on without. */
-const clockLooks = 5;
-
-/** The first look at the database's clock, before anything is dated. One that is too busy is looked at later. */
-async function lookAtClock(
-  pool: Database["pool"],
-  clock: CorrectedClock,
-  warn: (line: string) => void,
-): Promise<void> {
-  for (let left = clockLooks; left > 0; left--) {
-    try {
-      return await correctClock(pool, clock);
-    } catch (error) {
-      if (left === 1) warn(`the clock of the database could not be read yet: ${String(error)}`);
-    }
-  }
-}
-
 /** Opens the database (embedded where no other is configured) and creates the services. */
 export async function openBackend({
   settings,
@@ -94,7 +75,7 @@ export async function openBackend({
   onLowBalance = () => {},
   signInObserver = { onSend() {}, onCheck() {}, onSignIn() {} },
   embeddedUrl,
-  clock = new CorrectedClock({ warn: (message, fields) => log.warn(fields, message) }),
+  clock = systemClock,
 }: OpenOptions): Promise<Backend> {
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
@@ -104,7 +85,6 @@ export async function openBackend({
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });
     opened = database;
-    await lookAtClock(database.pool, clock, lines.warn);
     const masterKey = keeping(() => masterKeyOf(settings, log));
     // Of the embedded database the data folder is that of the gateway.
     const isKeySure = settings.masterKey !== undefined || databaseUrl === undefined;
@@ -149,7 +129,7 @@ export async function openBackend({
 }
 
 interface RoomOptions extends Required<Omit<OpenOptions, "settings" | "embeddedUrl" | "clock">> {
-  readonly clock: CorrectedClock;
+  readonly clock: Clock;
   readonly database: Database;
   readonly masterKey: () => Buffer;
   /** Whether this is certainly the master key of the gateway. */

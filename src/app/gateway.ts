@@ -41,6 +41,7 @@ import { type Backend, type OpenOptions, openBackend, silent } from "./backend.t
 import { directHandlers } from "./direct-handlers.ts";
 import { createEdges, type EdgeOptions } from "./edges.ts";
 import { watchCalls, watchClock } from "./gauges.ts";
+import { ClockCheck } from "./clock-check.ts";
 import { createReadiness } from "./readiness.ts";
 import { openVendors } from "./vendors.ts";
 
@@ -299,6 +300,12 @@ async function assemble(
     log,
   });
 
+  const clockCheck = new ClockCheck({
+    pool,
+    clock,
+    alarm: (message, fields) => log.error(fields, message),
+    warn: (message, fields) => log.warn(fields, message),
+  });
   const edges = await createEdges({
     settings,
     clock,
@@ -317,7 +324,7 @@ async function assemble(
     authenticate: authenticator.authenticate,
     identify: signIn.identify,
     onRefusedKey: inference.refusedKeys.record,
-    whyNotReady: createReadiness({ pool, calls, ledger }),
+    whyNotReady: createReadiness({ pool, calls, ledger, clock: clockCheck }),
     findFile: results.find,
     callbacks: tasks.callbacks,
     nativePrefixes: native.prefixes,
@@ -326,12 +333,14 @@ async function assemble(
     readMetrics: options.readMetrics,
   });
 
-  watchClock(metrics, clock);
+  watchClock(metrics, clockCheck);
   watchCalls({ metrics, calls, detached, ledger, jobs: billingJobs });
 
+  await clockCheck.compare();
   await authenticator.start();
   await prepareLedger(database, log);
   const jobs = [
+    clockCheck.jobs,
     billingJobs,
     ...sharing,
     pipeline.jobs,
@@ -341,7 +350,7 @@ async function assemble(
     webhooks,
     alerts,
   ];
-  for (const each of [...jobs, results.jobs, tasks, processing]) await each.start();
+  for (const each of [...jobs, results.jobs, tasks, processing]) each.start();
 
   const stop = async ({
     delayMs = 0,

@@ -2,7 +2,7 @@
 import type { BillingJobs } from "../billing/jobs.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import type { CorrectedClock } from "../db/corrected-clock.ts";
+import type { ClockCheck } from "./clock-check.ts";
 import type { DetachedReplies } from "../calls/pipeline/disconnect.ts";
 import type { RunningCalls } from "../calls/running-calls.ts";
 
@@ -66,10 +66,10 @@ export function watchCalls({
 }
 
 /** Registers the gauge of the machine's clock. */
-export function watchClock(metrics: Metrics, clock: CorrectedClock): void {
+export function watchClock(metrics: Metrics, clock: Pick<ClockCheck, "aheadMs">): void {
   metrics.gauge(
     "uas_clock_offset_seconds",
-    "By how much this machine's clock is ahead of the database's; negative: behind it.",
+    "How far this machine's clock is ahead of the database's, compared every minute; negative: behind it.",
     () => clock.aheadMs / 1_000,
     "max",
   );

@@ -1,6 +1,7 @@
 /** Decides whether calls can be served, for `/readyz`. */
 import type { Pool } from "pg";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
+import type { ClockCheck } from "./clock-check.ts";
 import type { RunningCalls } from "../calls/running-calls.ts";
 
 /** How long a readiness result is cached, in milliseconds. */
@@ -11,6 +12,7 @@ interface ReadinessOptions {
   readonly pool: Pool;
   readonly calls: Pick<RunningCalls, "isOpen">;
   readonly ledger: Pick<LedgerWriter, "blockedBy">;
+  readonly clock: Pick<ClockCheck, "problem">;
 }
 
 /** Why calls cannot be served; `undefined` if they can. Never contacts a vendor. */
@@ -18,6 +20,7 @@ export function createReadiness({
   pool,
   calls,
   ledger,
+  clock,
 }: ReadinessOptions): () => Promise<string | undefined> {
   const isSilent = "the database does not answer";
   let checkedMs = Number.NEGATIVE_INFINITY;
@@ -35,6 +38,6 @@ export function createReadiness({
       });
       answer = Promise.race([query, late]);
     }
-    return (await answer) ?? ledger.blockedBy;
+    return (await answer) ?? ledger.blockedBy ?? clock.problem;
   };
 }

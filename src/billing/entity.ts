@@ -105,17 +105,6 @@ export const BudgetEntity = defineEntity({
   ],
 });
 
-/** The newest time of the database's clock that a process has seen. */
-export const ClockMarkEntity = defineEntity({
-  name: "ClockMarkEntity",
-  tableName: "clock_mark",
-  properties: {
-    isOnly: p.boolean().primary().default(true),
-    time: p.datetime().columnType("timestamptz"),
-  },
-  checks: [{ name: "clock_mark_is_only_check", expression: "is_only" }],
-});
-
 /** A process from its start to its end, in the database's time. */
 export const NodeEntity = defineEntity({
   name: "NodeEntity",
@@ -353,7 +342,6 @@ export const billingEntities = [
   HoldStepEntity,
   KeySpendEntity,
   BudgetEntity,
-  ClockMarkEntity,
   NodeEntity,
   LedgerChargeEntity,
   LedgerSideEntity,

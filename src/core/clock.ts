@@ -3,11 +3,8 @@ import { createContextKey } from "@connectrpc/connect";
 import { newId } from "./uuid.ts";
 
 /**
- * Tells the time. In a gateway it agrees with the database's clock, also where the clock of the machine is wrong
- * (`CorrectedClock`): all processes date rows, charge prices and let things expire by the same time.
- *
- * The process's own `Date.now()` is right only for what others compare with a clock of their own, or what never leaves the
- * process: lines of the log, signatures that providers check, `Date` headers of vendors.
+ * Tells the time. In a gateway it is the machine's clock, which `ClockCheck` compares with the database's: all processes date
+ * rows, charge prices and let things expire by the same time. Tests pass a clock of their own.
  */
 export interface Clock {
   /** Whole milliseconds since 1970. */
@@ -16,7 +13,7 @@ export interface Clock {
   readonly newId: () => string;
 }
 
-/** The process's own clock, for what has no database. */
+/** The machine's clock. */
 export const systemClock: Clock = { now: () => Date.now(), newId };
 
 /** The clock of the process that serves an RPC, set by an interceptor. Default: the process's own. */

@@ -22,8 +22,6 @@ import { taskEntities } from "../task/entity.ts";
 import { webhookEntities } from "../webhook/entity.ts";
 import { DatabaseClient } from "./pool/client.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
-import { ClockForward0002 } from "./migration/0002-clock-forward.ts";
-import { NativeUpload0003 } from "./migration/0003-native-upload.ts";
 import { connectionSettings, openPool, type PoolUsers, preparePool } from "./pool/open-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
 
@@ -205,8 +203,6 @@ function nameOf(migration: { name: string } | (new (...args: never[]) => unknown
 /** The migrations, oldest first. A new one is a file in migration/ and a line here; released ones never change. */
 export const migrations: readonly MigrationObject[] = [
   { name: "0001-baseline", class: Baseline0001 },
-  { name: "0002-clock-forward", class: ClockForward0002 },
-  { name: "0003-native-upload", class: NativeUpload0003 },
 ];
 
 /** The tables of all rooms. A room adds its list here. */

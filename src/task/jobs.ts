@@ -1,13 +1,8 @@
-/**
- * The task room's background jobs: old tasks are deleted, open ones are counted for the operator, and what waits for a
- * time follows the database's clock where that is set back or forward.
- */
+/** The task room's background jobs: they delete old tasks, and count open ones for the operator. */
 import type { Pool } from "pg";
 import { taskKeptMs } from "../core/limits.ts";
 import { periodic, type PeriodicJobs } from "../core/async.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
-import type { CorrectedClock } from "../db/corrected-clock.ts";
-import { DatabaseClock } from "./database-clock.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 
 /** How many tasks are in each state that is not an end, of all processes. */
@@ -16,10 +11,6 @@ export type TaskCounts = ReadonlyMap<TaskState, number>;
 /** The database, and the reports of {@link createTaskJobs}. */
 export interface TaskJobsOptions {
   readonly pool: Pool;
-  /** The clock that the worker of this process follows too. Default: one of its own. */
-  readonly clock?: DatabaseClock;
-  /** The clock of this process: where it departs, the database's is looked at. Default: that is not watched. */
-  readonly corrected?: Pick<CorrectedClock, "isOff" | "learn">;
   /** Called with each count. Default: nothing. */
   readonly onCount?: (counts: TaskCounts) => void;
   /** Logs what an operator should know, without secrets. Default: nothing. */
@@ -32,8 +23,6 @@ export interface TaskJobs extends PeriodicJobs {
   expire(): Promise<number>;
   /** Counts now. */
   count(): Promise<TaskCounts>;
-  /** See {@link DatabaseClock.follow}. */
-  followClock(): Promise<number>;
 }
 
 /** How often old tasks are deleted, in milliseconds. */
@@ -41,12 +30,6 @@ const expireEveryMs = 10 * 60 * 1_000;
 
 /** How often open tasks are counted, in milliseconds. */
 const countEveryMs = 15_000;
-
-/** How often the database's clock is looked at, in milliseconds. */
-const followEveryMs = 10_000;
-
-/** How often the clock of the process is compared with the time that has passed, in milliseconds. */
-const watchEveryMs = 1_000;
 
 /** How many tasks one statement deletes: a long one would hold up others. */
 const batch = 1_000;
@@ -74,32 +57,13 @@ export function createTaskJobs(options: TaskJobsOptions): TaskJobs {
     return counts;
   };
   const expire = (): Promise<number> => deleteOldTasks(pool);
-  const clock = options.clock ?? new DatabaseClock(options);
-  const followClock = (): Promise<number> => clock.follow();
-  // A machine that slept is right, and the time that has passed is not: nobody waits for the next look.
-  let wasOff = false;
-  const followStep = async (): Promise<void> => {
-    const isOff = options.corrected?.isOff ?? false;
-    if (isOff && !wasOff) await followClock();
-    wasOff = options.corrected?.isOff ?? false;
-  };
   const failed = (what: string) => (error: unknown) =>
     warn(`${what} failed; trying again`, { err: error });
   const jobs = periodic([
     { run: count, everyMs: countEveryMs, onError: failed("counting tasks") },
     { run: expire, everyMs: expireEveryMs, onError: failed("deleting old tasks") },
-    {
-      run: followClock,
-      everyMs: followEveryMs,
-      onError: failed("looking at the database's clock"),
-    },
-    {
-      run: followStep,
-      everyMs: watchEveryMs,
-      onError: failed("looking at the database's clock"),
-    },
   ]);
-  return { ...jobs, count, expire, followClock };
+  return { ...jobs, count, expire };
 }
 
 async function deleteOldTasks(pool: Pool): Promise<number> {

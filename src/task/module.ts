@@ -10,7 +10,6 @@ import type { Clock } from "../core/clock.ts";
 import { countVendorLoss, type Metrics } from "../observe/metrics.ts";
 import { formatUsd, nanosPerUsd } from "../core/money.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
-import type { CorrectedClock } from "../db/corrected-clock.ts";
 import type { Database } from "../db/database.ts";
 import { openPool } from "../db/pool/open-pool.ts";
 import { backgroundOf } from "../responses/background/request.ts";
@@ -31,7 +30,6 @@ import { vendorKey } from "./work/claim.ts";
 import { taskDurationMs } from "./work/charge.ts";
 import { type Callbacks, createCallbacks } from "./work/vendor-notifications.ts";
 import { createCancel } from "./work/cancel.ts";
-import { DatabaseClock } from "./database-clock.ts";
 import { TaskFeed } from "./read/feed.ts";
 import { createTaskJobs } from "./jobs.ts";
 import { WaitSlots } from "./read/reads.ts";
@@ -158,8 +156,7 @@ function watchPolls(metrics: Metrics, waitSlots: WaitSlots): void {
 
 /** What {@link createTaskProcessing} is built on. */
 export interface TaskProcessingOptions {
-  /** Corrected with each look at the database's clock. */
-  readonly clock: CorrectedClock;
+  readonly clock: Clock;
   readonly database: Database;
   readonly config: Pick<Config, "models" | "vendors">;
   readonly settings: Pick<Settings, "publicUrl" | "workers">;
@@ -206,11 +203,8 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   const { database, metrics, log, prices, results, config, onLowBalance, onLoss } = options;
   const pool = openPool(database.url, { max: poolMax, for: "jobs" });
   const warn = (message: string, fields: object): void => log.warn(fields, message);
-  const databaseClock = new DatabaseClock({ pool, corrected: options.clock, warn });
   const jobs = createTaskJobs({
     pool,
-    clock: databaseClock,
-    corrected: options.clock,
     warn,
     onCount: (counts) => {
       for (const [state, count] of counts) metrics.tasks.set({ state }, count);
@@ -218,7 +212,6 @@ export function createTaskProcessing(options: TaskProcessingOptions): TaskProces
   });
   const worker = createTaskWorker({
     pool,
-    clock: databaseClock,
     results,
     warn,
     onLowBalance,

@@ -23,7 +23,6 @@ import {
   webhookProbeMsMax,
   webhookProgressMs,
 } from "../core/limits.ts";
-import { isClockUnknown } from "../db/clock-mark.ts";
 import type { RowOf } from "../db/row.ts";
 import type { WebhookAttemptEntity, WebhookDeliveryEntity, WebhookEventEntity } from "./entity.ts";
 import { EventKind, retryPausesMs } from "./schedule.ts";
@@ -44,8 +43,6 @@ export type ClaimedRow = DueRow &
     readonly kind: 1 | 2 | 3;
     readonly sealed: Buffer | null;
     readonly is_probe: boolean;
-    /** The time of the claim by the database's clock. */
-    readonly claim_time: Date;
   };
 
 /** The receivers after $1 with pending deliveries, at most $2, and whether they have one to send now. A loose index scan
@@ -73,12 +70,11 @@ export const scanStatement = {
 } as const;
 
 /** SQL: whether a `delivery` is progress that follows the task's last one too soon. That one has ended: of a task, one
- * delivery is under way at a time. The interval counts from its end, for a receiver may get it at any time until then. An
- * end in the future is of a time when the database's clock was ahead. */
+ * delivery is under way at a time. The interval counts from its end, for a receiver may get it at any time until then. */
 const isTooSoon = `delivery.kind = 1 and exists (
   select from webhook_event earlier join webhook_delivery sent on sent.id = earlier.id
   where earlier.task_id = delivery.task_id and earlier.kind = 1 and sent.state in (3, 4)
-    and sent.end_time > now() - interval '${webhookProgressMs} ms' and sent.end_time <= now())`;
+    and sent.end_time > now() - interval '${webhookProgressMs} ms')`;
 
 /**
  * Claims deliveries. $1: receivers, $2: how many of each, $3: the lease in milliseconds.
@@ -133,7 +129,7 @@ export const claimStatement = {
       left join webhook_secret secret on secret.account_id = event.account_id
     where delivery.id = picked.id and delivery.state = 1
     returning delivery.id, delivery.account_id, delivery.endpoint_id, delivery.kind, delivery.attempts,
-      delivery.series, delivery.claim_time, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
+      delivery.series, event.url, event.body, picked.is_probe, secret.sealed, secret.previous,
       coalesce(secret.is_promoted, true) as is_promoted, coalesce(${isRotatingSql}, false) as is_rotating`,
 } as const;
 
@@ -195,7 +191,7 @@ export const recordStatements = {
 const recoverSql = `
   with lost as (
     select id, claim_time, attempts, kind = 2 and series < ${retryPausesMs.length + 1} as is_again
-    from webhook_delivery where state = 2 and lease_until < clock_timestamp() and not ${isClockUnknown}
+    from webhook_delivery where state = 2 and lease_until < clock_timestamp()
     for update skip locked
   ), moved as (
     update webhook_delivery delivery set lease_until = null, due = now(),

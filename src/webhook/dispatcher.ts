@@ -245,7 +245,7 @@ class Deliverer {
       }
       // After a pause of this process its lease is lost, or about to be: another process sends.
       if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
-      return await this.#send(row, secrets, claimStartMs);
+      return await this.#send(row, secrets);
     } catch (error) {
       // Its lease ends, and another attempt follows.
       this.#warn("a webhook's attempt could not be recorded", {
@@ -267,12 +267,10 @@ class Deliverer {
     return opened;
   }
 
-  async #send(row: ClaimedRow, secrets: SigningSecrets, claimStartMs: number): Promise<boolean> {
-    const { client, answerMs, now = () => new Date(), random = Math.random } = this.#options;
+  async #send(row: ClaimedRow, secrets: SigningSecrets): Promise<boolean> {
+    const { client, answerMs, random = Math.random } = this.#options;
     this.#failpoint("attempt.begun");
-    const databaseMs = row.claim_time.getTime() + performance.now() - claimStartMs;
-    const time = attemptTime(row, new Date(databaseMs), now());
-    const result = await tryOnce(row, { client, secrets, time, answerMs });
+    const result = await tryOnce(row, { client, secrets, time: new Date(), answerMs });
     this.#failpoint("attempt.answered");
     const verdict = classifyAttempt({ ...row, ...result }, random());
     const origin = originOf(row.url);
@@ -308,17 +306,6 @@ class Deliverer {
       await delay(recordPauseMs);
     }
   }
-}
-
-/** How far two clocks may be apart before they disagree, in milliseconds. Receivers tolerate five minutes by Standard
- * Webhooks. */
-const clocksApartMs = 60_000;
-
-/** The signed time of an attempt. Receivers refuse one that is minutes off. Where the clocks of the database and of this
- * process disagree, nobody here knows which one is wrong: attempts use them in turns, the database's first. */
-function attemptTime({ attempts }: ClaimedRow, ofDatabase: Date, ofProcess: Date): Date {
-  const isApart = Math.abs(Number(ofDatabase) - Number(ofProcess)) > clocksApartMs;
-  return isApart && attempts % 2 === 1 ? ofDatabase : ofProcess;
 }
 
 /** How an outcome counts for the receiver's breaker. 410 concerns one address, not its whole origin. */
@@ -362,8 +349,6 @@ export interface DispatcherOptions {
   readonly slots?: Partial<SlotLimits>;
   /** In milliseconds. Default: those of the limits. */
   readonly timings?: Partial<DispatcherTimings>;
-  /** The clock of attempts. Default: the system's. */
-  readonly now?: () => Date;
   /** From 0 to below 1; decides jitter. Default: `Math.random`. */
   readonly random?: () => number;
   /** Called at failpoints, where tests kill the process. Default: nothing. */

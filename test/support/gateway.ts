@@ -50,7 +50,7 @@ export interface GatewayOptions {
   readonly webhooks?: Config["webhooks"];
   /** How often vendors are asked about tasks. Default: as in earnest. */
   readonly taskTimings?: OpenGatewayOptions["taskTimings"];
-  /** The gateway's clock. Default: one that the database's corrects. */
+  /** The gateway's clock. Default: the machine's. */
   readonly clock?: OpenGatewayOptions["clock"];
   /** What the environment says differently. Default: free ports, no operator token. */
   readonly settings?: Partial<Settings>;

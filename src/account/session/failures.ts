@@ -32,9 +32,8 @@ export interface Failures {
    * count of a known browser or session; that of strangers stays.
    *
    * @param attempt its `subject` tells the authenticator, so that a new one begins with a new count
-   * @param guesses how many times a code may be of: one that may be of two has twice the chance, and counts twice
    */
-  beginTotp(attempt: Attempt, guesses: number): Promise<() => Promise<void>>;
+  beginTotp(attempt: Attempt): Promise<() => Promise<void>>;
 }
 
 const { subject, address } = failuresMax;
@@ -71,15 +70,15 @@ export function createFailures(pool: Pool): Failures {
       return async () => void (await mapDatabaseLoss(pool.query(sql.forgive, [id])));
     },
 
-    async beginTotp(attempt, guesses) {
+    async beginTotp(attempt) {
       const [key] = keysOf(attempt);
       const forgive = await this.begin(attempt);
-      await transact(pool, (client) => countGuess(client, key, guesses));
+      await transact(pool, (client) => countGuess(client, key));
       return async () => {
         await forgive();
         const undone =
           attempt.knownAs === undefined
-            ? pool.query(guessSql.forgive, [key, guesses])
+            ? pool.query(guessSql.forgive, [key])
             : pool.query(guessSql.reset, [key]);
         await mapDatabaseLoss(undone);
       };
@@ -105,9 +104,8 @@ function digestOf(text: string): string {
 
 /**
  * Wrong codes of an authenticator over its life, from browsers that its user has never signed in with: three of a million
- * codes are right at a time, so that guessing succeeds with 30 × 3e-6 = 9e-5 (R-KEY-5). Where the clocks of machine and
- * database differ, six are right, and a wrong code counts as two: 15 × 6e-6 is the same. Known browsers and sessions have
- * counts of their own, which a right code resets.
+ * codes are right at a time, so that guessing succeeds with 30 × 3e-6 = 9e-5 (R-KEY-5). Known browsers and
+ * sessions have counts of their own, which a right code resets.
  */
 export const totpGuessesMax = 30;
 
@@ -118,21 +116,21 @@ const totpWaitMs = { first: 30_000, most: 24 * 60 * 60 * 1_000 };
 const guessSql = {
   find: `select wrong, extract(epoch from now() - last_time)::float8 * 1000 as age_ms
     from code_guess where subject = $1`,
-  add: `insert into code_guess as g (subject, wrong) values ($1, $2)
-    on conflict (subject) do update set wrong = g.wrong + $2, last_time = now()`,
-  forgive: `update code_guess set wrong = greatest(wrong - $2, 0) where subject = $1`,
+  add: `insert into code_guess as g (subject, wrong) values ($1, 1)
+    on conflict (subject) do update set wrong = g.wrong + 1, last_time = now()`,
+  forgive: `update code_guess set wrong = greatest(wrong - 1, 0) where subject = $1`,
   reset: `delete from code_guess where subject = $1`,
 } as const;
 
-/** Counts guesses before they are checked. @throws GatewayError RATE_LIMIT_EXCEEDED */
-async function countGuess(client: PoolClient, key: string, guesses: number): Promise<void> {
+/** Counts a guess before it is checked. @throws GatewayError RATE_LIMIT_EXCEEDED */
+async function countGuess(client: PoolClient, key: string): Promise<void> {
   await client.query(sql.lock, [[key]]);
   const { rows } = await client.query<{ wrong: number; age_ms: number }>(guessSql.find, [key]);
   const { wrong, age_ms: ageMs } = rows[0] ?? { wrong: 0, age_ms: 0 };
-  if (wrong + guesses > totpGuessesMax) throw lockedForStrangers();
+  if (wrong >= totpGuessesMax) throw lockedForStrangers();
   const waitMs = wrong < totpFreeGuesses ? 0 : waitAfter(wrong - totpFreeGuesses) - ageMs;
   if (waitMs > 0) throw tooMany(waitMs / 1_000);
-  await client.query(guessSql.add, [key, guesses]);
+  await client.query(guessSql.add, [key]);
 }
 
 function waitAfter(doublings: number): number {

@@ -45,12 +45,7 @@ export type CheckTotp = (
   from: Pick<Attempt, "ipAddress" | "knownAs">,
 ) => Promise<void>;
 
-/**
- * Creates the check. Each code is accepted once, so that an observed code is useless.
- *
- * The user's app goes by the true time. Where the machine's clock and the database's differ, nobody here knows which of them
- * is right: a code of either is accepted, and each attempt counts as two guesses, which keeps the bound of R-KEY-5.
- */
+/** Creates the check. Each code is accepted once, so that an observed code is useless. */
 export function createTotpCheck({ users, failures, sealing, clock }: TotpCheckOptions): CheckTotp {
   return async (user, code, from) => {
     if (user.totp == null) return;
@@ -58,26 +53,14 @@ export function createTotpCheck({ users, failures, sealing, clock }: TotpCheckOp
       throw badTotp("totp_code is required: send the 6 digits that your authenticator app shows");
     // By its sealed secret: the codes of another authenticator have a count of their own.
     const subject = `totp ${user.id} ${Buffer.from(user.totp).toString("base64url")}`;
-    const timesMs = possibleTimes(clock);
-    const forgive = await failures.beginTotp({ ...from, subject }, timesMs.length);
+    const forgive = await failures.beginTotp({ ...from, subject });
     const secret = sealing().open(user.accountId, totpContext(user.id), Buffer.from(user.totp));
     if (secret === undefined) throw cannotOpen();
     const typed = code.replaceAll(/\s/g, "");
-    for (const timeMs of timesMs) {
-      const period = totpPeriod(secret, typed, timeMs);
-      if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
-    }
+    const period = totpPeriod(secret, typed, clock.now());
+    if (period !== undefined && (await users.takeTotpStep(user.id, period))) return forgive();
     throw badTotp("totp_code is wrong or was used before: send the 6 digits that are shown now");
   };
-}
-
-/** By how much two clocks may differ before both are tried, in milliseconds: less is within the drift of codes. */
-const clockDriftMs = 30_000;
-
-/** The times that it may be now, in milliseconds since 1970. */
-function possibleTimes(clock: Pick<Clock, "now">): readonly number[] {
-  const [sharedMs, ownMs] = [clock.now(), Date.now()];
-  return Math.abs(sharedMs - ownMs) > clockDriftMs ? [sharedMs, ownMs] : [sharedMs];
 }
 
 function badTotp(message: string): GatewayError {

@@ -6,7 +6,6 @@ import type { VendorTasks } from "../../provider/task.ts";
 import type { RowOf } from "../../db/row.ts";
 import type { TaskEntity } from "../entity.ts";
 import { statesBefore } from "../state.ts";
-import { isClockUnknown } from "../../db/clock-mark.ts";
 import { textUnits } from "../schema/forms.ts";
 import { workColumns, type TaskRow } from "../task-row.ts";
 import { inTransaction } from "../transition.ts";
@@ -143,8 +142,7 @@ const overdueSql = `
 const anythingSql = `select
   exists (select from task where state = 'queued' and next_time <= now()) as queued,
   exists (select from task where ${isDue}) as due,
-  exists (select from task where ${isLateChargeDue}) as late_charges,
-  ${isClockUnknown} as is_clock_unknown`;
+  exists (select from task where ${isLateChargeDue}) as late_charges`;
 
 type WaitingRow = RowOf<typeof TaskEntity, "id" | "account_id" | "model">;
 
@@ -154,14 +152,12 @@ interface PendingWork {
   readonly due: boolean;
   /** Ended tasks whose vendors may still charge for them. */
   readonly late_charges: boolean;
-  /** Whether the database's clock may have been set forward: what seems due may not be. */
-  readonly is_clock_unknown: boolean;
 }
 
 /** Finds out which kinds of work are pending. Cheap. */
 export async function findWork(pool: Pool): Promise<PendingWork> {
   const { rows } = await pool.query<PendingWork>(anythingSql);
-  return rows[0] ?? { queued: false, due: false, late_charges: false, is_clock_unknown: false };
+  return rows[0] ?? { queued: false, due: false, late_charges: false };
 }
 
 /**

@@ -21,7 +21,6 @@ import type { TextRunner } from "../../calls/adapters/text-task.ts";
 import type { ResultFiles } from "../../result/result.ts";
 import type { VendorTasks, VendorFault } from "../../provider/task.ts";
 import type { ImplausibleUsage } from "./charge.ts";
-import type { DatabaseClock } from "../database-clock.ts";
 import type { TaskEvent } from "../state.ts";
 import type { TaskRow } from "../task-row.ts";
 import type { TransitionOptions } from "../transition.ts";
@@ -47,8 +46,6 @@ export interface WorkerOptions extends TransitionOptions {
   readonly vendorCost?: (task: TaskRow, usage: CallUsage) => bigint | undefined;
   /** The callback address for vendors, by attempt token. Default: none. */
   readonly callbackUrl?: (attemptToken: string) => string;
-  /** Followed before leases and deadlines are believed. Default: they are believed as they are. */
-  readonly clock?: Pick<DatabaseClock, "follow">;
   /** In milliseconds. Default: those of the limits. */
   readonly timings?: Partial<WorkerTimings>;
   /** The most tasks of an account that run at once. Default `taskAccountRunningMax`. */

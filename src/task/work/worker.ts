@@ -136,10 +136,7 @@ class RunningWorker implements TaskWorker {
   async #claim(): Promise<void> {
     this.#isFull = false;
     this.#hasEnded = false;
-    const found = await findWork(this.#pool);
-    const { queued, due, late_charges: lateCharges, is_clock_unknown: isClockUnknown } = found;
-    // Leases and deadlines that a step of the clock ended are moved before anybody believes them.
-    if (isClockUnknown) await this.#work.options.clock?.follow();
+    const { queued, due, late_charges: lateCharges } = await findWork(this.#pool);
     if (due) await this.#claimDue(claimDue);
     if (queued) await this.#claimQueued();
     if (lateCharges) await this.#claimDue(claimLateCharges);

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { type Fault, faults, isOfDatabaseClock, obstacleOf } from "./fault.ts";
+import { type Fault, faults, obstacleOf } from "./fault.ts";
 import { createRandom } from "./plan.ts";
 import { type Planned, runRounds, type Servers } from "./runs.ts";
 import { startFragile } from "./server.ts";
@@ -37,10 +37,8 @@ function planRounds(): Planned[] {
     { length: pointsMax },
     () => points.splice(Math.floor(random() * points.length), 1)[0] as Fault,
   );
-  // A database whose clock steps is a server more: `npm run chaos` has it.
   const others = faults.filter(
-    (fault) =>
-      fault.kind !== "point" && !isOfDatabaseClock(fault) && obstacleOf(fault) === undefined,
+    (fault) => fault.kind !== "point" && obstacleOf(fault) === undefined,
   );
   const round = (fault: Fault, mode: Planned["mode"] = "ledger"): Planned => ({
     mode,

@@ -56,15 +56,6 @@ export class Child {
     }
   }
 
-  /** Whether it has printed this line since it is ready. */
-  async said(word: string): Promise<boolean> {
-    for (const deadline = Date.now() + startMs; this.isRunning && Date.now() < deadline; ) {
-      if (this.#out.split("\n").includes(word)) return true;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    return false;
-  }
-
   /** Its number. */
   get pid(): number {
     return this.#child.pid ?? Number.NaN;

@@ -1,5 +1,4 @@
 /** What goes wrong in a round. */
-import { findFaketime } from "./clocks.ts";
 import { crashPoints } from "./plan.ts";
 import { canMount } from "./small-disk.ts";
 
@@ -14,46 +13,19 @@ export interface Fault {
    * - `server`: the database is stopped immediately and starts again
    * - `stalled`: the database keeps its connections open and answers nothing for seconds
    * - `disk`: the journal's disk is full, and the database is away then
-   * - `clock`: the process's clock steps by {@link Fault.stepMs} while it works
-   * - `database-clock`: the database's clock does
    */
-  readonly kind:
-    | "point"
-    | "random"
-    | "frozen"
-    | "backend"
-    | "server"
-    | "stalled"
-    | "disk"
-    | "clock"
-    | "database-clock";
-  /** How far a clock steps, in milliseconds. */
-  readonly stepMs?: number;
+  readonly kind: "point" | "random" | "frozen" | "backend" | "server" | "stalled" | "disk";
 }
-
-const dayMs = 24 * 60 * 60 * 1_000;
 
 /** Those that need a database of the harness's own. */
 export function isFragile({ kind }: Fault): boolean {
   return kind === "backend" || kind === "server";
 }
 
-/** Those that need a database with a clock of its own. */
-export function isOfDatabaseClock({ kind }: Fault): boolean {
-  return kind === "database-clock";
-}
-
-/** Whether calls may fail because of it. A clock that is wrong is noticed by no client. */
-export function mayFailCalls({ kind }: Fault): boolean {
-  return kind !== "clock" && kind !== "database-clock";
-}
-
 /** Why a fault cannot be made on this machine; `undefined`: it can. */
 export function obstacleOf({ kind }: Fault): string | undefined {
   if (kind === "disk" && !canMount())
     return "it mounts a small disk, which needs root and a Linux that lets it";
-  if (kind === "database-clock" && findFaketime() === undefined)
-    return "it needs libfaketime (Debian: apt-get install libfaketime)";
   return undefined;
 }
 
@@ -71,8 +43,4 @@ export const faults: readonly Fault[] = [
   { name: "immediate stop of the database", kind: "server" },
   { name: "frozen database", kind: "stalled" },
   { name: "full journal disk", kind: "disk" },
-  { name: "clock 400 days ahead", kind: "clock", stepMs: 400 * dayMs },
-  { name: "clock 400 days behind", kind: "clock", stepMs: -400 * dayMs },
-  { name: "database clock a day ahead", kind: "database-clock", stepMs: dayMs },
-  { name: "database clock a day behind", kind: "database-clock", stepMs: -dayMs },
 ];

@@ -6,11 +6,10 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { servedKinds } from "../../../src/provider/index.ts";
 import { often } from "../../behaviour/native/native-vendor.ts";
-import { crashAt, endWithParent, readPlan, readyWord, stepClockAtSignal } from "./plan.ts";
+import { crashAt, endWithParent, readPlan, readyWord } from "./plan.ts";
 
 const plan = readPlan();
 endWithParent();
-stepClockAtSignal(plan);
 const { dataDir, url, vendor, timings, isFull } = plan;
 const model =
   vendor?.kind === "fal"

@@ -66,9 +66,8 @@ export async function openGatewayWork(site: Site): Promise<Work> {
       await Promise.race([served.promise, child.ended]);
       return child;
     },
-    async check(findings, mayFail) {
+    async check(findings) {
       await Promise.all(clients);
-      if (!mayFail) noteFailures(seen, findings);
       return checkCalls(site.pool, { seen, costNanos }, findings);
     },
     close: () => vendor.close(),
@@ -160,13 +159,6 @@ interface Recorded {
   readonly ending: number;
   readonly cost: string;
   readonly charged: string;
-}
-
-/** Notes each call that the gateway failed. */
-function noteFailures(seen: ReadonlyMap<string, Seen>, findings: Findings): void {
-  for (const [requestId, { failure }] of seen) {
-    if (failure !== undefined) note(findings, "lost", `${requestId} failed: ${failure}`);
-  }
 }
 
 /** What clients saw, by request id, and the cost of a whole call, in nano-USD: none is charged more. */

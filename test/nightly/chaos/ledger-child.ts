@@ -6,15 +6,7 @@ import { journalFolder } from "../../../src/billing/journal/journal-files.ts";
 import { createLedger, type LedgerWriter } from "../../../src/billing/ledger/ledger-writer.ts";
 import { callRow } from "../../unit/billing/calls/call-row.ts";
 import { HistoryWriter } from "./history.ts";
-import {
-  crashAt,
-  createRandom,
-  endWithParent,
-  type Plan,
-  readPlan,
-  readyWord,
-  stepClockAtSignal,
-} from "./plan.ts";
+import { crashAt, createRandom, endWithParent, type Plan, readPlan, readyWord } from "./plan.ts";
 import { newId } from "../../../src/core/uuid.ts";
 
 /** How long a caller pauses where it was refused, in milliseconds. */
@@ -103,7 +95,6 @@ class Caller {
 async function main(): Promise<void> {
   const plan = readPlan();
   endWithParent();
-  stepClockAtSignal(plan);
   const { url, dataDir, timings } = plan;
   const failpoint = crashAt(plan);
   const points = failpoint === undefined ? {} : { failpoint };

@@ -1,6 +1,6 @@
 /**
  * `npm run chaos`: kills gateways, their database's processes and their database at every point where money moves, fills
- * disks and steps clocks, and compares what clients were told with the books. Then it kills workers of tasks and senders
+ * disks, and compares what clients were told with the books. Then it kills workers of tasks and senders
  * of webhooks at each of their points, workers of a gateway, one of two containers that share a data folder, and the
  * primary of a replicated database; ledgers under full load, until a million charges were acknowledged; and gateways whose
  * clients submit tasks, until ten thousand were accepted. A fault that never came is a failure.
@@ -13,8 +13,6 @@ import { join } from "node:path";
 import { isRight, runFailover } from "../ha/failover.ts";
 import { findHaproxy, haproxyMissing } from "../ha/haproxy.ts";
 import { hasContainers, runContainers } from "./containers.ts";
-import { startClocked } from "./clocks.ts";
-import { isOfDatabaseClock } from "./fault.ts";
 import { readArguments } from "../../support/arguments.ts";
 import { whenInterrupted } from "../../support/interrupted.ts";
 import { createRandom } from "./plan.ts";
@@ -211,12 +209,9 @@ async function killMoney(options: Options): Promise<void> {
     // A server lets in 100 connections: two lanes need most of them.
     const steady = await startServers(join(folder, "steady"), Math.ceil(options.lanes / 2));
     const fragile = await startServers(join(folder, "fragile"), 2);
-    const clocked = rounds.some(({ fault }) => isOfDatabaseClock(fault))
-      ? await startClocked(join(folder, "clocked"))
-      : undefined;
     try {
       const { lanes } = options;
-      const servers = { steady, fragile, clocked };
+      const servers = { steady, fragile };
       const runs = runRounds({
         rounds,
         servers,
@@ -236,7 +231,6 @@ async function killMoney(options: Options): Promise<void> {
       if (!areBooksRight) process.exitCode = 1;
     } finally {
       for (const server of [...fragile, ...steady]) await server.close();
-      await clocked?.close();
     }
   });
 }

@@ -27,8 +27,6 @@ export interface Plan {
   /** Whether tasks too have the timings of production. */
   readonly isFull: boolean;
   readonly crash?: Crash;
-  /** How far its clock steps at SIGUSR2, in milliseconds; it then prints {@link steppedWord}. Absent: not at all. */
-  readonly clockStepMs?: number;
   /** The simulated vendor of a gateway: of texts, or of tasks that make pictures. */
   readonly vendor?: {
     readonly kind: "openai-compatible" | "fal";
@@ -42,9 +40,6 @@ export const planVariable = "UAS_CHAOS_PLAN";
 
 /** What a process prints once it works. A gateway adds its address. */
 export const readyWord = "ready";
-
-/** What a process prints once its clock has stepped. */
-export const steppedWord = "stepped";
 
 /** Reads the plan of this process. */
 export function readPlan(): Plan {
@@ -64,29 +59,6 @@ export function crashAt({ crash }: Plan): ((point: string) => void) | undefined 
   return (point) => {
     if (point === crash.point && --left === 0) killSelf();
   };
-}
-
-/**
- * Lets the clock of this process step at SIGUSR2, where its plan says so. Timers and the monotonic clock stay as they are.
- */
-export function stepClockAtSignal({ clockStepMs }: Plan): void {
-  if (clockStepMs === undefined) return;
-  let offsetMs = 0;
-  const RealDate = Date;
-  class SteppedDate extends RealDate {
-    constructor(...parts: [] | [number]) {
-      super(...(parts.length === 0 ? ([RealDate.now() + offsetMs] as const) : parts));
-    }
-
-    static override now(): number {
-      return RealDate.now() + offsetMs;
-    }
-  }
-  globalThis.Date = SteppedDate as DateConstructor;
-  process.on("SIGUSR2", () => {
-    offsetMs += clockStepMs;
-    process.stdout.write(`${steppedWord}\n`);
-  });
 }
 
 /** Every point at which a process can be told to end. */

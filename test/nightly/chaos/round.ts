@@ -1,12 +1,11 @@
 /** One round: processes work, a fault hits them, others clean up, the books are compared with the history. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerTimings } from "../../../src/billing/ledger/ledger.ts";
-import type { ClockedServer } from "./clocks.ts";
 import { type Checked, type Findings, noFindings, note } from "./check.ts";
 import type { Child } from "./child.ts";
 import { DeadHolds } from "./dead-holds.ts";
-import { type Fault, mayFailCalls } from "./fault.ts";
-import { createRandom, type Plan, steppedWord } from "./plan.ts";
+import type { Fault } from "./fault.ts";
+import { createRandom, type Plan } from "./plan.ts";
 import { type ChaosServer, type FragileServer, watchCrash } from "./server.ts";
 import { Site } from "./site.ts";
 import type { Work } from "./work.ts";
@@ -14,8 +13,8 @@ import type { Work } from "./work.ts";
 /** What a round is made of. */
 export interface RoundOptions {
   readonly fault: Fault;
-  /** A {@link FragileServer} where the fault hits the database, a {@link ClockedServer} where it hits its clock. */
-  readonly server: ChaosServer | ClockedServer | FragileServer;
+  /** A {@link FragileServer} if the fault hits the database. */
+  readonly server: ChaosServer | FragileServer;
   readonly folder: string;
   /** What the processes do. */
   readonly openWork: (site: Site) => Promise<Work>;
@@ -69,9 +68,6 @@ const pointMs = { full: 40_000, short: 10_000 };
 /** Callers at once where the journal's disk is to be full: each leaves one settlement in it. */
 const diskWorkers = 24;
 
-/** How exactly a database's clock is to be off, in milliseconds. */
-const clockSlackMs = 60_000;
-
 /** Runs a round on a database of its own. */
 export async function runRound(options: RoundOptions): Promise<RoundResult> {
   const site = await Site.open(options.server, options.folder);
@@ -117,7 +113,7 @@ class Round {
     }
     const cleanMs = Math.max(performance.now() - startMs, await this.#dead.check(findings));
     await this.#stop(cleaner);
-    const checked = await this.#work.check(findings, mayFailCalls(this.#options.fault));
+    const checked = await this.#work.check(findings);
     return { ...checked, findings, isHit, cleanMs };
   }
 
@@ -125,8 +121,6 @@ class Round {
     for (const child of this.#children) await child.kill();
     this.#dead.close();
     await this.#work.close();
-    const { fault, server } = this.#options;
-    if (fault.kind === "database-clock") (server as ClockedServer).setClock(0);
     await this.#site.close();
   }
 
@@ -148,8 +142,6 @@ class Round {
     if (fault.kind === "frozen") return this.#freeze();
     if (fault.kind === "stalled") return this.#stall();
     if (fault.kind === "disk") return this.#fillDisk();
-    if (fault.kind === "clock") return this.#stepClock(fault.stepMs ?? 0);
-    if (fault.kind === "database-clock") return this.#stepDatabaseClock(fault.stepMs ?? 0);
     return this.#hitDatabase(fault.kind);
   }
 
@@ -279,30 +271,6 @@ class Round {
     return isHit;
   }
 
-  async #stepClock(clockStepMs: number): Promise<boolean> {
-    const child = await this.#start(6, { clockStepMs });
-    await sleep(this.#from(50, 300));
-    child.signal("SIGUSR2");
-    const isStepped = await child.said(steppedWord);
-    await sleep(this.#from(300, 900));
-    if (this.#random() < 0.5) await child.kill();
-    else await this.#stop(child);
-    return isStepped;
-  }
-
-  /** It stays off: the processes that clean up see it too. */
-  async #stepDatabaseClock(stepMs: number): Promise<boolean> {
-    const server = this.#options.server as ClockedServer;
-    const child = await this.#start(6);
-    await sleep(this.#from(50, 300));
-    server.setClock(stepMs);
-    await sleep(this.#from(300, 900));
-    const isStepped = Math.abs((await server.clockOffsetMs()) - stepMs) < clockSlackMs;
-    if (this.#random() < 0.5) await child.kill();
-    else await this.#stop(child);
-    return isStepped;
-  }
-
   async #hitDatabase(kind: "backend" | "server"): Promise<boolean> {
     const server = this.#options.server as FragileServer;
     const child = await this.#start(6);
@@ -324,7 +292,7 @@ class Round {
     return isHit;
   }
 
-  async #start(workers: number, more: Pick<Plan, "crash" | "clockStepMs"> = {}): Promise<Child> {
+  async #start(workers: number, more: Pick<Plan, "crash"> = {}): Promise<Child> {
     const { isFull, fault } = this.#options;
     const timings = {
       ...(isFull ? {} : shortTimings),

@@ -1,6 +1,5 @@
 /** Many rounds, several at a time; those that hurt a database one after another there. */
-import type { ClockedServer } from "./clocks.ts";
-import { type Fault, isFragile, isOfDatabaseClock } from "./fault.ts";
+import { type Fault, isFragile } from "./fault.ts";
 import { type Pace, type RoundOptions, type RoundResult, runRound } from "./round.ts";
 import type { ChaosServer, FragileServer } from "./server.ts";
 import { openGatewayWork } from "./gateway-work.ts";
@@ -36,8 +35,6 @@ export interface Servers {
   readonly steady: readonly ChaosServer[];
   /** Each is hurt by one round at a time. */
   readonly fragile: readonly FragileServer[];
-  /** For the rounds that set its clock, one at a time. Absent where this machine cannot have one. */
-  readonly clocked?: ClockedServer | undefined;
 }
 
 /** What {@link runRounds} needs. */
@@ -55,13 +52,12 @@ export interface RunsOptions {
 export async function runRounds(options: RunsOptions): Promise<Ran[]> {
   const { rounds, lanes } = options;
   // Those with the timings of production wait most of their time: beside the others, and first.
-  const steadyRounds = rounds.filter(({ fault }) => !isFragile(fault) && !isOfDatabaseClock(fault));
+  const steadyRounds = rounds.filter(({ fault }) => !isFragile(fault));
   const full = steadyRounds.filter((round) => round.isFull);
   const short = steadyRounds.filter((round) => !round.isFull);
   const fragile = rounds.filter(({ fault }) => isFragile(fault));
-  const ofClock = rounds.filter(({ fault }) => isOfDatabaseClock(fault));
   const ran: Ran[] = [];
-  const { steady, fragile: hurt, clocked } = options.servers;
+  const { steady, fragile: hurt } = options.servers;
   const work = async (queue: Planned[], server: ChaosServer | undefined): Promise<void> => {
     if (server === undefined) throw new RangeError("there is no server");
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
@@ -74,7 +70,6 @@ export async function runRounds(options: RunsOptions): Promise<Ran[]> {
     ...Array.from({ length: lanes }, (_, lane) => work(short, steady[lane % steady.length])),
     ...Array.from({ length: lanes }, (_, lane) => work(full, steady[lane % steady.length])),
     ...hurt.map((server) => work(fragile, server)),
-    ...(ofClock.length > 0 ? [work(ofClock, clocked)] : []),
   ]);
   return ran;
 }

@@ -7,10 +7,7 @@ import type { Plan } from "./plan.ts";
 import type { Site } from "./site.ts";
 
 /** What a process is told beside where it works. */
-export type Orders = Pick<
-  Plan,
-  "workers" | "seed" | "timings" | "isFull" | "journal" | "crash" | "clockStepMs"
->;
+export type Orders = Pick<Plan, "workers" | "seed" | "timings" | "isFull" | "journal" | "crash">;
 
 /** The work of a round. */
 export interface Work {
@@ -18,9 +15,8 @@ export interface Work {
   readonly passesMax: number;
   /** Starts a process and lets it work, once it can. */
   start(orders: Orders): Promise<Child>;
-  /** Compares what was acknowledged with the books. All processes have ended. @param mayFail whether the fault may make
-   * calls fail that their process lives to answer */
-  check(findings: Findings, mayFail: boolean): Promise<Checked>;
+  /** Compares what was acknowledged with the books. All processes have ended. */
+  check(findings: Findings): Promise<Checked>;
   close(): Promise<void>;
 }
 

@@ -2,7 +2,6 @@ import { createHmac } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { AttemptOutcome } from "../../../gen/uas/webhook/v1/webhook_pb.ts";
-import type { GuardedClient } from "../../../src/http/guarded-client.ts";
 import { enqueueWebhook } from "../../../src/webhook/enqueue.ts";
 import { ok, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { eventOf, inTransaction, openWebhooks, type Webhooks } from "./harness.ts";
@@ -165,46 +164,4 @@ describe("a delivery", () => {
     await ended(1);
     expect((await webhooks.stored(id)).outcomes).toEqual([AttemptOutcome.BLOCKED_ADDRESS]);
   });
-});
-
-describe("the signed time of an attempt", () => {
-  const dayMs = 86_400_000;
-  const times = {
-    ...{ dnsMs: 0, connectMs: 0, tlsMs: 0, firstByteMs: 0, totalMs: 0 },
-    addressClass: "none",
-  } as const;
-
-  /** A receiver that refuses times which are five minutes off, by a clock that is off by so many days. */
-  const receiverAt = (days: number): GuardedClient => ({
-    send: ({ headers = {} }) => {
-      const offMs = Number(headers["webhook-timestamp"]) * 1_000 - Date.now() - days * dayMs;
-      const status = Math.abs(offMs) < 300_000 ? 204 : 400;
-      return Promise.resolve({ outcome: { status, headers: {} }, times });
-    },
-  });
-
-  it.each([400, -400])(
-    "is accepted at once from a process whose clock is off by %i days",
-    async (days) => {
-      const now = () => new Date(Date.now() + days * dayMs);
-      const { ended } = await webhooks.dispatch({ client: receiverAt(0), now });
-      const id = await webhooks.enqueue({ url: "https://a.example/" });
-      await ended(1);
-      expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED, attempts: 1 });
-    },
-  );
-
-  it.each([1, -1])(
-    "is accepted at the second attempt where the database's clock is off by %i days",
-    async (days) => {
-      // Of three clocks, that of the database differs.
-      const now = () => new Date(Date.now() + days * dayMs);
-      const { ended } = await webhooks.dispatch({ client: receiverAt(days), now });
-      const id = await webhooks.enqueue({ url: "https://a.example/" });
-      await ended(1);
-      await webhooks.age(id);
-      await ended(2);
-      expect(await webhooks.stored(id)).toMatchObject({ state: DELIVERED, attempts: 2 });
-    },
-  );
 });

@@ -103,14 +103,6 @@ create table budget (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 create index budget_account_id_end_time_index on budget (account_id, end_time);
 
--- The newest time of the database's clock that a process has seen. See clock_follow.
-create table clock_mark (
-  is_only boolean not null default true,
-  time timestamptz not null,
-  constraint clock_mark_pkey primary key (is_only),
-  constraint clock_mark_is_only_check check (is_only)
-);
-
 -- A process from its start to its end, by the database's clock. steady_time: since when it has been in touch without a
 -- gap; only a process that has been so for long enough may end others, else an outage of the database would end them
 -- all. ended: the process has closed, or its holds are being settled for it.

@@ -39,3 +39,13 @@ create table native_job (
   constraint native_job_vendor_vendor_id_unique unique (vendor, vendor_id)
 );
 create index native_job_account_id_vendor_word_task_id_index on native_job (account_id, vendor, word, task_id);
+
+-- What an account uploads to vendors, by day.
+create table native_upload (
+  account_id uuid not null,
+  day date not null,
+  objects integer not null,
+  bytes bigint not null,
+  constraint native_upload_pkey primary key (account_id, day)
+);
+create index native_upload_day_index on native_upload (day);

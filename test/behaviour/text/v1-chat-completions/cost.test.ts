@@ -1,6 +1,5 @@
 /** What calls cost, to the nano-USD, against sums made by hand (R-MON-1). */
 import { afterEach, expect, it, vi } from "vitest";
-import { CorrectedClock } from "../../../../src/db/corrected-clock.ts";
 import { always, priceDefault } from "../../../support/gateway.ts";
 import { answer } from "../../../support/upstream/behaviour.ts";
 import type { WireUsage } from "../../../support/upstream/chat.ts";
@@ -10,8 +9,6 @@ const half = { ...priceDefault, input: 500_000n, cachedInput: undefined, output:
 const soonMs = Date.now() + 3_600_000;
 const cheap = { ...priceDefault, input: 1_000_000n, output: 1_000_000n };
 const fixture = useGateway(() => ({
-  // The process's own clock, which a test sets.
-  clock: new CorrectedClock({ toleratedMs: Infinity }),
   models: {
     "soon-dearer": {
       prices: [

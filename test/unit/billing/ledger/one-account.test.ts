@@ -85,7 +85,7 @@ const ofNobody = new Set([
   ...["node", "price_version", "model_price", "unlimited_route", "breaker", "route_health"],
   "result_blob",
   // Of jobs and operators.
-  ...["audited_budget", "audited_key", "clock_mark", "ledger_checkpoint"],
+  ...["audited_budget", "audited_key", "ledger_checkpoint"],
   ...["retention_floor", "migration"],
   // Of the console.
   ...["code_guess", "console_session", "sign_in_failure", "sign_in_link"],
