@@ -1,6 +1,6 @@
 /** A server that keeps connections open and answers nothing (R-MON-7). */
 import { Pool, type PoolClient } from "pg";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { isDatabaseLost } from "../../../../src/core/database-lost.ts";
 import { openPool } from "../../../../src/db/pool/open-pool.ts";
 import { DatabaseServer } from "../../../../src/db/pool/server.ts";
@@ -10,25 +10,27 @@ import { type FaultProxy, startFaultProxy } from "../../../support/fault-proxy.t
 
 let scratch: TestDatabase;
 let proxy: FaultProxy;
+const pools: Pool[] = [];
 beforeEach(async () => {
   scratch = await createTestDatabase();
   proxy = await startFaultProxy(scratch.url);
 });
 afterEach(async () => {
+  await Promise.all(pools.splice(0).map((pool) => pool.end()));
   await proxy.close();
   await scratch.close();
 });
 
 function open(max: number, isPipelined = false): Pool {
   const pool = openPool(proxy.url, { max, for: "callers", isPipelined });
-  onTestFinished(() => pool.end());
+  pools.push(pool);
   return pool;
 }
 
 /** A pool of two connections that counts the answers to the question. */
 function openAsked() {
   const pool = new Pool({ connectionString: scratch.url, max: 2 });
-  onTestFinished(() => pool.end());
+  pools.push(pool);
   const server = new DatabaseServer(scratch.url);
   const seen = { answers: 0 };
   const ask = async (): Promise<void> => {
