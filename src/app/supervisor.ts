@@ -14,9 +14,9 @@ import {
   type JournalNames,
 } from "../billing/journal/journal-files.ts";
 import type { Config, Settings } from "../config/config.ts";
-import { AggregatorRegistry, Registry } from "prom-client";
+import { AggregatorRegistry, Gauge, Registry } from "prom-client";
 import { failureMessage } from "../core/errors.ts";
-import { Gauge, type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
+import { type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
 
 /** Options of a {@link Supervisor}. */
 interface SupervisorOptions {
@@ -337,13 +337,13 @@ export class WorkerMetrics {
 
   constructor() {
     const startSeconds = Date.now() / 1000 - process.uptime();
-    void new Gauge({
-      registry: this.#own,
+    const started = new Gauge({
+      registers: [this.#own],
       name: "process_start_time_seconds",
       help: "Start time of the supervisor since unix epoch in seconds.",
       aggregator: "first",
-      read: () => startSeconds,
     });
+    started.set(startSeconds);
   }
 
   /** Stores a worker's metrics since its start. */
@@ -360,7 +360,7 @@ export class WorkerMetrics {
   keep(worker: number): void {
     const last = this.#latest.get(worker) ?? [];
     this.#latest.delete(worker);
-    const counted = last.filter(({ type }) => type !== "gauge");
+    const counted = last.filter(({ type }) => String(type) !== "gauge");
     // The aggregated metrics have plain values instead of methods.
     const sum: unknown = add([this.#departed, counted]).getMetricsAsArray();
     this.#departed = sum as readonly MetricSnapshot[];

@@ -3,7 +3,6 @@ import type { Logger } from "pino";
 import { CallEnding, CallEndingSchema } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { formatUsd, nanosPerUsd } from "../../core/money.ts";
-import { writeInfoLine } from "../../observe/log.ts";
 import { countVendorLoss, type Metrics } from "../../observe/metrics.ts";
 import type { Call } from "./call.ts";
 
@@ -21,25 +20,26 @@ export function reportCall(
 ): void {
   const ending = endingWords.get(call.ending) ?? "";
   const { usage, model, vendor } = call;
-  writeInfoLine(log, logLine(call, ending));
+  log.info(logFields(call, ending), "call");
   // Without a hold the client may have invented the model's name: it must not become a metric label.
   if (call.heldNanos === undefined) return;
-  const series = metrics.callSeries(model, vendor, ending);
-  series.duration.observe(call.durationMs / 1000);
+  metrics.callDuration.observe({ model, vendor, ending }, call.durationMs / 1000);
   metrics.overhead.observe(call.overheadMs / 1000);
-  if (call.firstByteMs > 0) series.firstByte.observe(call.firstByteMs / 1000);
-  if (call.costNanos > 0n) series.charged.inc(Number(call.costNanos) / Number(nanosPerUsd));
+  if (call.firstByteMs > 0) metrics.firstByte.observe({ model, vendor }, call.firstByteMs / 1000);
+  if (call.costNanos > 0n) metrics.charged.inc({ model }, Number(call.costNanos) / nanosOfUsd);
   const { vendorCostNanos = 0n } = call;
   if (vendorCostNanos > 0n) {
-    series.vendorCost.inc(Number(vendorCostNanos) / Number(nanosPerUsd));
+    metrics.vendorCost.inc({ model, vendor }, Number(vendorCostNanos) / nanosOfUsd);
     countVendorLoss(metrics, call.costNanos, vendorCostNanos, isWithheld);
   }
   if (call.attempts !== undefined) countAttempts(metrics, call.attempts);
   if (usage !== undefined) {
-    series.inputTokens.inc(usage.inputTokens);
-    series.outputTokens.inc(usage.outputTokens);
+    metrics.tokens.inc({ model, type: "input" }, usage.inputTokens);
+    metrics.tokens.inc({ model, type: "output" }, usage.outputTokens);
   }
 }
+
+const nanosOfUsd = Number(nanosPerUsd);
 
 /** Counts what vendors may take for attempts that were abandoned. */
 function countAttempts({ platformLoss }: Metrics, attempts: NonNullable<Call["attempts"]>): void {
@@ -48,29 +48,29 @@ function countAttempts({ platformLoss }: Metrics, attempts: NonNullable<Call["at
   }
 }
 
-/** The members of a call's log line. */
-function logLine(call: Call, ending: string): string {
-  const { usage, costNanos, vendorCostNanos, errorCode } = call;
-  let line =
-    `,"requestId":${json(call.requestId)},"callId":"${call.id}","accountId":"${call.accountId}"` +
-    `,"keyId":"${call.keyId}","path":${json(call.path)},"model":${json(call.model.slice(0, 256))}` +
-    `,"vendor":${json(call.vendor)},"stream":${call.stream},"status":${call.status}`;
-  if (errorCode !== "") line += `,"errorCode":"${errorCode}"`;
-  line += `,"ending":"${ending}"`;
-  if (usage !== undefined) {
-    line +=
-      `,"inputTokens":${usage.inputTokens},"cachedInputTokens":${usage.cachedInputTokens}` +
-      `,"outputTokens":${usage.outputTokens}`;
-  }
-  line += `,"cost":"${formatUsd(costNanos)}"`;
-  if (vendorCostNanos !== undefined) line += `,"vendorCost":"${formatUsd(vendorCostNanos)}"`;
-  const durationMs = Math.round(call.durationMs);
-  return `${line},"durationMs":${durationMs},"firstByteMs":${Math.round(call.firstByteMs)},"msg":"call"`;
-}
-
-/** A text as JSON. Nearly all texts need no escapes. */
-function json(text: string): string {
-  return /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/.test(text) ? `"${text}"` : JSON.stringify(text);
+/** The members of a call's log line. Those that are undefined are left out. */
+function logFields(call: Call, ending: string): object {
+  const { requestId, accountId, keyId, path, model, vendor, stream, status, usage } = call;
+  return {
+    requestId,
+    callId: call.id,
+    accountId,
+    keyId,
+    path,
+    model: model.slice(0, 256),
+    vendor,
+    stream,
+    status,
+    errorCode: call.errorCode || undefined,
+    ending,
+    inputTokens: usage?.inputTokens,
+    cachedInputTokens: usage?.cachedInputTokens,
+    outputTokens: usage?.outputTokens,
+    cost: formatUsd(call.costNanos),
+    vendorCost: call.vendorCostNanos === undefined ? undefined : formatUsd(call.vendorCostNanos),
+    durationMs: Math.round(call.durationMs),
+    firstByteMs: Math.round(call.firstByteMs),
+  };
 }
 
 /** Logs the cause of a failed call, which its client does not see. */

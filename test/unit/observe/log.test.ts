@@ -1,7 +1,7 @@
 /** No secret in any line of the log, wherever it stands (R-AUTH-4). */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLog, createScrubber, writeInfoLine } from "../../../src/observe/log.ts";
+import { createLog, createScrubber } from "../../../src/observe/log.ts";
 
 const key = `uas_${"aB3".repeat(10)}Zz`;
 const vendorSecret = "sk-vendor-canary-1";
@@ -116,14 +116,11 @@ describe("R-AUTH-4: the log", () => {
     );
   });
 
-  it("the log names the worker in each line, also in those that are written at once", () => {
+  it("the log names the worker in each line", () => {
     const lines: string[] = [];
     const sink = { write: (line: string) => void lines.push(line) };
     const { log } = createLog({ secrets, sink, worker: 2 });
     log.info({ a: 1 }, "a line");
-    writeInfoLine(log, ',"a":1,"msg":"a line"');
-    const [one, two] = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(one).toMatchObject({ level: 30, worker: 2, a: 1, msg: "a line" });
-    expect({ ...two, time: "" }).toEqual({ ...one, time: "" });
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ level: 30, worker: 2, a: 1, msg: "a line" });
   });
 });
