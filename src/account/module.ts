@@ -8,7 +8,8 @@ import type { SignInRoom } from "./room.ts";
 import type { Accounts } from "./service.ts";
 import { createFailures } from "./session/failures.ts";
 import { createKnownBrowsers } from "./session/known-browsers.ts";
-import { createSessionService, createStepUp } from "./session/service.ts";
+import { createSessionService } from "./session/service.ts";
+import { createStepUp } from "./session/step-up.ts";
 import { createSessions } from "./session/store.ts";
 import { createSms } from "./sms/sms.ts";
 import { createLinks } from "./user/links.ts";
@@ -23,9 +24,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import { type Service, serve } from "../core/contract-rules.ts";
 import { createSealing, type Sealing } from "../core/sealing.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
-import type { Pool } from "pg";
-import { sessionIdleMs, signInCleanupMs, signInTracesMs } from "../core/limits.ts";
-import { singleFlight } from "../core/async.ts";
+import { type AccountJobs, createAccountJobs } from "./jobs.ts";
 
 /** Observes sign-ins, for metrics. */
 export interface SignInObserver extends CodeObserver {
@@ -121,59 +120,4 @@ export function createSignInObserver(metrics: Metrics): SignInObserver {
 function keepingSealing(masterKey: () => Uint8Array): () => Sealing {
   let kept: Sealing | undefined;
   return () => (kept ??= createSealing(masterKey(), totpPurpose));
-}
-
-// Deletes expired rows. SQL: sets of rows, by the database's clock.
-
-/** Background jobs. Every process may run them at the same time. */
-interface AccountJobs {
-  /** Starts, with a first run in the background. */
-  start(): void;
-  /** Stops, after a running job. */
-  stop(): Promise<void>;
-  /** Deletes expired rows now. */
-  sweep(): Promise<void>;
-}
-
-const traces = `now() - interval '${signInTracesMs} ms'`;
-
-const statements = [
-  `delete from console_session
-    where expire_time < now() or seen_time < now() - interval '${sessionIdleMs} ms'`,
-  `delete from sign_in_link where expire_time < now()`,
-  `delete from one_time_code where create_time < ${traces}`,
-  `delete from sign_in_failure where create_time < ${traces}`,
-];
-
-/** Options of {@link createAccountJobs}. */
-interface AccountJobsOptions {
-  readonly pool: Pool;
-  readonly warn: (message: string, fields: object) => void;
-  /** Further deletions to run at the same times. */
-  readonly also: () => Promise<void>;
-}
-
-/** Creates the jobs; {@link AccountJobs.start} starts them. */
-export function createAccountJobs({ pool, warn, also }: AccountJobsOptions): AccountJobs {
-  let timer: NodeJS.Timeout | undefined;
-  const sweep = async (): Promise<void> => {
-    await also();
-    for (const statement of statements) await pool.query(statement);
-  };
-  const job = singleFlight(sweep, (err) =>
-    warn("deleting old sessions failed; trying again later", { err }),
-  );
-  return {
-    sweep,
-    start() {
-      if (timer !== undefined) return;
-      void job();
-      timer = setInterval(() => void job(), signInCleanupMs).unref();
-    },
-    async stop() {
-      clearInterval(timer);
-      timer = undefined;
-      await job.ended();
-    },
-  };
 }

@@ -3,7 +3,7 @@
  * ready, because it would charge the price of another date (R-OPS-3).
  */
 import type { Pool } from "pg";
-import { periodic, type PeriodicJobs } from "../core/async.ts";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import type { Clock } from "../core/clock.ts";
 import { databaseTime } from "../db/partition.ts";
 

@@ -13,10 +13,11 @@ import {
   journalFolder,
   type JournalNames,
 } from "../billing/journal/journal-files.ts";
-import type { Config, Settings } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { AggregatorRegistry, Gauge, Registry } from "prom-client";
 import { failureMessage } from "../core/errors.ts";
 import { type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
+import type { WorkerOrder, ListenUrls, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** Options of a {@link Supervisor}. */
 interface SupervisorOptions {
@@ -378,50 +379,3 @@ export class WorkerMetrics {
 function add(all: readonly (readonly MetricSnapshot[])[]): Registry {
   return AggregatorRegistry.aggregate([...all]);
 }
-
-// Messages between a supervisor and its workers, over Node's IPC channel.
-
-/** Where a worker listens. */
-export interface ListenUrls {
-  readonly publicUrl: string;
-  readonly internalUrl: string;
-}
-
-/**
- * What a worker serves with. Restarted workers get the same order, since the configuration file may have changed
- * meanwhile.
- */
-export interface WorkerOrder {
-  readonly settings: Settings;
-  readonly config: Config;
-  /** The number of this worker, from 1. A restarted worker keeps it. */
-  readonly worker: number;
-  /** The journal files of this worker, which no other process uses. */
-  readonly journal: JournalNames;
-  /** The URL of the embedded PostgreSQL that the supervisor runs; `undefined` where there is none. */
-  readonly embeddedUrl: string | undefined;
-}
-
-/** Messages to a worker. */
-export type ToWorker =
-  | { readonly kind: "start"; readonly order: WorkerOrder }
-  /** The folder of the console's pages; `undefined` where they cannot be served. */
-  | { readonly kind: "pages"; readonly folder: string | undefined }
-  /** Requests the worker's own metrics. */
-  | { readonly kind: "readOwn"; readonly id: number }
-  /** Answers `readAll`. */
-  | { readonly kind: "all"; readonly id: number; readonly text: string }
-  /** Drain, then exit. `isReplaced`: another worker serves in its place already. */
-  | { readonly kind: "stop"; readonly isReplaced: boolean };
-
-/** Messages from a worker. */
-export type FromWorker =
-  /** The worker listens for messages; earlier ones would be lost. */
-  | { readonly kind: "here" }
-  | { readonly kind: "listening"; readonly urls: ListenUrls }
-  /** The start failed; `reason` is one line. The worker exits by itself. */
-  | { readonly kind: "failed"; readonly reason: string }
-  /** Answers `readOwn`; with id 0 without being asked, before the worker exits. */
-  | { readonly kind: "own"; readonly id: number; readonly metrics: readonly MetricSnapshot[] }
-  /** Requests the metrics of all workers. */
-  | { readonly kind: "readAll"; readonly id: number };

@@ -6,7 +6,7 @@ import { type Gateway, openGateway } from "./gateway.ts";
 import { readFound } from "./pages.ts";
 import { createServerLog } from "./process-log.ts";
 import { setV8Flags } from "./v8-flags.ts";
-import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./supervisor.ts";
+import type { FromWorker, ListenUrls, ToWorker, WorkerOrder } from "./worker-messages.ts";
 
 /**
  * Runs this process as a worker. Never rejects: a failed start is reported to the supervisor, and the exit code is

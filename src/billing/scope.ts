@@ -1,6 +1,6 @@
 /** The account that a billing request is about, checked against its caller. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { canSeeAccount, isOperator, noSuchAccount } from "../core/caller.ts";
+import { canSeeAccount, isOperator, noSuchAccount } from "../core/caller-rules.ts";
 import { invalid } from "../core/validation.ts";
 
 /** The account of a request: any for an operator, its own for a session. @throws GatewayError NOT_FOUND */

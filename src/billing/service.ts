@@ -1,5 +1,5 @@
 /** The RPCs of BillingService. The access option of each RPC is checked before; the account is checked here. */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Pool, PoolClient } from "pg";
@@ -11,26 +11,15 @@ import {
   type BillingService,
   GetBalanceResponseSchema,
   GetCreditsResponseSchema,
-  GetPriceResponseSchema,
   ListBalancesResponseSchema,
   type ListLedgerEntriesRequest,
   ListLedgerEntriesResponseSchema,
-  ListPricesResponseSchema,
   RefundResponseSchema,
   TopUpResponseSchema,
 } from "../../gen/uas/billing/v1/billing_service_pb.ts";
-import {
-  type ModelPrices,
-  ModelPricesSchema,
-  PriceState,
-  type PriceVersion,
-  PriceVersionSchema,
-  type RouteCost,
-  RouteCostSchema,
-} from "../../gen/uas/billing/v1/price_pb.ts";
-import type { DatedPrice, ModelConfig, PriceConfig } from "../config/config.ts";
-import { priceAt } from "../config/price.ts";
-import { admitCaller, callerKey, isOperator, noSuchAccount } from "../core/caller.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { callerKey } from "../core/caller.ts";
+import { admitCaller, noSuchAccount } from "../core/caller-rules.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
@@ -41,17 +30,14 @@ import { isUuid } from "../core/uuid.ts";
 import { present } from "../core/validation.ts";
 import { firstId } from "../db/partition.ts";
 import { type Queryable, withLossMapping } from "../db/pool/queryable.ts";
-import type { RowOf } from "../db/row.ts";
 import { Where } from "../db/where.ts";
 import { momentOf } from "./calls/range.ts";
-import type { ModelPriceEntity } from "./entity.ts";
 import { Auditor, type AuditReport } from "./audit/auditor.ts";
 import { book, type Booking, kindOf, type OnLowBalance } from "./ledger/booking.ts";
 import type { Checkpoint } from "./audit/checkpoint.ts";
 import { balanceMessage, type BalanceRow, entryMessage, type EntryRow } from "./message.ts";
-import { type CanonicalPrice, parsePrice, priceVersion } from "./prices/price-form.ts";
-import { priceMessage } from "./prices/price-message.ts";
 import { parseAccount } from "./scope.ts";
+import { createPriceRpcs } from "./prices/price-rpcs.ts";
 
 interface BillingServiceOptions {
   /** The plain pool of the database. */
@@ -292,129 +278,4 @@ function addKinds(where: Where, kinds: readonly LedgerKind[]): void {
   if (kinds.length === 0) return;
   if (!kinds.includes(LedgerKind.CHARGE)) where.also(`e.kind <> ${LedgerKind.CHARGE}`);
   where.and("e.kind = any(?::smallint[])", kinds);
-}
-
-// The RPCs that show prices: configured ones, and earlier ones from the price book.
-
-interface PriceRpcOptions {
-  readonly pool: Queryable;
-  readonly clock: Clock;
-  /** The configured models, by key. */
-  readonly models: ReadonlyMap<string, ModelConfig>;
-}
-
-type StoredPriceRow = RowOf<
-  typeof ModelPriceEntity,
-  "model" | "version" | "from_time" | "load_time"
-> & {
-  readonly price: CanonicalPrice;
-};
-
-const storedPricesSql =
-  "select m.model, m.version, m.from_time, m.load_time, v.price " +
-  "from model_price m join price_version v on v.version = m.version where m.model = any($1) " +
-  "order by m.model, coalesce(m.from_time, m.load_time), m.version";
-
-/** Creates the price RPCs. */
-function createPriceRpcs({
-  pool,
-  clock,
-  models,
-}: PriceRpcOptions): Pick<ServiceImpl<typeof BillingService>, "getPrice" | "listPrices"> {
-  const read = async (keys: readonly string[], withCosts: boolean): Promise<ModelPrices[]> => {
-    const { rows } = await pool.query<StoredPriceRow>(storedPricesSql, [keys]);
-    const nowMs = clock.now();
-    return keys.map((modelKey) => {
-      const noted = rows.filter(({ model }) => model === modelKey);
-      const model = models.get(modelKey);
-      return create(ModelPricesSchema, {
-        modelKey,
-        versions: versionsOf(model, noted, nowMs),
-        costs: withCosts && model !== undefined ? costsOf(model, nowMs) : [],
-      });
-    });
-  };
-  return {
-    async getPrice({ modelKey }, context) {
-      // No model has such a key, and the database would not even compare it.
-      const keys = modelKey.includes("\0") ? [] : [modelKey];
-      const [prices] = await read(keys, isOperator(context));
-      if (prices === undefined || prices.versions.length === 0) throw noSuchModel(modelKey);
-      return create(GetPriceResponseSchema, { prices });
-    },
-
-    async listPrices(request, context) {
-      const page = readPage(request);
-      const { after = "" } = page;
-      const keys = [...models.keys()].filter((key) => key > after).toSorted();
-      const { items, nextPageToken } = cutPage(page, keys, (key) => key);
-      const prices = await read(items, isOperator(context));
-      return create(ListPricesResponseSchema, { prices, nextPageToken });
-    },
-  };
-}
-
-/** The versions of a model: earlier ones first, then the configured ones with the time of their first load. */
-function versionsOf(
-  model: ModelConfig | undefined,
-  noted: readonly StoredPriceRow[],
-  nowMs: number,
-): PriceVersion[] {
-  const configured = model === undefined ? [] : datedVersions(model.prices, nowMs);
-  const rows = new Map(noted.map((row) => [row.version, row]));
-  for (const each of configured) {
-    const row = rows.get(each.version);
-    if (row !== undefined) each.loadTime = timestampFromDate(row.load_time);
-  }
-  const known = new Set(configured.map(({ version }) => version));
-  const past = noted.filter(({ version }) => !known.has(version)).map(pastVersion);
-  return [...past, ...configured];
-}
-
-function pastVersion(row: StoredPriceRow): PriceVersion {
-  return versionMessage(parsePrice(row.price), {
-    version: row.version,
-    state: PriceState.PAST,
-    fromTime: row.from_time === null ? undefined : timestampFromDate(row.from_time),
-    loadTime: timestampFromDate(row.load_time),
-  });
-}
-
-function costsOf({ routes }: ModelConfig, nowMs: number): RouteCost[] {
-  return routes.flatMap(({ vendor, model, costs }) =>
-    costs === undefined
-      ? []
-      : [create(RouteCostSchema, { vendor, model, versions: datedVersions(costs, nowMs) })],
-  );
-}
-
-function noSuchModel(modelKey: string): GatewayError {
-  const name = modelKey.length <= 100 ? modelKey : `${modelKey.slice(0, 100)}…`;
-  return new GatewayError(
-    ErrorCode.MODEL_NOT_FOUND,
-    `The model \`${name}\` does not exist, and never had a price`,
-    { param: "model_key" },
-  );
-}
-
-/* Versions of prices as messages of the contract. */
-
-/** The versions of a list of prices, in its order. */
-function datedVersions(prices: readonly DatedPrice[], nowMs: number): PriceVersion[] {
-  const current = priceAt(prices, nowMs);
-  return prices.map(({ fromMs, price }) => {
-    const later = fromMs > nowMs ? PriceState.FUTURE : PriceState.PAST;
-    return versionMessage(price, {
-      version: priceVersion(price),
-      state: price === current ? PriceState.CURRENT : later,
-      fromTime: Number.isFinite(fromMs) ? timestampFromDate(new Date(fromMs)) : undefined,
-    });
-  });
-}
-
-function versionMessage(
-  price: PriceConfig,
-  rest: MessageInitShape<typeof PriceVersionSchema>,
-): PriceVersion {
-  return create(PriceVersionSchema, { ...rest, price: priceMessage(price) });
 }

@@ -4,7 +4,8 @@
  * key/authenticate.ts; rate limits after, in pipeline/limit.ts.
  */
 import type { ModelConfig } from "../config/config.ts";
-import { type Caller, type KeyCaller, requireActive } from "../core/caller.ts";
+import type { Caller, KeyCaller } from "../core/caller.ts";
+import { requireActive } from "../core/caller-rules.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { RunningCalls } from "./running-calls.ts";
 

@@ -1,10 +1,8 @@
 /** Builds the inference room. */
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { Dialect } from "../../gen/uas/http/v1/http_pb.ts";
 import { InferenceService } from "../../gen/uas/inference/v1/inference_service_pb.ts";
 import { MediaService } from "../../gen/uas/inference/v1/media_service_pb.ts";
-import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
 import type { LedgerWriter } from "../billing/ledger/ledger-writer.ts";
 import type { Pricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings, ModelConfig } from "../config/config.ts";
@@ -12,15 +10,13 @@ import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { serve, type Service } from "../core/contract-rules.ts";
 import type { Database } from "../db/database.ts";
-import type { OperationName } from "../provider/vendor.ts";
 import { Admission } from "./admission.ts";
-import { createCatalogue, type EndpointsOf } from "./catalogue.ts";
+import { createCatalogue } from "./catalogue.ts";
 import { createCountTokens } from "./adapters/count-tokens.ts";
 import { type BackgroundResponses, createHandlers, type InferenceHandlers } from "./handlers.ts";
 import { AdmissionQueues } from "../limits/admission-queue.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { createMediaHandler } from "./adapters/media/handler.ts";
-import { takesImages, takesText } from "./adapters/media/media-params.ts";
 import type { MediaTasks } from "./adapters/media/media-tasks.ts";
 import type { DetachedReplies } from "./pipeline/disconnect.ts";
 import { MonitoredStreams } from "./pipeline/hold-monitor.ts";
@@ -32,6 +28,7 @@ import type { PipelineDeps } from "./pipeline/context.ts";
 import type { TokenCounter } from "../tokens/counter.ts";
 import { createUnlimitedRoutes, type UnlimitedRoutes } from "./unlimited-routes.ts";
 import type { Upstream } from "../routing/upstream.ts";
+import { createEndpointsOf } from "./endpoints.ts";
 
 /** Options of {@link createPipeline}. */
 interface PipelineOptions {
@@ -141,57 +138,5 @@ export function createInference(options: InferenceRoomOptions): InferenceRoom {
     ],
     handlers,
     refusedKeys: createRefusedKeys(pipeline),
-  };
-}
-
-// The paths that models answer: by their type, and by what the vendors of their routes offer.
-
-const taskPath = "/api/ai/tasks";
-
-/** The paths of each type; with an operation, only where a vendor of the model offers it. */
-const paths: ReadonlyMap<
-  ModelType,
-  readonly (readonly [path: string, operation?: OperationName])[]
-> = new Map([
-  [ModelType.TEXT, [["/v1/chat/completions"], ["/v1/responses"], ["/v1/messages"], [taskPath]]],
-  [
-    ModelType.IMAGE,
-    [
-      ["/v1/images/generations"],
-      ["/v1/images/edits", "editImages"],
-      ["/v1/images/variations", "varyImages"],
-      [taskPath],
-    ],
-  ],
-  [ModelType.VIDEO, [[taskPath]]],
-  [
-    ModelType.AUDIO,
-    [
-      ["/v1/audio/speech", "speak"],
-      ["/v1/audio/transcriptions", "transcribe"],
-      ["/v1/audio/translations", "translate"],
-      [taskPath],
-    ],
-  ],
-  [ModelType.EMBEDDING, [["/v1/embeddings"]]],
-  [ModelType.RERANK, [["/v1/rerank"], ["/v2/rerank"]]],
-  [ModelType.MODERATION, [["/v1/moderations"]]],
-]);
-
-/** Creates the lookup. */
-function createEndpointsOf(upstream: Pick<Upstream, "plan">, media: MediaTasks): EndpointsOf {
-  const offers = (model: ModelConfig, operation: OperationName): boolean =>
-    upstream.plan(model, Dialect.CHAT_COMPLETIONS, operation).length > 0 ||
-    (operation === "editImages" && takesImages(media.find(model))) ||
-    (operation === "speak" && takesText(media.find(model)));
-  return (model) => {
-    const isText = model.type === ModelType.TEXT;
-    if (isText && upstream.plan(model, undefined).every(({ dialect }) => dialect === undefined)) {
-      // Its vendors have native APIs only.
-      return [];
-    }
-    return (paths.get(model.type) ?? [])
-      .filter(([, operation]) => operation === undefined || offers(model, operation))
-      .map(([path]) => path);
   };
 }

@@ -17,14 +17,8 @@ import {
   ExchangeMediaResponseSchema,
   type MediaService,
 } from "../../gen/uas/inference/v1/media_service_pb.ts";
-import {
-  admitCaller,
-  anonymous,
-  type Caller,
-  callerKey,
-  keyCallerOf,
-  requestIdKey,
-} from "../core/caller.ts";
+import { anonymous, type Caller, callerKey, requestIdKey } from "../core/caller.ts";
+import { admitCaller, keyCallerOf } from "../core/caller-rules.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import {
   asMessages,

@@ -1,6 +1,5 @@
 /** The caller of an RPC, its credentials and its request id. */
-import { AsyncLocalStorage } from "node:async_hooks";
-import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { createContextKey } from "@connectrpc/connect";
 import { requestIdCharsMax } from "./limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -159,94 +158,5 @@ export function gatewayStopping(): GatewayError {
   return new GatewayError(
     ErrorCode.SERVICE_UNAVAILABLE,
     "The gateway is stopping and takes no new calls; retry after the time in the retry-after header",
-  );
-}
-
-// The account that the current work is for. Shared resources (database connections, queues) serve accounts in turn,
-// so that one busy account cannot starve the others.
-
-const contexts = new AsyncLocalStorage<string>();
-
-/** Runs work in a context that exists already. */
-type Enter = <Result>(work: () => Result) => Result;
-
-/** The contexts of callers. Each new one copies a map, which costs a call 2 µs; the facts of a key are one object while
- * they are cached, so nearly all of its calls share one. */
-const known = new WeakMap<Caller, Enter>();
-
-/** The context of operators, of callers not yet identified, and of background jobs. */
-export const sharedContext = "";
-
-/** The account id of the current work, or {@link sharedContext}. */
-export function currentAccountContext(): string {
-  return contexts.getStore() ?? sharedContext;
-}
-
-/** Runs work, and everything it starts, in the account context of a caller. */
-export function runInAccountContext<Result>(
-  caller: Caller | undefined,
-  work: () => Result,
-): Result {
-  if (caller === undefined || !("accountId" in caller)) return contexts.run(sharedContext, work);
-  let enter = known.get(caller);
-  if (enter === undefined) {
-    enter = contexts.run(caller.accountId, () => AsyncLocalStorage.snapshot() as Enter);
-    known.set(caller, enter);
-  }
-  return enter(work);
-}
-
-// Who calls, and which accounts a caller may see. What kind of caller may call an RPC at all is checked before.
-
-type Request = Pick<HandlerContext, "values">;
-
-/** Whether the caller is an operator, who may see every account. */
-export function isOperator({ values }: Request): boolean {
-  return values.get(callerKey)?.kind === "operator";
-}
-
-/** Whether the caller may see this account: an operator any, a session its own. */
-export function canSeeAccount(request: Request, accountId: string): boolean {
-  if (isOperator(request)) return true;
-  const caller = request.values.get(callerKey);
-  return caller?.kind === "session" && caller.accountId === accountId;
-}
-
-/** 404 for an unknown account and for one of another customer: equal, so that nobody learns which ids exist. */
-export function noSuchAccount(): GatewayError {
-  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
-}
-
-/**
- * Who is charged: the access option of an RPC lets keys through, and an operator calling in process has no account.
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function keyCallerOf(
-  caller: Caller | undefined,
-  told = "Calls to models need an API key: send one",
-): KeyCaller {
-  if (caller?.kind === "key") return caller;
-  throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
-}
-
-/** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
-export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
-  const found = keyCallerOf(caller, told);
-  requireActive(found);
-  return found;
-}
-
-/**
- * Refuses the keys of a suspended account (R-KEY-4). Not asked by the edges, so that a refused call is recorded like
- * any other (R-MON-10).
- *
- * @throws GatewayError ACCESS_DENIED
- */
-export function requireActive({ isSuspended }: KeyCaller): void {
-  if (!isSuspended) return;
-  throw new GatewayError(
-    ErrorCode.ACCESS_DENIED,
-    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
   );
 }

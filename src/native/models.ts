@@ -1,7 +1,7 @@
 /** Finds and lists the models of native requests, by the platform's names or the vendor's, and checks types and units. Pure. */
 import type { JsonValue } from "@bufbuild/protobuf";
 import { ModelType } from "../../gen/uas/inference/v1/model_pb.ts";
-import type { UnitUsage } from "../billing/prices/pricing.ts";
+import type { UnitUsage } from "../billing/prices/cost.ts";
 import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { modelTypeWord } from "../config/kinds.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -1,12 +1,12 @@
 /** Puts the native room together: vendors' native APIs under their prefixes, their jobs, and the webhooks of jobs. */
-import type { PoolClient, Pool } from "pg";
+import type { PoolClient } from "pg";
 import type { Logger } from "pino";
 import { NativeService } from "../../gen/uas/native/v1/native_service_pb.ts";
 import type { Ledger } from "../billing/ledger/ledger.ts";
 import { type PriceBook, createPricing } from "../billing/prices/pricing.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { uploadLimitsDefault } from "../config/routing.ts";
-import { nativePayloadBytesMax, nativeObjectTtlMs, taskKeptMs } from "../core/limits.ts";
+import { nativePayloadBytesMax } from "../core/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { NativePrefix } from "../core/native-prefix.ts";
@@ -35,7 +35,7 @@ import { createUploads } from "./uploads.ts";
 import { createVersionLookup } from "./versions.ts";
 import { createNativeHandlers, createNativeService, type NativeHandlers } from "./service.ts";
 import { jobOfTask } from "./store.ts";
-import { periodic, type PeriodicJobs } from "../core/async.ts";
+import { type NativeJobs, createNativeJobs } from "./jobs.ts";
 
 /** Options of {@link createNativeRoom}. */
 export interface NativeRoomOptions {
@@ -204,60 +204,4 @@ function createNotify(options: NotifyRoomOptions) {
       },
     });
   };
-}
-
-// The background job: objects and jobs that vendors no longer keep are deleted.
-
-/** The jobs of a process. Every process may run them. */
-interface NativeJobs extends PeriodicJobs {
-  /** Deletes what is too old, now. Returns how many objects and jobs. */
-  expire(): Promise<number>;
-}
-
-/** How often, in milliseconds. */
-const everyMs = 60 * 60 * 1_000;
-
-/** How many rows one statement deletes: a long one would hold up others. */
-const batch = 1_000;
-
-const statements: readonly (readonly [text: string, ttlMs: number])[] = [
-  [
-    `delete from native_object where ctid in (select ctid from native_object
-      where create_time < now() - $1 * interval '1 ms' and expire_time is null
-      limit ${batch} for update skip locked)`,
-    nativeObjectTtlMs,
-  ],
-  [
-    `delete from native_object where ctid in (select ctid from native_object
-      where expire_time < now() - $1 * interval '1 ms' limit ${batch} for update skip locked)`,
-    0,
-  ],
-  // A day longer than their tasks, which are deleted by their end.
-  [
-    `delete from native_job where task_id in (select job.task_id from native_job job
-      left join task on task.id = job.task_id where task.id is null
-      and job.refresh_time < now() - $1 * interval '1 ms' limit ${batch})`,
-    taskKeptMs,
-  ],
-  [
-    `delete from native_upload where ctid in (select ctid from native_upload
-      where day < (now() at time zone 'utc')::date - 1 and $1 >= 0 limit ${batch})`,
-    0,
-  ],
-];
-
-/** Makes the job; {@link PeriodicJobs.start} begins. @param warn logs failures, without secrets */
-function createNativeJobs(pool: Pool, warn: (message: string, fields: object) => void): NativeJobs {
-  const expire = async (): Promise<number> => {
-    let deleted = 0;
-    for (const [text, ttlMs] of statements) {
-      for (let count = batch; count === batch; deleted += count) {
-        count = (await pool.query(text, [ttlMs])).rowCount ?? 0;
-      }
-    }
-    return deleted;
-  };
-  const onError = (error: unknown): void =>
-    warn("deleting old vendor objects failed; trying again", { err: error });
-  return { ...periodic([{ run: expire, everyMs, onError }]), expire };
 }

@@ -2,7 +2,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Usage } from "../../gen/uas/type/v1/usage_pb.ts";
 import { joinBuffers, emptyBuffer } from "../core/bytes.ts";
-import type { UnitUsage } from "../billing/prices/pricing.ts";
+import type { UnitUsage } from "../billing/prices/cost.ts";
 import { eventBytesMax } from "../core/limits.ts";
 import {
   dataLinesOf,

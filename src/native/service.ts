@@ -10,7 +10,8 @@ import {
   FollowLinkResponseSchema,
   type NativeService,
 } from "../../gen/uas/native/v1/native_service_pb.ts";
-import { callerKey, keyCallerOf, requestIdKey } from "../core/caller.ts";
+import { callerKey, requestIdKey } from "../core/caller.ts";
+import { keyCallerOf } from "../core/caller-rules.ts";
 import type { CancelSignal } from "../core/cancel-signal.ts";
 import { checkRequest } from "../calls/adapters/headers.ts";
 import type { CallContext } from "../calls/pipeline/context.ts";
@@ -21,7 +22,7 @@ import { NativeAdapter } from "./adapter.ts";
 import { NativeBody } from "./body.ts";
 import { changeCache, listCaches } from "./caches.ts";
 import { passHeaders, type NativeContext } from "./context.ts";
-import { type NativeExchange, type NativeSink } from "./mount.ts";
+import type { NativeExchange, NativeSink } from "./mount.ts";
 import { cancel, list, listModels, poll } from "./job-requests.ts";
 import { pass, relay } from "./pass.ts";
 import { checkPath, noSuchAddress, readQuery } from "./path.ts";

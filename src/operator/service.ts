@@ -22,7 +22,7 @@ import {
   type RouteService,
 } from "../../gen/uas/operator/v1/route_service_pb.ts";
 import type { Config } from "../config/config.ts";
-import { noSuchAccount } from "../core/caller.ts";
+import { noSuchAccount } from "../core/caller-rules.ts";
 import type { Clock } from "../core/clock.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";

@@ -6,7 +6,8 @@ import type {
   StreamResponseResponseSchema,
   ResponseService,
 } from "../../gen/uas/inference/v1/response_service_pb.ts";
-import { admitCaller, type Caller, callerKey } from "../core/caller.ts";
+import { type Caller, callerKey } from "../core/caller.ts";
+import { admitCaller } from "../core/caller-rules.ts";
 import { JsonText, writeJson } from "../wire/json/json-tree.ts";
 import type { JsonRecord } from "../wire/json/value.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

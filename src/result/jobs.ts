@@ -1,7 +1,7 @@
 /** Background jobs of result files: expired files are removed, and bytes that no file refers to. SQL: batches of rows under locks. */
 import type { Pool } from "pg";
 import { resultExpireMs, resultMemoryMs } from "../core/limits.ts";
-import { periodic, type PeriodicJobs } from "../core/async.ts";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { removeStaleSpools } from "./spool.ts";
 import type { ResultStorage } from "./storage.ts";
 

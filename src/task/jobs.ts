@@ -1,7 +1,7 @@
 /** The task room's background jobs: they delete old tasks, and count open ones for the operator. */
 import type { Pool } from "pg";
 import { taskKeptMs } from "../core/limits.ts";
-import { periodic, type PeriodicJobs } from "../core/async.ts";
+import { periodic, type PeriodicJobs } from "../core/periodic.ts";
 import { databaseTime, firstId } from "../db/partition.ts";
 import { isEnded, type TaskState, taskStates } from "./state.ts";
 

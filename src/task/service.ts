@@ -2,13 +2,13 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SubmitTaskRequest, TaskService } from "../../gen/uas/task/v1/task_service_pb.ts";
 import {
-  admitCaller,
   type Caller,
   callerKey,
   type KeyCaller,
   requestIdKey,
   resolveRequestId,
 } from "../core/caller.ts";
+import { admitCaller } from "../core/caller-rules.ts";
 import type { ModelConfig } from "../config/config.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Cancel } from "./work/cancel.ts";

@@ -10,7 +10,7 @@ import {
   countRestMs,
   countTimeoutMs,
 } from "../core/limits.ts";
-import { currentAccountContext, sharedContext } from "../core/caller.ts";
+import { currentAccountContext, sharedContext } from "../core/current-account.ts";
 import type { Encoding } from "./family.ts";
 
 /** A text to count. */

@@ -5,7 +5,7 @@ import type { Secrets } from "./secrets.ts";
 import type { RequireStepUp } from "../core/browser-session.ts";
 import type { Pool } from "pg";
 import type { MikroORM } from "@mikro-orm/postgresql";
-import { canSeeAccount, noSuchAccount } from "../core/caller.ts";
+import { canSeeAccount, noSuchAccount } from "../core/caller-rules.ts";
 import { isUuid } from "../core/uuid.ts";
 
 /** Returns the account's id where it exists and the caller may see it. @throws GatewayError NOT_FOUND otherwise */

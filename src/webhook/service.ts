@@ -14,7 +14,8 @@ import {
   WebhookStatus,
 } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import type { ListDeliveriesRequest } from "../../gen/uas/webhook/v1/webhook_service_pb.ts";
-import { callerKey, canSeeAccount, isOperator } from "../core/caller.ts";
+import { callerKey } from "../core/caller.ts";
+import { canSeeAccount, isOperator } from "../core/caller-rules.ts";
 import { sessionOf } from "../core/browser-session.ts";
 import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";

@@ -17,7 +17,7 @@ import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId } from "../../core/uuid.ts";
 import { transact } from "../../db/pool/transaction.ts";
-import type { Sms, SmsMessage } from "../sms/sms.ts";
+import type { Sms, SmsMessage } from "../sms/provider.ts";
 import {
   addressGroup,
   reachedLimit,

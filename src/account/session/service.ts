@@ -10,7 +10,6 @@ import {
   notSignedIn,
   requireBrowserSession,
   requireSession,
-  type RequireStepUp,
   type RpcContext,
   sessionOf,
 } from "../../core/browser-session.ts";
@@ -19,7 +18,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { recordAction } from "../../observe/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
 import { isUuid } from "../../core/uuid.ts";
-import { CodePurpose, purposeOf } from "../code/limits.ts";
+import { CodePurpose } from "../code/limits.ts";
 import { maskPhone, parsePhone } from "../code/phone.ts";
 import type { SignInRoom } from "../room.ts";
 import { noSms } from "../sms/sms.ts";
@@ -256,32 +255,4 @@ async function open(
 
 function refused(message: string): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, message);
-}
-
-// Requires a code for actions that a session alone does not allow (R-KEY-3, R-HOOK-6).
-
-/** Creates the check. */
-export function createStepUp({
-  users,
-  codes,
-  sessions,
-}: Pick<SignInRoom, "users" | "codes" | "sessions">): RequireStepUp {
-  return async (calling, { action, subjectId, code, param = "code" }) => {
-    const caller = calling.values.get(callerKey);
-    if (caller?.kind === "operator" && caller.session === undefined) return;
-    const own = requireSession(calling);
-    if (code.trim() === "") throw noCode(param);
-    const user = await requireUser({ users }, own);
-    const purpose = purposeOf(action);
-    // Without a number no code was sent, so none matches.
-    const phone = user.phone ?? "";
-    const binding = { purpose, subject: subjectId, phone, binding: own.sessionId };
-    await (await codes.check(binding, code.trim(), param)).use();
-    await sessions.rotate(requireBrowserSession(calling), own.sessionId);
-  };
-}
-
-function noCode(param: string): GatewayError {
-  const text = `${param} is required: have one sent by SessionService.SendActionCode`;
-  return new GatewayError(ErrorCode.INVALID_REQUEST, text, { param });
 }

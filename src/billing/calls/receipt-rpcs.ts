@@ -18,7 +18,7 @@ import {
 } from "../../../gen/uas/billing/v1/receipt_pb.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { isPerMillion, priceUnits } from "../../config/price-units.ts";
-import { isOperator } from "../../core/caller.ts";
+import { isOperator } from "../../core/caller-rules.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { formatDecimal, formatUsd, money } from "../../core/money.ts";
 import type { Queryable } from "../../db/pool/queryable.ts";
@@ -35,10 +35,10 @@ import {
   priceLines,
   quantityPerPrice,
   tierOf,
-} from "../prices/pricing.ts";
+} from "../prices/cost.ts";
 import { parseScope } from "../scope.ts";
 import { rareQuantities } from "./call-record.ts";
-import { addRequestId } from "./read.ts";
+import { addRequestId } from "./filter.ts";
 
 /** Reads a receipt, as far as its caller may see it. @throws GatewayError NOT_FOUND */
 export async function getReceipt(

@@ -1,6 +1,6 @@
 /** Encodes the parameters of the SQL function `ledger_apply`, and decodes its verdicts. */
 import { binaryArray, type EncodeArray } from "../../db/array.ts";
-import { callColumns, callColumnsCount, checkpointsJson } from "../calls/call-record.ts";
+import { callColumns, callColumnsCount, checkpointsJson } from "../calls/call-columns.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { BudgetLeft, ExtendVerdict, HoldVerdict } from "./ledger.ts";

@@ -1,5 +1,5 @@
 /** Writes records of calls that were refused before a hold: in batches, bounded, best effort. */
-import { callsJson } from "../calls/call-record.ts";
+import { callsJson } from "../calls/call-columns.ts";
 import type { CallRow } from "../calls/call-row.ts";
 import type { Turn, Work, WorkSource } from "./dispatcher.ts";
 import type { Statement } from "./ledger-connection.ts";

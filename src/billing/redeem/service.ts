@@ -15,7 +15,7 @@ import type {
   RedeemService,
   CreateRedeemCodesRequest,
 } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
-import { noSuchAccount } from "../../core/caller.ts";
+import { noSuchAccount } from "../../core/caller-rules.ts";
 import type { Clock } from "../../core/clock.ts";
 import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";

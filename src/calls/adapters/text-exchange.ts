@@ -5,7 +5,7 @@
 import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import { StopReason, type GenerateEvent } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ModelConfig } from "../../config/config.ts";
 import { detachedReplyMs, webhookBodyBytesMax } from "../../core/limits.ts";
 import { rareQuantitiesOf } from "../../config/price-units.ts";

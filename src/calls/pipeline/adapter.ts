@@ -1,7 +1,7 @@
 /** The caller's side of a call: bytes in a wire style, the contract's own messages, or a vendor's native form. */
 import type { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ImageForm, ModelConfig, PriceConfig } from "../../config/config.ts";
 import type { ConversationId } from "../../routing/affinity.ts";
 import type { PlannedRoute } from "../../routing/planned-route.ts";

@@ -3,7 +3,7 @@ import { type Usage, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import type { CallFacts } from "../../billing/calls/call-record.ts";
 import type { AttemptRow } from "../../billing/calls/call-row.ts";
 import type { PriceConfig } from "../../config/config.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { LimitRefusal, Ticket } from "../../limits/limiter.ts";
 import { ErrorCode, type GatewayError } from "../../core/errors.ts";
 import type { Destination } from "../../routing/attempt-plan.ts";

@@ -4,7 +4,7 @@
  */
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ImageForm, PriceConfig } from "../../config/config.ts";
 import { imagePriceOf } from "../../config/price.ts";
 import { possiblePrices, servedPrice } from "../../config/tier-prices.ts";

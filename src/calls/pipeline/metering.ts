@@ -1,7 +1,7 @@
 /** Decides which usage a call is charged: R-MON-8 as one pure function. */
 import { create } from "@bufbuild/protobuf";
 import { type Usage, UsageSchema, UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { PriceConfig } from "../../config/config.ts";
 import { bytesPerToken } from "../../core/limits.ts";
 import type { BilledFeatures } from "../../dialect/features/billed-features.ts";

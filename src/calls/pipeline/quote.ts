@@ -1,6 +1,7 @@
 /** Finds the models and routes that can serve a call, its price, and its maximum cost. */
 import { stateWaitMs } from "../../core/limits.ts";
-import type { MaxUsage, UnitUsage } from "../../billing/prices/pricing.ts";
+import type { MaxUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import type { ImageForm, PriceConfig, ModelConfig } from "../../config/config.ts";
 import { imagePriceOf } from "../../config/price.ts";
 import { possiblePrices } from "../../config/tier-prices.ts";

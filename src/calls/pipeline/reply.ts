@@ -8,7 +8,7 @@ import { isWholeObject } from "../../wire/json/scan.ts";
 import { missingEnd } from "../../wire/sse/event-stream.ts";
 import type { VendorReply, VendorBody } from "../../provider/reply.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../billing/prices/cost.ts";
 import { isEventStream } from "../../dialect/whole-reply.ts";
 import { type Chunk, isEventType, type ReadRequest, type ReplyStream } from "./adapter.ts";
 import { HttpFailure } from "../../http/failure.ts";

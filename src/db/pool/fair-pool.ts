@@ -8,7 +8,7 @@
  * first account ran 540 statements a second instead of 710.
  */
 import type { Pool, PoolClient } from "pg";
-import { currentAccountContext, sharedContext } from "../../core/caller.ts";
+import { currentAccountContext, sharedContext } from "../../core/current-account.ts";
 import { accountQueueFull, databaseBusy } from "../../core/database-lost.ts";
 import { FairSemaphore } from "./fair-semaphore.ts";
 

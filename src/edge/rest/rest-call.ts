@@ -7,8 +7,8 @@ import {
   type KeyCaller,
   type RefusedKey,
   resolveRequestId,
-  runInAccountContext,
 } from "../../core/caller.ts";
+import { runInAccountContext } from "../../core/current-account.ts";
 import { countedBytesMin, leaveMemory } from "../../core/body-memory.ts";
 import { emptyBuffer } from "../../core/bytes.ts";
 import { type CancelSignal, CancelSource } from "../../core/cancel-signal.ts";

@@ -1,23 +1,12 @@
 /** A dialect's Fastify scope: authentication, body parsing, and errors in that dialect. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import {
-  create,
-  type DescMethod,
-  type DescMethodServerStreaming,
-  type DescMethodUnary,
-  type Message,
-} from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { ExchangeHead } from "../../../gen/uas/inference/v1/inference_service_pb.ts";
-import {
-  type Caller,
-  gatewayStopping,
-  resolveRequestId,
-  runInAccountContext,
-} from "../../core/caller.ts";
+import { type Caller, gatewayStopping, resolveRequestId } from "../../core/caller.ts";
+import { runInAccountContext } from "../../core/current-account.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { dialects, textDialects, wireStyle } from "../../dialect/index.ts";
+import { dialects } from "../../dialect/index.ts";
 import {
   checkBodyForm,
   errorReply,
@@ -28,20 +17,14 @@ import {
   toGatewayError,
 } from "./errors.ts";
 import { keyInUrlHeaders, refuseKey, refuseMissingKey } from "./key-refusal.ts";
-import type { RouteContext, ScopeOptions } from "./options.ts";
-import {
-  headerText,
-  platformKeyOf,
-  readBody,
-  readWireRequest,
-  replyBeforeBodyEnds,
-} from "./request-parts.ts";
+import type { ScopeOptions } from "./options.ts";
+import { headerText, platformKeyOf, readBody, replyBeforeBodyEnds } from "./request-parts.ts";
 import type { RestRoute } from "./route-table.ts";
-import { readInput, rpcCaller } from "./rpc-input.ts";
-import { abortWith, stopAll, StreamWriter } from "./rest-call.ts";
-import { pathFieldsOf, queryFields, registerUnary } from "./unary-route.ts";
+import { registerUnary } from "./unary-route.ts";
 import { adviceFor } from "./unserved.ts";
 import { conditionOf, constraintsOf } from "./when-header.ts";
+import { registerStream } from "./bytes-routes.ts";
+import { isWireMethod, registerWire } from "./wire-routes.ts";
 
 /** The state of a request after its head was read. */
 export interface RequestState {
@@ -253,119 +236,5 @@ function observe(
       log.info({ requestId, route, method, status, errorCode, durationMs }, "request");
     });
     done();
-  });
-}
-
-// Routes of RPCs that stream bytes and take no body: fields come from path and query, the reply is forwarded.
-
-/** Registers such a route. */
-function registerStream(scope: FastifyInstance, context: RouteContext): void {
-  const { route, transport, dialect, onRequest } = context;
-  const method = route.method as DescMethodServerStreaming;
-  const text = textDialects.get(dialect);
-  if (text === undefined) throw new Error(`${route.url}: its dialect has no streams`);
-  const running = stopAll(context.stopping);
-  const readFields = queryFields(context);
-  scope.route({
-    method: route.route.method,
-    url: route.url,
-    constraints: constraintsOf(route),
-    onRequest,
-    async handler(request, reply) {
-      const fields = { ...readFields(request, reply), ...pathFieldsOf(route, request) };
-      const message = readInput(method, fields);
-      const { signal } = abortWith(reply.raw, running);
-      const { values, header } = rpcCaller(request);
-      const input = single(message);
-      const response = await transport.stream(method, signal, undefined, header, input, values);
-      const messages = response.message as AsyncIterable<Message & ReplyPart>;
-      await pass(reply, messages[Symbol.asyncIterator](), text.keepAlive);
-      return reply;
-    },
-  });
-}
-
-async function* single<T>(value: T): AsyncIterable<T> {
-  yield value;
-}
-
-/** A part of a reply: first the head, then chunks. */
-interface ReplyPart {
-  readonly part:
-    | { readonly case: "head"; readonly value: ExchangeHead }
-    | { readonly case: "chunk"; readonly value: Uint8Array }
-    | { readonly case: undefined };
-}
-
-/**
- * Forwards a reply. Failures before its head are answered like any other; after it the route controls the stream.
- */
-async function pass(
-  reply: FastifyReply,
-  parts: AsyncIterator<ReplyPart>,
-  keepAlive: Buffer,
-): Promise<void> {
-  const first = await parts.next();
-  if (first.done || first.value.part.case !== "head") throw new Error("no head came first");
-  const { status, headers } = first.value.part.value;
-  const { raw } = reply;
-  reply.hijack();
-  // Headers set by hooks: Fastify itself sends them only with its own replies.
-  const ours = reply.getHeaders() as Record<string, string>;
-  raw.writeHead(status, { ...headers, ...ours });
-  raw.flushHeaders();
-  const writer = new StreamWriter(raw, keepAlive);
-  try {
-    for (;;) {
-      const { done, value } = await parts.next();
-      if (done) break;
-      if (value.part.case === "chunk") await writer.write(value.part.value);
-    }
-    writer.end();
-  } catch {
-    // The service could not report the failure in its dialect, and a clean end would look like success.
-    raw.destroy();
-  } finally {
-    writer.close();
-    await parts.return?.();
-  }
-}
-
-// Routes of RPCs whose request and response bodies are in a wire style: bytes in, bytes out.
-
-/** The response of such RPCs. */
-type WireResponse = Message & { readonly head?: ExchangeHead; readonly body: Uint8Array };
-
-/** Whether a method is such an RPC. */
-function isWireMethod({ methodKind, input, output }: DescMethod): boolean {
-  return methodKind === "unary" && "body" in input.field && "body" in output.field;
-}
-
-/** Registers such a route. */
-function registerWire(scope: FastifyInstance, context: RouteContext): void {
-  const { route, transport, dialect, onRequest } = context;
-  const method = route.method as DescMethodUnary;
-  const text = wireStyle(dialect);
-  if (text === undefined) throw new Error(`${route.url}: its dialect has no bodies of its own`);
-  const running = stopAll(context.stopping);
-  // Methods without side effects leave no record.
-  const isRecorded = method.idempotency !== Idempotency.NO_SIDE_EFFECTS;
-  scope.route({
-    method: route.route.method,
-    url: route.url,
-    constraints: constraintsOf(route),
-    onRequest,
-    async handler(request, reply) {
-      const { values, header } = rpcCaller(request);
-      const { signal } = abortWith(reply.raw, running);
-      const forwarded = text.forwardedHeaders;
-      const fields = readWireRequest(request.raw, request.body, { route, forwarded });
-      const input = create(method.input, fields);
-      request.isRecorded = isRecorded;
-      const answer = await transport.unary(method, signal, undefined, header, input, values);
-      const { head, body } = answer.message as WireResponse;
-      if (head === undefined) throw new Error("no head came");
-      return reply.code(head.status).headers(head.headers).send(body);
-    },
   });
 }

@@ -25,6 +25,7 @@ import type { RestRoute } from "./route-table.ts";
 import { readInput, rpcCaller } from "./rpc-input.ts";
 import { abortWith, stopAll } from "./rest-call.ts";
 import { constraintsOf } from "./when-header.ts";
+import { inCallersSpelling } from "./field-names.ts";
 
 /** Registers such a route. */
 export function registerUnary(scope: FastifyInstance, context: RouteContext): void {
@@ -249,37 +250,4 @@ const nameCharsMax = 64;
 function invalid(names: readonly string[], rule: string): GatewayError {
   const [param = ""] = names;
   return new GatewayError(ErrorCode.INVALID_REQUEST, `${names.join(", ")}: ${rule}`, { param });
-}
-
-// Errors of services name fields as the contract does. Their callers read the names that they sent themselves.
-
-/**
- * The error with the name of its field as the caller wrote it: `request_id` for a caller of `requestId`.
- *
- * @param sent the members that the caller sent
- */
-function inCallersSpelling(error: GatewayError, sent: JsonObject): GatewayError {
-  const { param } = error;
-  if (param === undefined) return error;
-  const wanted = camelPath(param);
-  const found = pathsIn(sent).find((path) => camelPath(path) === wanted);
-  if (found === undefined || found === param) return error;
-  const { code, details, metadata, status, retryAfterSeconds } = error;
-  return new GatewayError(code, error.message.replaceAll(param, found), {
-    param: found,
-    ...{ details, metadata, status },
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    cause: error,
-  });
-}
-
-function camelPath(path: string): string {
-  return path.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
-}
-
-/** The paths of members, two levels deep: no request of the contract has more. */
-function pathsIn(record: JsonObject): string[] {
-  return Object.entries(record).flatMap(([name, value]) =>
-    isRecord(value) ? [name, ...Object.keys(value).map((inner) => `${name}.${inner}`)] : [name],
-  );
 }

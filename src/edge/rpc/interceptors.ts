@@ -6,8 +6,8 @@ import {
   GatewayStopping,
   requestIdKey,
   resolveRequestId,
-  runInAccountContext,
 } from "../../core/caller.ts";
+import { runInAccountContext } from "../../core/current-account.ts";
 import { type Clock, clockKey } from "../../core/clock.ts";
 import {
   ErrorCode,

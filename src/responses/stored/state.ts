@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { storedEventsTtlMs, storedResponseTtlMs } from "../../core/limits.ts";
 import type { Metrics } from "../../observe/metrics.ts";
-import { periodic, type PeriodicJobs } from "../../core/async.ts";
+import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
 import type { Vendor } from "../../provider/vendor.ts";
 import { createReasoningCarry, type ReasoningCarry } from "./reasoning.ts";
 import { createResponseStore, type ResponseStore } from "./response-store.ts";

@@ -6,7 +6,7 @@ import { UsageSource } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { callRecord } from "../../billing/calls/call-record.ts";
 import type { CallRow } from "../../billing/calls/call-row.ts";
 import type { LedgerBatch } from "../../billing/ledger/apply-in.ts";
-import { callCost } from "../../billing/prices/pricing.ts";
+import { callCost } from "../../billing/prices/cost.ts";
 import type { ModelConfig, PriceConfig } from "../../config/config.ts";
 import { taskHoldTtlMs } from "../../core/limits.ts";
 import type { KeyCaller } from "../../core/caller.ts";

@@ -1,6 +1,6 @@
 /** The leases of the tasks that this process works on: renewed by heartbeats, and lost where another process claimed. */
 import type { Pool } from "pg";
-import { periodic, type PeriodicJobs } from "../../core/async.ts";
+import { periodic, type PeriodicJobs } from "../../core/periodic.ts";
 
 /** $1: ids, $2: fences, $3: the lease. A lease that was given back meanwhile is not renewed. */
 const renewSql = `

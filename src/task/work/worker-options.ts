@@ -1,7 +1,7 @@
 /** Options, timings and failpoints of the task worker. */
 import type { Pool } from "pg";
 import type { CallRow } from "../../billing/calls/call-row.ts";
-import type { CallUsage } from "../../billing/prices/pricing.ts";
+import type { CallUsage } from "../../billing/prices/cost.ts";
 import type { ModelConfig, PriceConfig } from "../../config/config.ts";
 import {
   taskFaultMs,

@@ -28,7 +28,9 @@ import {
   vendorFor,
   type TaskRoute,
 } from "./claim.ts";
-import { FinalizeSteps, RunningSteps, LateChargeSteps } from "./running.ts";
+import { RunningSteps } from "./running.ts";
+import { FinalizeSteps } from "./result-copies.ts";
+import { LateChargeSteps } from "./late-charges.ts";
 import { type Lease, Leases } from "./leases.ts";
 import { growingPauseMs } from "./poll-slots.ts";
 import { VendorHealth } from "./vendor-health.ts";

@@ -10,7 +10,8 @@ import { AccountService } from "../../../gen/uas/account/v1/account_service_pb.t
 import { UserService } from "../../../gen/uas/account/v1/user_service_pb.ts";
 import { BillingService } from "../../../gen/uas/billing/v1/billing_service_pb.ts";
 import { type Gateway as OpenGateway, openGateway } from "../../../src/app/gateway.ts";
-import { demoYaml, loadConfig } from "../../../src/config/load.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { demoYaml } from "../../../src/config/demo-config.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { buildPages, readPages } from "../../../src/app/built-pages.ts";
 import { servedKinds } from "../../../src/provider/index.ts";

@@ -18,7 +18,8 @@ import { NativeService } from "../../../gen/uas/native/v1/native_service_pb.ts";
 import { TaskService } from "../../../gen/uas/task/v1/task_service_pb.ts";
 import { WebhookService } from "../../../gen/uas/webhook/v1/webhook_service_pb.ts";
 import { ErrorCode, GatewayError } from "../../../src/core/errors.ts";
-import { requestCheck, serve } from "../../../src/core/contract-rules.ts";
+import { serve } from "../../../src/core/contract-rules.ts";
+import { requestCheck } from "../../../src/core/request-rules.ts";
 
 const uuid = "018f2b6e-6f5b-7c3a-9d2e-0123456789ab";
 const past = timestampFromMs(1_000);

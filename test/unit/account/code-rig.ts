@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import { CodeAction } from "../../../gen/uas/account/v1/session_pb.ts";
 import { type CodeRequest, createCodes } from "../../../src/account/code/codes.ts";
 import { CodePurpose, purposeOf } from "../../../src/account/code/limits.ts";
-import type { Sms } from "../../../src/account/sms/sms.ts";
+import type { Sms } from "../../../src/account/sms/provider.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 /** The most codes of a day, where a test does not say. */

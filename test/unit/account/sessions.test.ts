@@ -4,7 +4,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { SignInMethod } from "../../../gen/uas/account/v1/session_pb.ts";
 import { UserRole } from "../../../gen/uas/account/v1/user_pb.ts";
-import { createAccountJobs } from "../../../src/account/module.ts";
+import { createAccountJobs } from "../../../src/account/jobs.ts";
 import { createSessions, type Sessions } from "../../../src/account/session/store.ts";
 import { createUsers } from "../../../src/account/user/store.ts";
 import {

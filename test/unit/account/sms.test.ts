@@ -3,7 +3,9 @@ import { createHash, createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { createSms, signAliyun, type Sms, SmsFailure } from "../../../src/account/sms/sms.ts";
+import { type Sms, SmsFailure } from "../../../src/account/sms/provider.ts";
+import { createSms } from "../../../src/account/sms/sms.ts";
+import { signAliyun } from "../../../src/account/sms/alibaba.ts";
 import type { SmsConfig } from "../../../src/config/config.ts";
 
 /** A request that a provider got. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Auditor } from "../../../src/billing/audit/auditor.ts";
-import { billingPartitions, removeOldMonths } from "../../../src/billing/jobs.ts";
+import { billingPartitions } from "../../../src/billing/jobs.ts";
+import { removeOldMonths } from "../../../src/billing/old-months.ts";
 import { endedHoldKeptDays } from "../../../src/core/limits.ts";
 import { newId } from "../../../src/core/uuid.ts";
 import { ensurePartitions } from "../../../src/db/partition.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { demoYaml } from "../../../src/config/load.ts";
+import { demoYaml } from "../../../src/config/demo-config.ts";
 import { knownDialects, knownKinds, modelTypes, modelTypeWord } from "../../../src/config/kinds.ts";
 import { presets } from "../../../src/config/presets.ts";
 import { knownVariables } from "../../../src/config/settings.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { it } from "vitest";
-import { demoYaml } from "../../../src/config/load.ts";
+import { demoYaml } from "../../../src/config/demo-config.ts";
 import { problemsOf } from "./support.ts";
 
 const valid =

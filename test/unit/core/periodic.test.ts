@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { periodic } from "../../../src/core/async.ts";
+import { periodic } from "../../../src/core/periodic.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

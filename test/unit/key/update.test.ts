@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type KeySchema, KeyState } from "../../../gen/uas/key/v1/key_pb.ts";
 import { KeyService, UpdateKeyRequestSchema } from "../../../gen/uas/key/v1/key_service_pb.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
-import { requestCheck } from "../../../src/core/contract-rules.ts";
+import { requestCheck } from "../../../src/core/request-rules.ts";
 import { readKeyChange } from "../../../src/key/service.ts";
 import { amountNanosMax } from "../../../src/core/money.ts";
 import { codeOf, openRooms, type Rooms } from "./rooms.ts";

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { DownloadLimits } from "../../../src/result/result-files.ts";
+import type { DownloadLimits } from "../../../src/result/download.ts";
 import type { ResultFailureKind, ResultSource } from "../../../src/result/result.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { about, openTestResults, readBack, type TestResults } from "./support.ts";

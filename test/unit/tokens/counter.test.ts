@@ -1,7 +1,8 @@
 /** Counting in a thread: whatever it does, whoever asked gets an answer, and calls go on. */
 import { afterEach, describe, expect, it } from "vitest";
 import { countAccountMax, countBytesMax, countQueueMax } from "../../../src/core/limits.ts";
-import { type Caller, runInAccountContext } from "../../../src/core/caller.ts";
+import type { Caller } from "../../../src/core/caller.ts";
+import { runInAccountContext } from "../../../src/core/current-account.ts";
 import {
   type CountQuestion,
   createTokenCounter,

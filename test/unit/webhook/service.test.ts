@@ -8,7 +8,7 @@ import {
 import { type Caller, operator } from "../../../src/core/caller.ts";
 import { ErrorCode } from "../../../src/core/errors.ts";
 import { enqueueWebhook } from "../../../src/webhook/enqueue.ts";
-import { createWebhookJobs } from "../../../src/webhook/module.ts";
+import { createWebhookJobs } from "../../../src/webhook/jobs.ts";
 import { eventOf, inTransaction, openWebhooks, type Webhooks } from "./harness.ts";
 import { accountId, as, codeOf, otherAccount, type WebhookClient } from "./rpc.ts";
 import { newId } from "../../../src/core/uuid.ts";

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ModelType } from "../../../../gen/uas/inference/v1/model_pb.ts";
 import { type Usage, UsageSchema, UsageSource } from "../../../../gen/uas/type/v1/usage_pb.ts";
-import type { UnitUsage } from "../../../billing/prices/pricing.ts";
+import type { UnitUsage } from "../../../billing/prices/cost.ts";
 import type { PriceConfig } from "../../../config/config.ts";
 import { joinBuffers } from "../../../core/bytes.ts";
 import { invalid } from "../../../core/validation.ts";

@@ -11,12 +11,9 @@ import { runCall } from "../../pipeline/pipeline.ts";
 import { measureRecording, SpeechRequest, TranscriptionRequest } from "./audio-adapter.ts";
 import type { MediaTaskModel } from "./media-tasks.ts";
 import { ImagesRequest } from "./images-adapter.ts";
-import {
-  createImagesByTask,
-  type MediaByTaskOptions,
-  type ServeByTask,
-  createSpeechByTask,
-} from "./media-by-task.ts";
+import type { MediaByTaskOptions, ServeByTask } from "./media-by-task.ts";
+import { createSpeechByTask } from "./speech-by-task.ts";
+import { createImagesByTask } from "./images-by-task.ts";
 import { takesImages, takesText } from "./media-params.ts";
 import { MediaAdapter, type MediaInput, type MediaRequest } from "./media-adapter.ts";
 import { readUpload } from "./upload.ts";

@@ -3,7 +3,7 @@ import { randomUUIDv7 } from "node:crypto";
 import * as fc from "fast-check";
 import { CallEnding } from "../../../../gen/uas/billing/v1/call_pb.ts";
 import type { CallRow } from "../../../../src/billing/calls/call-row.ts";
-import { callsJson } from "../../../../src/billing/calls/call-record.ts";
+import { callsJson } from "../../../../src/billing/calls/call-columns.ts";
 import { firstId } from "../../../../src/db/partition.ts";
 import { callRow } from "./call-row.ts";
 import type { Billing } from "../harness.ts";

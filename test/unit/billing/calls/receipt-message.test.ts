@@ -8,7 +8,7 @@ import {
   canonicalPrice,
   parsePrice,
 } from "../../../../src/billing/prices/price-form.ts";
-import { callCost, type CallUsage } from "../../../../src/billing/prices/pricing.ts";
+import { callCost, type CallUsage } from "../../../../src/billing/prices/cost.ts";
 import { receiptMessage } from "../../../../src/billing/calls/receipt-rpcs.ts";
 import type { PriceConfig } from "../../../../src/config/config.ts";
 import { rareUnits } from "../../../../src/config/price-units.ts";

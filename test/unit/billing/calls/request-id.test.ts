@@ -1,6 +1,7 @@
 /** Calls are found by their request id, also those that the index of request ids leaves out. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addRequestId, parseFilter, readCalls } from "../../../../src/billing/calls/read.ts";
+import { readCalls } from "../../../../src/billing/calls/read.ts";
+import { addRequestId, parseFilter } from "../../../../src/billing/calls/filter.ts";
 import { newId } from "../../../../src/core/uuid.ts";
 import { Where } from "../../../../src/db/where.ts";
 import { type Billing, openBilling } from "../harness.ts";

@@ -11,7 +11,8 @@ import {
   CallFilterSchema,
   CallOutcome,
 } from "../../../../gen/uas/billing/v1/call_pb.ts";
-import { parseFilter, readCalls } from "../../../../src/billing/calls/read.ts";
+import { readCalls } from "../../../../src/billing/calls/read.ts";
+import { parseFilter } from "../../../../src/billing/calls/filter.ts";
 import type { StoredCallRow } from "../../../../src/billing/message.ts";
 import { ErrorCode, errorCodeOf } from "../../../../src/core/errors.ts";
 import { readPage } from "../../../../src/core/pagination.ts";

@@ -1,6 +1,6 @@
 /** Prices, usages and discounts for property tests. */
 import * as fc from "fast-check";
-import type { CallUsage } from "../../../../src/billing/prices/pricing.ts";
+import type { CallUsage } from "../../../../src/billing/prices/cost.ts";
 import type { PriceConfig } from "../../../../src/config/config.ts";
 
 const nanos = fc.option(fc.bigInt(0n, 10n ** 12n), { nil: undefined });

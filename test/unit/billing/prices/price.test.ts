@@ -2,12 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { UsageSchema } from "../../../../gen/uas/type/v1/usage_pb.ts";
-import {
-  callCost,
-  holdAmount,
-  priceLines,
-  tierOf,
-} from "../../../../src/billing/prices/pricing.ts";
+import { callCost, holdAmount, priceLines, tierOf } from "../../../../src/billing/prices/cost.ts";
 import {
   type CanonicalPrice,
   canonicalPrice,

@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Usage, UsageSchema, UsageSource } from "../../../../gen/uas/type/v1/usage_pb.ts";
-import { callCost } from "../../../../src/billing/prices/pricing.ts";
+import { callCost } from "../../../../src/billing/prices/cost.ts";
 import { meter, meterInput } from "../../../../src/calls/pipeline/metering.ts";
 import { estimateTokens } from "../../../../src/tokens/estimate.ts";
 import { priceDefault } from "../../../support/gateway.ts";

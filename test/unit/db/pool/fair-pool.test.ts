@@ -1,7 +1,8 @@
 /** The few connections of a pool, and the many requests of accounts for one. */
 import { Client, Pool, type PoolClient } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Caller, runInAccountContext } from "../../../../src/core/caller.ts";
+import type { Caller } from "../../../../src/core/caller.ts";
+import { runInAccountContext } from "../../../../src/core/current-account.ts";
 import { ErrorCode } from "../../../../src/core/errors.ts";
 import { openDatabase } from "../../../../src/db/database.ts";
 import { makeFair } from "../../../../src/db/pool/fair-pool.ts";

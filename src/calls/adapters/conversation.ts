@@ -1,0 +1,90 @@
+/** Recognises the conversation that a request in a wire style continues. */
+import { conversationHeaders } from "../../dialect/dialect.ts";
+import type { Outline } from "../../wire/json/outline.ts";
+import type { ConversationId } from "../../routing/affinity.ts";
+
+/** Members of a body that name it, at the top level. */
+const idMembers: ReadonlySet<string> = new Set(["prompt_cache_key", "session_id"]);
+
+/** Members of a body that come before its first message. */
+const preambleMembers: ReadonlySet<string> = new Set(["system", "instructions"]);
+
+const idCharsMax = 512;
+
+/**
+ * The conversation of a request: by what its client says, else by its first messages; `undefined`: it has none.
+ *
+ * @param headers by lower-case name
+ */
+export function conversationOf(
+  body: Buffer,
+  { members }: Outline,
+  headers: Readonly<Record<string, string>>,
+): ConversationId | undefined {
+  const id = namedId(body, members, headers);
+  if (id !== undefined) return id.slice(0, idCharsMax);
+  const parts: Buffer[] = [];
+  for (const { key, valueStart, valueEnd } of members) {
+    if (preambleMembers.has(key)) parts.push(body.subarray(valueStart, valueEnd));
+    if (key !== "messages" && key !== "input") continue;
+    parts.push(body.subarray(valueStart, firstUserEnd(body, valueStart, valueEnd)));
+  }
+  return parts.length === 0 ? undefined : Buffer.concat(parts);
+}
+
+function namedId(
+  body: Buffer,
+  members: Outline["members"],
+  headers: Readonly<Record<string, string>>,
+): string | undefined {
+  for (const name of conversationHeaders) {
+    const value = headers[name];
+    if (value !== undefined && value !== "") return value;
+  }
+  for (const { key, valueStart, valueEnd } of members) {
+    if (idMembers.has(key)) {
+      const id: unknown = JSON.parse(body.toString("utf8", valueStart, valueEnd));
+      if (typeof id === "string" && id !== "") return id;
+    } else if (key === "metadata") {
+      const metadata: unknown = JSON.parse(body.toString("utf8", valueStart, valueEnd));
+      const { user_id: id } = (metadata ?? {}) as { user_id?: unknown };
+      if (typeof id === "string" && id !== "") return id;
+    }
+  }
+  return undefined;
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
+const openers = new Set([0x5b, 0x7b]);
+const closers = new Set([0x5d, 0x7d]);
+
+/** Where the first message of the user ends: at the same place of the text when other messages follow. A text counts as
+ * one message. */
+function firstUserEnd(body: Buffer, start: number, end: number): number {
+  let depth = 0;
+  let elementStart = start + 1;
+  let isInText = false;
+  for (let at = start; at < end; at++) {
+    const byte = body[at] ?? 0;
+    if (isInText) {
+      if (byte === backslash) at++;
+      else if (byte === quote) isInText = false;
+    } else if (byte === quote) isInText = true;
+    else if (openers.has(byte)) depth++;
+    else if (closers.has(byte)) depth--;
+    else if (byte === comma && depth === 1) {
+      if (isOfUser(body, elementStart, at)) return at;
+      elementStart = at + 1;
+    }
+  }
+  let last = end - 1;
+  while (whitespace.has(body[last - 1] ?? 0)) last--;
+  return last;
+}
+
+const userRole = /"role"\s*:\s*"user"/;
+
+function isOfUser(body: Buffer, start: number, end: number): boolean {
+  return userRole.test(body.toString("latin1", start, end));
+}

@@ -1,0 +1,60 @@
+/**
+ * Who calls, and which accounts a caller may see. What kind of caller may call an RPC at all is
+ * checked before.
+ */
+import type { HandlerContext } from "@connectrpc/connect";
+import { ErrorCode, GatewayError } from "./errors.ts";
+import { callerKey, type Caller, type KeyCaller } from "./caller.ts";
+
+type Request = Pick<HandlerContext, "values">;
+
+/** Whether the caller is an operator, who may see every account. */
+export function isOperator({ values }: Request): boolean {
+  return values.get(callerKey)?.kind === "operator";
+}
+
+/** Whether the caller may see this account: an operator any, a session its own. */
+export function canSeeAccount(request: Request, accountId: string): boolean {
+  if (isOperator(request)) return true;
+  const caller = request.values.get(callerKey);
+  return caller?.kind === "session" && caller.accountId === accountId;
+}
+
+/** 404 for an unknown account and for one of another customer: equal, so that nobody learns which ids exist. */
+export function noSuchAccount(): GatewayError {
+  return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
+}
+
+/**
+ * Who is charged: the access option of an RPC lets keys through, and an operator calling in process has no account.
+ *
+ * @throws GatewayError ACCESS_DENIED
+ */
+export function keyCallerOf(
+  caller: Caller | undefined,
+  told = "Calls to models need an API key: send one",
+): KeyCaller {
+  if (caller?.kind === "key") return caller;
+  throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
+}
+
+/** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
+export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
+  const found = keyCallerOf(caller, told);
+  requireActive(found);
+  return found;
+}
+
+/**
+ * Refuses the keys of a suspended account (R-KEY-4). Not asked by the edges, so that a refused call is recorded like
+ * any other (R-MON-10).
+ *
+ * @throws GatewayError ACCESS_DENIED
+ */
+export function requireActive({ isSuspended }: KeyCaller): void {
+  if (!isSuspended) return;
+  throw new GatewayError(
+    ErrorCode.ACCESS_DENIED,
+    "Access denied: this account is suspended; ask the operator of the gateway to resume it",
+  );
+}
