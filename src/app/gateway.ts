@@ -149,11 +149,9 @@ async function assemble(
 
   const limiter = openLimiter(url, ledger.nodeId);
 
-  const { vendors, storingVendors, clients, upstream, sharing } = openVendors({
+  const { vendors, storingVendors, clients, upstream, targets } = openVendors({
     config,
     settings,
-    database,
-    clock,
     limiter,
     metrics,
     log,
@@ -342,7 +340,7 @@ async function assemble(
   const jobs = [
     clockCheck.jobs,
     billingJobs,
-    ...sharing,
+    targets,
     pipeline.jobs,
     state.jobs,
     signIn.jobs,

@@ -1,11 +1,8 @@
 /** Opens the vendors of the configuration, once for each of their credentials, and the routing over them. */
 import type { Logger } from "pino";
 import type { Config, Settings, VendorConfig } from "../config/config.ts";
-import type { Clock } from "../core/clock.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import type { Database } from "../db/database.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { HealthStore } from "../routing/health-store.ts";
 import { type OpenVendor, Targets } from "../routing/targets.ts";
 import { createUpstream, type Upstream } from "../routing/upstream.ts";
 import { vendorKinds } from "../provider/index.ts";
@@ -17,8 +14,6 @@ interface OpenVendorsOptions {
   readonly settings: Settings;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly database: Pick<Database, "pool" | "url">;
-  readonly clock: Clock;
   /** Holds credentials to their limits. */
   readonly limiter: Limiter;
 }
@@ -32,24 +27,23 @@ interface Vendors {
   /** All, to be closed. */
   readonly clients: readonly Vendor[];
   readonly upstream: Upstream;
-  /** Share breakers and health with other processes. */
-  readonly sharing: readonly { start(): Promise<void>; stop(): Promise<void> }[];
+  /** Starts and stops with the gateway. */
+  readonly targets: Targets;
 }
 
 /** Opens the vendors that a route uses. */
 export function openVendors({ config, settings, ...options }: OpenVendorsOptions): Vendors {
   const opened = openUsed(config);
   const shared = new Map([...opened].map(([name, open]) => [name, shareOf(open, settings)]));
-  const { metrics, log, database, clock, limiter } = options;
-  const targets = new Targets({ metrics, log, vendors: shared, shared: database });
-  const health = new HealthStore({ pool: database.pool, clock, targets, log });
+  const { metrics, log, limiter } = options;
+  const targets = new Targets({ metrics, log, vendors: shared });
   const upstream = createUpstream({ targets, limiter, metrics, log });
   return {
     vendors: new Map([...opened].map(([name, { clients }]) => [name, clients[0]])),
     storingVendors: storingVendors(opened),
     clients: [...opened.values()].flatMap(({ clients }) => clients),
     upstream,
-    sharing: [targets, health],
+    targets,
   };
 }
 

@@ -1,4 +1,5 @@
 /** Turns rows of billing into messages of the contract. */
+import type { AttemptRow } from "./calls/call-row.ts";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
@@ -59,13 +60,18 @@ export function entryMessage(row: EntryRow): LedgerEntry {
 /** The record of a call with what only operators see: the credentials and costs of its attempts. */
 export function operatorCallMessage(row: StoredCallRow): CallRecord {
   const message = callMessage(row);
-  for (const [index, { credential, vendor_cost: cost }] of (row.attempts ?? []).entries()) {
+  for (const [index, { credential, vendor_cost: cost }] of failedAttempts(row).entries()) {
     const attempt = message.attempts[index];
     if (attempt === undefined) continue;
     attempt.credential = credential ?? "";
     if (cost !== undefined) attempt.vendorCost = money(BigInt(cost));
   }
   return message;
+}
+
+/** The attempts that failed; the last one of a record may be the answered one. */
+function failedAttempts({ attempts }: StoredCallRow): readonly AttemptRow[] {
+  return (attempts ?? []).filter(({ error_code: code }) => code !== undefined);
 }
 
 /** The record of a call. */
@@ -100,10 +106,10 @@ export function callMessage(row: StoredCallRow): CallRecord {
     path: row.path,
     held: money(BigInt(row.held)),
     discountBp: row.discount_bp ?? 0,
-    attempts: (row.attempts ?? []).map((each) => ({
+    attempts: failedAttempts(row).map((each) => ({
       vendor: each.vendor,
       vendorModel: each.model ?? "",
-      errorCode: errorCodeOf(each.error_code),
+      errorCode: errorCodeOf(each.error_code ?? ""),
       ...(each.duration_ms > 0 && { duration: durationFromMs(each.duration_ms) }),
     })),
   });

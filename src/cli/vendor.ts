@@ -63,7 +63,6 @@ async function routeList(transport: Transport, vendor: string): Promise<Output> 
     probeTime: timeText(route.probeTime),
     attempts: route.attemptCount,
     failed: route.failedCount,
-    inFlight: route.inFlight,
     firstContentP50Ms: route.medianDuration ? durationMs(route.medianDuration) : null,
     firstContentP95Ms: route.slowDuration ? durationMs(route.slowDuration) : null,
     failure: orNull(route.failure),
@@ -78,13 +77,12 @@ async function routeList(transport: Transport, vendor: string): Promise<Output> 
       : `${route.breaker} (${route.breakerFailure})`,
     String(route.attempts),
     String(route.failed),
-    String(route.inFlight),
     cell(route.firstContentP50Ms),
     cell(route.firstContentP95Ms),
     cell(route.failure),
     cell(route.failureTime),
   ]);
-  const columns = ["VENDOR", "MODEL", "CREDENTIAL", "BREAKER", "ATTEMPTS", "FAILED", "IN FLIGHT"];
+  const columns = ["VENDOR", "MODEL", "CREDENTIAL", "BREAKER", "ATTEMPTS", "FAILED"];
   return { json, text: table([...columns, "P50 MS", "P95 MS", "LAST FAILURE", "AT"], rows) };
 }
 

@@ -12,7 +12,6 @@ import { billingEntities } from "../billing/entity.ts";
 import { isDatabaseLost } from "../core/database-lost.ts";
 import { callEntities } from "../calls/entity.ts";
 import { limitEntities } from "../limits/entity.ts";
-import { routingEntities } from "../routing/entity.ts";
 import { responseEntities } from "../responses/stored/entity.ts";
 import { keyEntities } from "../key/entity.ts";
 import { nativeEntities } from "../native/entity.ts";
@@ -213,7 +212,6 @@ export const entities = [
   ...callLogEntities,
   ...callEntities,
   ...responseEntities,
-  ...routingEntities,
   ...limitEntities,
   ...taskEntities,
   ...webhookEntities,

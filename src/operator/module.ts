@@ -44,15 +44,15 @@ export function createOperatorRoom({
 
 /** The last outcomes of a vendor in this process, with any of its credentials. */
 function lastOutcomes(target: VendorTarget | undefined, clock: Clock): VendorHealth {
-  const all = (target?.credentials ?? []).map(({ health }) => health);
+  const all = (target?.credentials ?? []).map(({ last }) => last);
   return {
     inFlight: target?.inFlight ?? 0,
     failure: latest(
-      all.map(({ lastFailure }) => lastFailure),
+      all.map(({ failure }) => failure),
       clock,
     ),
     success: latest(
-      all.map(({ lastSuccess }) => lastSuccess),
+      all.map(({ success }) => success),
       clock,
     ),
   };

@@ -28,9 +28,13 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
 import { rateMember } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
-import { type BreakerKey, readBreakers } from "../routing/breaker-store.ts";
-import { readHealth, type StoredHealth } from "../routing/health-store.ts";
-import { latencyPercentile } from "../routing/breaker.ts";
+import {
+  percentile,
+  readRouteHealth,
+  type RecordedHealth,
+  targetKey,
+  type TargetName,
+} from "./route-health.ts";
 import { AuditEntryEntity } from "./entity.ts";
 import { createVendorRpcs, type VendorRpcOptions } from "./vendor-rpcs.ts";
 
@@ -209,7 +213,7 @@ function createSystemRpcs({
   };
 }
 
-// Shows the health of routes and credentials, from what all processes have stored.
+// Shows the health of routes and credentials, from the attempts in the records of calls.
 
 /** Creates the service. */
 export function createRouteService({
@@ -224,24 +228,14 @@ export function createRouteService({
   return {
     async getRouteHealth({ vendor }) {
       const all = keysOf(config).filter(({ key }) => vendor === "" || key.vendor === vendor);
-      const [health, breakers] = await mapDatabaseLoss(
-        Promise.all([readHealth(pool), readBreakers(pool)]),
-      );
-      const healthBy = byKey(health);
-      const breakersBy = byKey(breakers);
+      const nowMs = clock.now();
+      const health = await mapDatabaseLoss(readRouteHealth(pool, config, nowMs));
       const routes = all.map(({ key, configured }) => {
-        const found = healthBy.get(textOf(key));
-        const open = breakersBy.get(textOf(key));
-        const nowMs = clock.now();
+        const found = health.get(targetKey(key));
         return create(RouteHealthSchema, {
           ...key,
           ...configured,
-          breaker: stateOf(open),
-          ...(open && {
-            breakerFailure: open.failure,
-            probeTime: timestampFromMs(Math.round(nowMs + open.waitMs)),
-          }),
-          ...(found && healthFields(found)),
+          ...(found ? healthFields(found, nowMs) : { breaker: BreakerState.CLOSED }),
         });
       });
       return { routes };
@@ -251,7 +245,7 @@ export function createRouteService({
 
 /** A route or credential, and for a credential what the configuration says of it. */
 interface HealthKey {
-  readonly key: BreakerKey;
+  readonly key: TargetName;
   readonly configured?: Pick<RouteHealth, "weight" | "priority" | "rateLimits">;
 }
 
@@ -271,31 +265,31 @@ function keysOf({ vendors, models }: Config): readonly HealthKey[] {
   });
 }
 
-function textOf({ vendor, model, credential }: BreakerKey): string {
-  return JSON.stringify([vendor, model, credential]);
-}
+const breakerStates = {
+  closed: BreakerState.CLOSED,
+  open: BreakerState.OPEN,
+  half_open: BreakerState.HALF_OPEN,
+} as const;
 
-function byKey<Item extends BreakerKey>(items: readonly Item[]): ReadonlyMap<string, Item> {
-  return new Map(items.map((item) => [textOf(item), item]));
-}
-
-function stateOf(open: { readonly waitMs: number } | undefined): BreakerState {
-  if (open === undefined) return BreakerState.CLOSED;
-  return open.waitMs > 0 ? BreakerState.OPEN : BreakerState.HALF_OPEN;
-}
-
-function healthFields({
-  counts,
-  inFlight,
-  failure,
-}: StoredHealth): MessageInitShape<typeof RouteHealthSchema> {
-  const [median, slow] = [latencyPercentile(counts, 0.5), latencyPercentile(counts, 0.95)];
+function healthFields(
+  { attempts, failures, durationsMs, lastFailure, breaker }: RecordedHealth,
+  nowMs: number,
+): MessageInitShape<typeof RouteHealthSchema> {
+  const { open } = breaker;
+  const [median, slow] = [percentile(durationsMs, 0.5), percentile(durationsMs, 0.95)];
   return {
-    attemptCount: counts.attempts,
-    failedCount: counts.failures,
-    inFlight,
+    breaker: breakerStates[breaker.state(nowMs)],
+    ...(open && {
+      breakerFailure: open.failure,
+      probeTime: timestampFromMs(Math.round(open.probeAtMs)),
+    }),
+    attemptCount: attempts,
+    failedCount: failures,
     ...(median !== undefined && { medianDuration: durationFromMs(median) }),
     ...(slow !== undefined && { slowDuration: durationFromMs(slow) }),
-    ...(failure && { failure: failure.what, failureTime: timestampFromDate(failure.time) }),
+    ...(lastFailure && {
+      failure: lastFailure.failure,
+      failureTime: timestampFromMs(Math.round(lastFailure.timeMs)),
+    }),
   };
 }

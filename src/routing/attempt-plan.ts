@@ -92,7 +92,7 @@ export class AttemptPlan {
   }
 
   /** The next destination; `undefined`: there is none, or the call may not be tried again. */
-  next(): Promise<Destination | undefined> | Destination | undefined {
+  next(): Destination | undefined {
     return this.#onlyOne() ?? this.#choose();
   }
 
@@ -157,8 +157,7 @@ export class AttemptPlan {
     return destination(planned, route, credential, this.#options.hasFallbacks !== true);
   }
 
-  /** At once, unless a probe must be claimed: calls that begin together see each other's choices. */
-  #choose(): Promise<Destination | undefined> | Destination | undefined {
+  #choose(): Destination | undefined {
     const last = this.#last;
     const targets = this.#targets;
     if (this.#asked >= this.#retry.attempts) return undefined;
@@ -181,15 +180,9 @@ export class AttemptPlan {
       const picked = this.#pick() ?? this.#lastResort();
       if (picked === undefined) return undefined;
       const { route, credential, isForced = false } = picked;
-      const isOpen = route.breaker.open !== undefined || credential.breaker.open !== undefined;
-      if (isOpen && !isForced) return this.#probe(picked);
+      if (!isForced && !this.#takeProbes(route, credential)) continue;
       if (this.#takeRetry(picked)) return picked;
     }
-  }
-
-  async #probe(picked: Destination): Promise<Destination | undefined> {
-    const isGranted = await this.#claim(picked);
-    return isGranted && this.#takeRetry(picked) ? picked : this.#choose();
   }
 
   #mayRepeat({ failure, retryAfterMs, wasFailing }: Failed): boolean {
@@ -214,16 +207,13 @@ export class AttemptPlan {
     return forced && { ...forced, isForced: true };
   }
 
-  /** Claims the probes of half-open breakers. Where another process has one, the target is left out. */
-  async #claim({ route, credential }: Destination): Promise<boolean> {
-    for (const target of [route, credential]) {
-      if (target.breaker.open === undefined) continue;
-      if (await this.#targets.claimProbe(target)) continue;
-      this.#skipped ??= new Set();
-      this.#skipped.add(target);
-      return false;
-    }
-    return true;
+  /** Takes the probes of half-open breakers. A target whose probe another call has taken is left out. */
+  #takeProbes(...targets: readonly Target[]): boolean {
+    const taken = targets.find(({ breaker }) => !breaker.takeProbe(this.#targets.clock()));
+    if (taken === undefined) return true;
+    this.#skipped ??= new Set();
+    this.#skipped.add(taken);
+    return false;
   }
 
   /** Repeated requests to a vendor that has already failed this call are limited. */

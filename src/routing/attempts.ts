@@ -48,10 +48,8 @@ export class Attempts {
   }
 
   /** The next destination; `undefined`: there is none, or the call may not be tried again. */
-  next(): Promise<Destination | undefined> | Destination | undefined {
-    const next = this.#plan.next();
-    if (next instanceof Promise) return next.then((found) => found ?? this.#nextStage());
-    return next ?? this.#nextStage();
+  next(): Destination | undefined {
+    return this.#plan.next() ?? this.#nextStage();
   }
 
   /** Records a failed attempt. */
@@ -78,7 +76,7 @@ export class Attempts {
     return this.#plan.hasLonger(destination);
   }
 
-  #nextStage(): Promise<Destination | undefined> | Destination | undefined {
+  #nextStage(): Destination | undefined {
     const stage = this.#options.stages[this.#stage + 1];
     if (stage === undefined) return undefined;
     this.#stage++;

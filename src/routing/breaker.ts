@@ -34,11 +34,13 @@ const silencesMax = 3;
  * recovered is used again within half a minute, also where calls are rare. Four times the cooldown took up to 48 s. */
 export const cooldownGrowthMax = 2;
 
-/** An open breaker, as all processes share it. Times in milliseconds of the process's own clock. */
-export interface OpenState {
+/** An open breaker. Times in milliseconds of a monotonic clock. */
+interface OpenState {
   readonly openedAtMs: number;
   /** When the next probe may begin. */
   readonly probeAtMs: number;
+  /** The last pause, without its jitter. */
+  readonly cooldownMs: number;
   readonly failure: AttemptFailure;
 }
 
@@ -51,9 +53,12 @@ export class Breaker {
   /** When recent failures in a row happened, each with its share of what opens the breaker. */
   #failures: { readonly atMs: number; readonly share: number }[] = [];
   #open: OpenState | undefined;
+  readonly #random: () => number;
 
-  constructor(config: BreakerConfig) {
+  /** @param random from 0 to below 1: pauses vary with it by 20 %, so that processes do not probe in step */
+  constructor(config: BreakerConfig, random: () => number = Math.random) {
     this.#config = config;
+    this.#random = random;
   }
 
   get config(): BreakerConfig {
@@ -84,7 +89,23 @@ export class Breaker {
     this.#failures = recent;
     // Thirds and fifths do not add up to exactly 1.
     if (recent.reduce((sum, { share }) => sum + share, 0) < 1 - 1e-9) return false;
-    this.set({ openedAtMs: nowMs, probeAtMs: nowMs + cooldownMs, failure });
+    const probeAtMs = nowMs + this.#pauseMs(cooldownMs);
+    this.#set({ openedAtMs: nowMs, probeAtMs, cooldownMs, failure });
+    return true;
+  }
+
+  /**
+   * Takes the probe of a half-open breaker: until it succeeds, the next one may begin after a pause of twice the time,
+   * which grows once.
+   *
+   * @returns whether the caller may make it. True if the breaker is closed
+   */
+  takeProbe(nowMs: number): boolean {
+    if (this.#open === undefined) return true;
+    if (nowMs < this.#open.probeAtMs) return false;
+    const longestMs = this.#config.cooldownMs * cooldownGrowthMax;
+    const cooldownMs = Math.min(2 * this.#open.cooldownMs, longestMs);
+    this.#set({ ...this.#open, cooldownMs, probeAtMs: nowMs + this.#pauseMs(cooldownMs) });
     return true;
   }
 
@@ -98,12 +119,15 @@ export class Breaker {
       return false;
     }
     if (startMs < this.#open.openedAtMs) return false;
-    this.set(undefined);
+    this.#set(undefined);
     return true;
   }
 
-  /** Sets the state, as another process shared it. */
-  set(open: OpenState | undefined): void {
+  #pauseMs(cooldownMs: number): number {
+    return cooldownMs * (0.8 + 0.4 * this.#random());
+  }
+
+  #set(open: OpenState | undefined): void {
     this.#open = open;
     this.#failures = [];
   }
@@ -113,85 +137,4 @@ export class Breaker {
 function neededFor(failure: AttemptFailure, failures: number): number {
   if (failure === "credential" || failure === "model") return 1;
   return failure === "silence" ? Math.min(silencesMax, failures) : failures;
-}
-
-// Counts attempts of a route or credential: outcomes, and times to the first content.
-
-/** Upper bounds of the times to first content, in milliseconds: each 1.5 times the one before, from 10 ms to 20 min. */
-const latencyBoundsMs: readonly number[] = Array.from({ length: 30 }, (_, index) =>
-  Math.round(10 * 1.5 ** index),
-);
-
-/** The attempts in a span of time. */
-export interface AttemptCounts {
-  attempts: number;
-  failures: number;
-  /** Successes by {@link latencyBoundsMs}; one more for longer ones. */
-  latencies: number[];
-}
-
-/** The last failure. */
-interface LastFailure {
-  /** By `performance.now()`. */
-  readonly atMs: number;
-  /** The label of metrics, or a text for operators, without any text of the vendor. */
-  readonly what: string;
-}
-
-/** Counts of the current minute, and the last outcomes of this process. */
-export class HealthCounts {
-  lastFailure: LastFailure | undefined;
-  /** `atMs`: by `performance.now()`. */
-  lastSuccess: { readonly atMs: number; readonly durationMs: number } | undefined;
-  /** Of the minute since the last {@link restart}. */
-  counts = emptyCounts();
-
-  answered(durationMs: number): void {
-    const { counts } = this;
-    counts.attempts++;
-    const bucket = bucketOf(durationMs);
-    counts.latencies[bucket] = (counts.latencies[bucket] ?? 0) + 1;
-    this.lastSuccess = { atMs: performance.now(), durationMs };
-  }
-
-  failed(what: string): void {
-    this.counts.attempts++;
-    this.counts.failures++;
-    this.lastFailure = { atMs: performance.now(), what };
-  }
-
-  /** Begins another minute. */
-  restart(): void {
-    if (this.counts.attempts > 0) this.counts = emptyCounts();
-  }
-}
-
-export function emptyCounts(): AttemptCounts {
-  return {
-    attempts: 0,
-    failures: 0,
-    latencies: Array.from({ length: latencyBoundsMs.length + 1 }, () => 0),
-  };
-}
-
-function bucketOf(durationMs: number): number {
-  let index = 0;
-  for (const bound of latencyBoundsMs) {
-    if (durationMs <= bound) return index;
-    index++;
-  }
-  return index;
-}
-
-/** A percentile of the times to first content in milliseconds, as the upper bound of its bucket; `undefined`: no success.
- * @param part for example 0.95 */
-export function latencyPercentile(
-  { latencies }: Pick<AttemptCounts, "latencies">,
-  part: number,
-): number | undefined {
-  const total = latencies.reduce((sum, count) => sum + count, 0);
-  if (total === 0) return undefined;
-  let left = Math.ceil(total * part);
-  const index = latencies.findIndex((count) => (left -= count) <= 0);
-  return latencyBoundsMs[index] ?? latencyBoundsMs.at(-1);
 }

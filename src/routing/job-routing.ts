@@ -67,7 +67,7 @@ export class JobRouting {
     const route = targets.named(place);
     if (route === undefined) return tried.size === 0 ? "" : undefined;
     const isProbe = route.breaker.state(targets.clock()) === "half_open";
-    if (isProbe && !(await targets.claimProbe(route))) return undefined;
+    if (isProbe && !route.breaker.takeProbe(targets.clock())) return undefined;
     const { credentials } = route.owner;
     const left = new Set(credentials.filter((each) => !tried.has(nameOf(each, route))));
     // A job that has not been refused yet has nothing to lose.
@@ -81,7 +81,7 @@ export class JobRouting {
       if (credential === undefined) return undefined;
       left.delete(credential);
       if (chosen === undefined) isLastResort = false;
-      const isGranted = chosen?.breaker.open === undefined || (await targets.claimProbe(chosen));
+      const isGranted = chosen === undefined || chosen.breaker.takeProbe(nowMs);
       if (isGranted && (await this.#isWithinLimits(credential))) return nameOf(credential, route);
     }
     return undefined;
@@ -93,7 +93,7 @@ export class JobRouting {
     const found = this.#find(place);
     if (found === undefined) return;
     for (const target of found) {
-      target.health.answered(targets.clock() - startMs);
+      target.last.answered(targets.clock() - startMs);
       targets.succeeded(target, startMs);
     }
   }
@@ -108,8 +108,8 @@ export class JobRouting {
     const found = this.#find(place);
     if (found === undefined) return;
     const [route, credential] = found;
-    route.health.failed(what);
-    credential.health.failed(what);
+    route.last.failed(what);
+    credential.last.failed(what);
     if (failure === "rate_limit") {
       const untilMs = targets.clock() + (retryAfterMs ?? rateLimitPauseMs);
       route.pausedUntilMs.set(credential, untilMs);

@@ -1,15 +1,13 @@
 /** What attempts go to: routes and credentials, each with its breaker, its calls in flight, its health and its retries. */
-import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { RouteConfig, VendorConfig } from "../config/config.ts";
 import { breakerDefault } from "../config/routing.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Vendor } from "../provider/vendor.ts";
-import { type AttemptFailure, Breaker, type BreakerState, HealthCounts } from "./breaker.ts";
-import { type BreakerKey, BreakerStore, type StoredBreaker } from "./breaker-store.ts";
+import { type AttemptFailure, Breaker, type BreakerState } from "./breaker.ts";
+import { LastOutcomes } from "./last-outcomes.ts";
 import type { LimitSubject } from "../limits/limiter.ts";
 import type { VendorQuota } from "./vendor-quota.ts";
-import type { DatabaseAddress } from "../db/pool/server.ts";
 
 /** Retries for each call: a fifth. */
 const share = 0.2;
@@ -44,14 +42,14 @@ export interface OpenVendor {
 }
 
 /** A route or a credential. */
-export abstract class Target implements BreakerKey {
+export abstract class Target {
   abstract readonly vendor: string;
   /** The vendor's name of the model; empty for a credential. */
   abstract readonly model: string;
   /** The name of the credential; empty for a route. */
   abstract readonly credential: string;
   readonly breaker: Breaker;
-  readonly health = new HealthCounts();
+  readonly last = new LastOutcomes();
   inFlight = 0;
 
   constructor(breaker: Breaker) {
@@ -133,17 +131,17 @@ export class RouteTarget extends Target {
   }
 }
 
-/** Options of {@link Targets}. `shared`: how breakers reach other processes; absent: they do not. */
+/** Options of {@link Targets}. */
 export interface TargetsOptions {
   readonly vendors: ReadonlyMap<string, OpenVendor>;
   readonly metrics: Metrics;
   readonly log: Logger;
-  readonly shared?:
-    | { readonly pool: Pick<Pool, "query">; readonly url: DatabaseAddress }
-    | undefined;
   /** A monotonic clock in milliseconds. Default `performance.now`. */
   readonly clock?: (() => number) | undefined;
 }
+
+/** How often the metric of open breakers is brought up to date, in milliseconds. */
+const showMs = 1_000;
 
 const stateValues: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
@@ -154,25 +152,23 @@ export class Targets {
   readonly #vendors = new Map<string, VendorTarget>();
   readonly #byConfig = new WeakMap<RouteConfig, RouteTarget>();
   readonly #routes = new Map<string, RouteTarget>();
-  readonly #store: BreakerStore | undefined;
-  /** The breakers that the database has as open. */
-  #stored = new Set<Target>();
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: TargetsOptions) {
-    const { vendors, log, shared } = options;
+    const { vendors } = options;
     this.#options = options;
     this.clock = options.clock ?? (() => performance.now());
     for (const [name, open] of vendors) this.#vendors.set(name, this.#vendorTarget(open));
-    const onChange = (open: readonly StoredBreaker[]): void => this.#apply(open);
-    this.#store = shared && new BreakerStore({ ...shared, log, onChange });
   }
 
-  async start(): Promise<void> {
-    await this.#store?.start();
+  start(): Promise<void> {
+    this.#timer = setInterval(() => this.showPauses(), showMs).unref();
+    return Promise.resolve();
   }
 
-  async stop(): Promise<void> {
-    await this.#store?.stop();
+  stop(): Promise<void> {
+    clearInterval(this.#timer);
+    return Promise.resolve();
   }
 
   /** The target of a route; `undefined`: its vendor is not open. */
@@ -200,29 +196,16 @@ export class Targets {
     for (const target of this.all()) if (target.breaker.open !== undefined) this.#show(target);
   }
 
-  /** Records the failure of an attempt at a target; its breaker may open, in all processes. */
+  /** Records the failure of an attempt at a target; its breaker may open. */
   failed(target: Target, failure: AttemptFailure): void {
     if (!target.breaker.failed(failure, this.clock())) return;
-    this.#store?.open(target, failure, target.breaker.config.cooldownMs);
     this.#report(target);
   }
 
-  /** Records the success of an attempt that began at `startMs`; the breaker may close, in all processes. */
+  /** Records the success of an attempt that began at `startMs`; the breaker may close. */
   succeeded(target: Target, startMs: number): void {
     if (!target.breaker.succeeded(startMs)) return;
-    this.#stored.delete(target);
-    this.#store?.close(target);
     this.#report(target);
-  }
-
-  /** Claims the probe of a half-open target. Alone, without a store, this process may always make it. */
-  async claimProbe(target: Target): Promise<boolean> {
-    const { open, config } = target.breaker;
-    if (open === undefined) return true;
-    const nowMs = this.clock();
-    // Until the answer, other calls of this process see an open breaker.
-    target.breaker.set({ ...open, probeAtMs: nowMs + config.cooldownMs });
-    return this.#store === undefined || this.#store.claim(target, config.cooldownMs);
   }
 
   #vendorTarget({ config, clients }: OpenVendor): VendorTarget {
@@ -246,34 +229,6 @@ export class Targets {
     this.#routes.set(key, target);
     this.#show(target);
     return target;
-  }
-
-  /** Takes over the breakers of all processes. */
-  #apply(open: readonly StoredBreaker[]): void {
-    const nowMs = this.clock();
-    const stored = new Set<Target>();
-    for (const { vendor, model, credential, failure, waitMs } of open) {
-      const target = this.#find({ vendor, model, credential });
-      if (target === undefined) continue;
-      stored.add(target);
-      const openedAtMs = target.breaker.open?.openedAtMs ?? nowMs;
-      const isNew = target.breaker.open === undefined;
-      target.breaker.set({ openedAtMs, probeAtMs: nowMs + waitMs, failure });
-      if (isNew) this.#report(target);
-    }
-    // One that is open here only is being written.
-    for (const target of this.#stored) {
-      if (stored.has(target) || target.breaker.open === undefined) continue;
-      target.breaker.set(undefined);
-      this.#report(target);
-    }
-    this.#stored = stored;
-  }
-
-  #find({ vendor, model, credential }: BreakerKey): Target | undefined {
-    if (credential === "") return this.named({ vendor, model });
-    const owner = this.#vendors.get(vendor);
-    return owner?.credentials.find((each) => each.credential === credential);
   }
 
   #report(target: Target): void {

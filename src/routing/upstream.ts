@@ -173,7 +173,7 @@ class RoutedUpstream implements Upstream {
   }
 
   reportFailure(vendor: string, what: string): void {
-    this.targets.vendor(vendor)?.credentials[0].health.failed(what);
+    this.targets.vendor(vendor)?.credentials[0].last.failed(what);
   }
 
   reserve(
@@ -272,7 +272,7 @@ class RoutedUpstream implements Upstream {
     this.#count(route.vendor, isRefusal ? "refused" : "ok");
     route.pace.firstContentMs = average(route.pace.firstContentMs, durationMs);
     for (const target of [route, credential]) {
-      target.health.answered(durationMs);
+      target.last.answered(durationMs);
       this.targets.succeeded(target, startMs);
     }
   }
@@ -334,8 +334,8 @@ class RoutedUpstream implements Upstream {
     failure: AttemptFailure | undefined,
     what: string,
   ): void {
-    route.health.failed(what);
-    credential.health.failed(what);
+    route.last.failed(what);
+    credential.last.failed(what);
     if (failure === "credential") this.targets.failed(credential, failure);
     else if (failure !== undefined && failure !== "rate_limit") this.targets.failed(route, failure);
   }

@@ -109,7 +109,6 @@ function attemptsOf(routes: Routes) {
   return {
     attempts: sum(({ attemptCount }) => attemptCount),
     failed: sum(({ failedCount }) => failedCount),
-    inFlight: sum(({ inFlight }) => inFlight),
   };
 }
 
@@ -134,7 +133,7 @@ function Health({ routes }: { routes: Routes }) {
 }
 
 function Recent({
-  vendor: { recent, inFlightLimit },
+  vendor: { recent, inFlight, inFlightLimit },
   routes,
 }: {
   vendor: VendorState;
@@ -142,7 +141,7 @@ function Recent({
 }) {
   const { vendors: text } = useText();
   const first = recent?.firstContentDuration;
-  const { attempts, failed, inFlight } = attemptsOf(routes);
+  const { attempts, failed } = attemptsOf(routes);
   const figures: readonly (readonly [string, ReactNode])[] = [
     [text.attempts, attempts.toLocaleString()],
     [
@@ -286,13 +285,6 @@ function RouteTable({ vendor, routes }: { vendor: string; routes: Routes }) {
                 {durationText(Math.round(durationMs(slowDuration)))}
               </span>
             ),
-        },
-        {
-          id: "running",
-          title: text.inFlight,
-          isNumber: true,
-          from: "sm",
-          cell: ({ inFlight }) => inFlight.toLocaleString(),
         },
       ]}
       rows={routes}

@@ -47,7 +47,7 @@ export interface CallFacts {
   readonly dropped: readonly string[];
   /** The account's discount in hundredths of a percent. */
   readonly discountBp: number;
-  /** Attempts that failed; `undefined`, as for nearly every call: none. */
+  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
   readonly attempts: readonly AttemptRow[] | undefined;
 }
 

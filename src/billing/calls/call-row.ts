@@ -20,21 +20,23 @@ export type CallRow = Omit<
   readonly second_micros: number | null;
   /** Null or left out where no cost is configured. */
   readonly vendor_cost?: string | null;
-  /** Failed attempts, in their order. Null or left out where there are none. */
+  /** Failed attempts in their order, then the answered one if there was a choice. Null or left out: none. */
   readonly attempts?: readonly AttemptRow[] | null;
   /** Quantities of units that few calls use, by their names in `uas.yaml`. Null or left out where there are none. */
   readonly units?: Readonly<Record<string, number>> | null;
 };
 
-/** An attempt that failed. */
+/** An attempt at a vendor. */
 export interface AttemptRow {
   readonly vendor: string;
   /** The vendor's name of the model. Absent in records of older versions. */
   readonly model?: string;
   /** The name of the vendor's credential. Absent in records of older versions. */
   readonly credential?: string;
-  /** The documented word. */
-  readonly error_code: string;
+  /** The documented word. Absent: the attempt was answered. */
+  readonly error_code?: string;
+  /** What the failure means for routing, an AttemptFailure. Absent: the attempt was answered. */
+  readonly failure?: string;
   readonly duration_ms: number;
   /** What the vendor may charge for it, in nano-USD. Absent: nothing, or it is not known. */
   readonly vendor_cost?: string;

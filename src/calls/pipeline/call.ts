@@ -64,7 +64,7 @@ export class Call implements CallFacts {
   readonly #startMs = performance.now();
   #firstByteMs = 0;
   #attemptMs = 0;
-  /** Failed attempts; `undefined`, as for nearly every call: none. */
+  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
   #attempts: AttemptRow[] | undefined;
   #failedMs = 0;
   #answeredMs = 0;
@@ -88,7 +88,7 @@ export class Call implements CallFacts {
    */
   failed(
     { route, credential }: Destination,
-    error: GatewayError | undefined,
+    { failure, error }: { readonly failure: string; readonly error: GatewayError | undefined },
     possibleCostNanos: bigint | undefined,
   ): void {
     const nowMs = performance.now();
@@ -99,11 +99,23 @@ export class Call implements CallFacts {
       model: route.model,
       credential: credential.credential,
       error_code: error?.meaning.word ?? "upstream_error",
+      failure,
       duration_ms: wasSent ? Math.max(1, Math.round(nowMs - this.#attemptMs)) : 0,
       ...(possibleCostNanos !== undefined && { vendor_cost: possibleCostNanos.toString() }),
     });
     this.#failedMs = nowMs;
     this.#firstByteMs = 0;
+  }
+
+  /** Records the attempt that was answered, if there were others to choose from. */
+  answeredBy({ route, credential }: Destination): void {
+    this.#attempts ??= [];
+    this.#attempts.push({
+      vendor: route.vendor,
+      model: route.model,
+      credential: credential.credential,
+      duration_ms: Math.max(1, Math.round(performance.now() - this.#attemptMs)),
+    });
   }
 
   /** Records the arrival of the first content. */
@@ -170,7 +182,7 @@ export class Call implements CallFacts {
     return this.#attemptMs - this.#startMs + after;
   }
 
-  /** Attempts that failed; `undefined`, as for nearly every call: none. */
+  /** Failed attempts, and the answered one if there was a choice; `undefined`: none. */
   get attempts(): readonly AttemptRow[] | undefined {
     return this.#attempts;
   }

@@ -76,8 +76,7 @@ export async function open<Out extends Chunk>(
   let spare: Answered<Out> | undefined;
   try {
     for (;;) {
-      const next = attempts.next();
-      const destination = next instanceof Promise ? await next : next;
+      const destination = attempts.next();
       if (destination === undefined) {
         if (spare === undefined) throw attempts.error;
         connection.answered(spare.answer);
@@ -90,13 +89,15 @@ export async function open<Out extends Chunk>(
       const { failure, error } = tried;
       if (failure === undefined) {
         if (error !== undefined) throw error;
+        // Without an alternative, the configuration says where it was answered.
+        if (hasAlternatives) call.answeredBy(destination);
         return tried.opened;
       }
       attempts.failed(destination, { ...tried, failure });
       // Nothing was sent. The caller gets the error of the routes that can serve the request.
       if (failure === "unfit") continue;
       connection.abandoned();
-      call.failed(destination, error, possibleCost(held, destination, tried.isSent));
+      call.failed(destination, { failure, error }, possibleCost(held, destination, tried.isSent));
       if (error === undefined) spare = tried;
     }
   } finally {

@@ -7,7 +7,7 @@ const second = 1_000;
 
 /** A breaker after these failures, one each second from second 1 on. */
 function after(...failures: readonly AttemptFailure[]): Breaker {
-  const breaker = new Breaker(breakerDefault);
+  const breaker = new Breaker(breakerDefault, () => 0.5);
   for (const [index, failure] of failures.entries()) breaker.failed(failure, (index + 1) * second);
   return breaker;
 }
@@ -45,6 +45,29 @@ describe("a circuit breaker (R-RTE-1)", () => {
     expect(breaker.state(11 * second)).toBe("closed");
   });
 
+  it("gives one probe for each pause, whose time doubles once (R-RTE-1)", () => {
+    const breaker = after("credential");
+    expect(breaker.takeProbe(10.9 * second)).toBe(false);
+    expect([breaker.takeProbe(11 * second), breaker.takeProbe(11 * second)]).toEqual([true, false]);
+    expect(breaker.takeProbe(30.9 * second)).toBe(false);
+    expect([breaker.takeProbe(31 * second), breaker.takeProbe(50.9 * second)]).toEqual([
+      true,
+      false,
+    ]);
+    expect(breaker.takeProbe(51 * second)).toBe(true);
+    expect(breaker.succeeded(52 * second)).toBe(true);
+    expect([breaker.takeProbe(53 * second), breaker.takeProbe(53 * second)]).toEqual([true, true]);
+  });
+
+  it("varies each pause at random by up to a fifth", () => {
+    const pauses = [0, 0.999].map((random) => {
+      const breaker = new Breaker(breakerDefault, () => random);
+      breaker.failed("credential", 0);
+      return breaker.open?.probeAtMs;
+    });
+    expect(pauses).toEqual([8 * second, expect.closeTo(12 * second, -2)]);
+  });
+
   it("a circuit breaker is open exactly while a model of it says so, for any sequence of outcomes", () => {
     const step = fc.record({
       what: fc.constantFrom("success", "server", "silence", "credential" as const),
@@ -52,7 +75,7 @@ describe("a circuit breaker (R-RTE-1)", () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const breaker = new Breaker(breakerDefault);
+        const breaker = new Breaker(breakerDefault, () => 0.5);
         let nowMs = 0;
         let row: { readonly atMs: number; readonly what: string }[] = [];
         let isOpen = false;

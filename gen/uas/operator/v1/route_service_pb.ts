@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file uas/operator/v1/route_service.proto.
  */
 export const file_uas_operator_v1_route_service: GenFile = /*@__PURE__*/
-  fileDesc("CiN1YXMvb3BlcmF0b3IvdjEvcm91dGVfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIjEKFUdldFJvdXRlSGVhbHRoUmVxdWVzdBIYCgZ2ZW5kb3IYASABKAlCCMrBGAQaAhBAIkYKFkdldFJvdXRlSGVhbHRoUmVzcG9uc2USLAoGcm91dGVzGAEgAygLMhwudWFzLm9wZXJhdG9yLnYxLlJvdXRlSGVhbHRoIvIDCgtSb3V0ZUhlYWx0aBIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRIuCgdicmVha2VyGAQgASgOMh0udWFzLm9wZXJhdG9yLnYxLkJyZWFrZXJTdGF0ZRIXCg9icmVha2VyX2ZhaWx1cmUYBSABKAkSLgoKcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNYXR0ZW1wdF9jb3VudBgHIAEoBRIUCgxmYWlsZWRfY291bnQYCCABKAUSMgoPbWVkaWFuX2R1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNsb3dfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJaW5fZmxpZ2h0GAsgASgFEg8KB2ZhaWx1cmUYDCABKAkSMAoMZmFpbHVyZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3ZWlnaHQYDiABKAUSEAoIcHJpb3JpdHkYDyABKAUSLAoLcmF0ZV9saW1pdHMYECABKAsyFy51YXMudHlwZS52MS5SYXRlTGltaXRzKnwKDEJyZWFrZXJTdGF0ZRIdChlCUkVBS0VSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQlJFQUtFUl9TVEFURV9DTE9TRUQQARIWChJCUkVBS0VSX1NUQVRFX09QRU4QAhIbChdCUkVBS0VSX1NUQVRFX0hBTEZfT1BFThADMnoKDFJvdXRlU2VydmljZRJqCg5HZXRSb3V0ZUhlYWx0aBImLnVhcy5vcGVyYXRvci52MS5HZXRSb3V0ZUhlYWx0aFJlcXVlc3QaJy51YXMub3BlcmF0b3IudjEuR2V0Um91dGVIZWFsdGhSZXNwb25zZSIHkAIBsLsYBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
+  fileDesc("CiN1YXMvb3BlcmF0b3IvdjEvcm91dGVfc2VydmljZS5wcm90bxIPdWFzLm9wZXJhdG9yLnYxIjEKFUdldFJvdXRlSGVhbHRoUmVxdWVzdBIYCgZ2ZW5kb3IYASABKAlCCMrBGAQaAhBAIkYKFkdldFJvdXRlSGVhbHRoUmVzcG9uc2USLAoGcm91dGVzGAEgAygLMhwudWFzLm9wZXJhdG9yLnYxLlJvdXRlSGVhbHRoIvADCgtSb3V0ZUhlYWx0aBIOCgZ2ZW5kb3IYASABKAkSDQoFbW9kZWwYAiABKAkSEgoKY3JlZGVudGlhbBgDIAEoCRIuCgdicmVha2VyGAQgASgOMh0udWFzLm9wZXJhdG9yLnYxLkJyZWFrZXJTdGF0ZRIXCg9icmVha2VyX2ZhaWx1cmUYBSABKAkSLgoKcHJvYmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNYXR0ZW1wdF9jb3VudBgHIAEoBRIUCgxmYWlsZWRfY291bnQYCCABKAUSMgoPbWVkaWFuX2R1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXNsb3dfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZmFpbHVyZRgMIAEoCRIwCgxmYWlsdXJlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBndlaWdodBgOIAEoBRIQCghwcmlvcml0eRgPIAEoBRIsCgtyYXRlX2xpbWl0cxgQIAEoCzIXLnVhcy50eXBlLnYxLlJhdGVMaW1pdHNKBAgLEAxSCWluX2ZsaWdodCp8CgxCcmVha2VyU3RhdGUSHQoZQlJFQUtFUl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEJSRUFLRVJfU1RBVEVfQ0xPU0VEEAESFgoSQlJFQUtFUl9TVEFURV9PUEVOEAISGwoXQlJFQUtFUl9TVEFURV9IQUxGX09QRU4QAzJ6CgxSb3V0ZVNlcnZpY2USagoOR2V0Um91dGVIZWFsdGgSJi51YXMub3BlcmF0b3IudjEuR2V0Um91dGVIZWFsdGhSZXF1ZXN0GicudWFzLm9wZXJhdG9yLnYxLkdldFJvdXRlSGVhbHRoUmVzcG9uc2UiB5ACAbC7GARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_uas_http_v1_http, file_uas_type_v1_rate_limits, file_uas_validate_v1_validate]);
 
 /**
  * Request of [RouteService.GetRouteHealth][].
@@ -61,7 +61,8 @@ export const GetRouteHealthResponseSchema: GenMessage<GetRouteHealthResponse> = 
   messageDesc(file_uas_operator_v1_route_service, 1);
 
 /**
- * The health of a route or a credential in the last 15 minutes, of all processes. It survives restarts.
+ * The health of a route or a credential, by the attempts of the newest 10,000 calls of the last 15 minutes, of all
+ * processes.
  *
  * @generated from message uas.operator.v1.RouteHealth
  */
@@ -88,7 +89,7 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   credential: string;
 
   /**
-   * The state of the circuit breaker.
+   * The state of the circuit breaker of a process that had made all these attempts. Each process has its own.
    *
    * @generated from field: uas.operator.v1.BreakerState breaker = 4;
    */
@@ -123,28 +124,21 @@ export type RouteHealth = Message<"uas.operator.v1.RouteHealth"> & {
   failedCount: number;
 
   /**
-   * The median time to the first content, rounded up to a step of 50 %. Unset: no attempt succeeded.
+   * The median time to the first content. Unset: no attempt succeeded.
    *
    * @generated from field: google.protobuf.Duration median_duration = 9;
    */
   medianDuration?: Duration | undefined;
 
   /**
-   * The time to the first content that 95 % did not exceed, rounded up likewise. Unset: no attempt succeeded.
+   * The time to the first content that 95 % did not exceed. Unset: no attempt succeeded.
    *
    * @generated from field: google.protobuf.Duration slow_duration = 10;
    */
   slowDuration?: Duration | undefined;
 
   /**
-   * The calls in flight, as the processes said at most 10 s ago.
-   *
-   * @generated from field: int32 in_flight = 11;
-   */
-  inFlight: number;
-
-  /**
-   * What was wrong at the last failure of the last day, for example `status 503`. Empty: there was none.
+   * What was wrong at the last failure, for example `server` or `rate_limit`. Empty: there was none.
    *
    * @generated from field: string failure = 12;
    */
@@ -243,7 +237,7 @@ export const BreakerStateSchema: GenEnum<BreakerState> = /*@__PURE__*/
  */
 export const RouteService: GenService<{
   /**
-   * Shows the routes and credentials of the configured vendors, with their health in all processes.
+   * Shows the routes and credentials of the configured vendors, with their health by the records of calls.
    *
    * @generated from rpc uas.operator.v1.RouteService.GetRouteHealth
    */

@@ -3,8 +3,8 @@
 -- Columns: the members of CallRow. key_id is text: not every caller has a key. dropped: what the vendor's or the
 -- caller's style could not express. charged: whether the usage was charged; else the call was free, whatever it used.
 -- discount_bp: in hundredths of a percent. second_micros: microseconds of video or audio. images, second_micros: null
--- where there are none. attempts: the vendors that failed before the last one, as a list of vendor, error_code and
--- duration_ms; null where there are none, which takes no room. units: quantities of units that few calls use,
+-- where there are none. attempts: the attempts that failed, as a list of vendor, model, credential, error_code, failure
+-- and duration_ms, then the answered one if there was a choice, without an error; null if there are none. units: quantities of units that few calls use,
 -- by their names in uas.yaml; null where there are none.
 create table call (
   id uuid not null,
@@ -50,7 +50,7 @@ create index call_account_id_id_index on call (account_id, id)
 -- Written for failed calls only.
 create index call_failed_index on call (account_id, id)
   include (model, key_id, status, error_code, ending, cost) where (ending not in (1, 5, 10));
--- Written for calls that were tried at several vendors only: their possible costs are summed.
+-- Written for calls that had a choice of vendors only: possible costs of failed attempts are summed.
 create index call_attempts_index on call (id) where (attempts is not null);
 -- A request id that the gateway made begins like the id of its call: their first 40 bits are the same quarter of a second.
 -- Such calls, nearly all, are found by that time, and cost no insertion here: 5 % of what a call costs the database.

@@ -61,36 +61,3 @@ create table unlimited_route (
   create_time timestamptz not null default now(),
   constraint unlimited_route_pkey primary key (vendor, model)
 );
-
--- Open circuit breakers: of a route (credential is empty) or of a credential (model is empty). One probe per pause is
--- claimed by moving probe_time.
-create table breaker (
-  vendor text not null,
-  model text not null,
-  credential text not null,
-  failure text not null,
-  cooldown_ms int not null,
-  probe_time timestamptz not null,
-  create_time timestamptz not null default now(),
-  constraint breaker_pkey primary key (vendor, model, credential)
-);
-
--- Attempts at routes (credential is empty) and credentials (model is empty), by minute and process. latencies: successes
--- by time to first content, in the steps of inference/routing/breaker.ts.
-create table route_health (
-  vendor text not null,
-  model text not null,
-  credential text not null,
-  minute timestamptz not null,
-  process uuid not null,
-  attempts int not null,
-  failures int not null,
-  latencies int[] not null,
-  in_flight int not null,
-  failure text not null,
-  failure_time timestamptz null,
-  update_time timestamptz not null,
-  constraint route_health_pkey primary key (minute, process, vendor, model, credential)
-);
--- The last failure of a day is read every second while an operator looks on; the other rows of the day are not.
-create index route_health_failure_index on route_health (minute) where failures > 0;
