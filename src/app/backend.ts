@@ -13,7 +13,7 @@ import { callerKey } from "../core/caller.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Config, Settings } from "../config/config.ts";
 import { type Database, openDatabase } from "../db/database.ts";
-import { startEmbedded } from "../db/embedded/embedded.ts";
+import { openEmbedded } from "../db/embedded/embedded.ts";
 import { keepMasterKey } from "../config/master-key.ts";
 import type { SpentOf } from "../key/message.ts";
 import { requireMasterKey } from "../key/master-key.ts";
@@ -43,8 +43,8 @@ export interface OpenOptions {
   /** Observes sign-ins. Default: nothing happens. */
   readonly signInObserver?: SignInObserver;
   /**
-   * The URL of an embedded PostgreSQL that another process runs. It contains a password: never log it. Default:
-   * start or adopt one here.
+   * The URL of the embedded PostgreSQL that the gateway runs. It may contain a password: never log it. Default: that of
+   * the data folder, which is started if no gateway runs.
    */
   readonly embeddedUrl?: string | undefined;
   /** The clock of the process, for tests. Default: the machine's. */
@@ -80,7 +80,7 @@ export async function openBackend({
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   const { dataDir, databaseUrl } = settings;
   const given = databaseUrl ?? embeddedUrl;
-  const embedded = given === undefined ? await startEmbedded({ dataDir, log: lines }) : undefined;
+  const embedded = given === undefined ? await openEmbedded({ dataDir, log: lines }) : undefined;
   let opened: Database | undefined;
   try {
     const database = await openDatabase(given ?? embedded?.url ?? "", { log: lines });

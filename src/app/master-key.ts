@@ -4,7 +4,7 @@ import { sealedAuthenticators } from "../account/user/proof.ts";
 import type { RotatedSecrets, RotateOptions } from "../cli/context.ts";
 import { type MasterKeys, resealColumns } from "../core/sealed-columns.ts";
 import { openDatabase } from "../db/database.ts";
-import { startEmbedded } from "../db/embedded/embedded.ts";
+import { openEmbedded } from "../db/embedded/embedded.ts";
 import { sealedReasoning } from "../responses/stored/reasoning.ts";
 import { gatewayId, sealedDataKeys } from "../key/data-keys.ts";
 import { requireMasterKey } from "../key/master-key.ts";
@@ -39,7 +39,7 @@ export async function rotateMasterKey({
 }: RotateOptions): Promise<RotatedSecrets> {
   const { databaseUrl, dataDir } = settings;
   const log = { info: () => {}, warn: () => {} };
-  const embedded = databaseUrl === undefined ? await startEmbedded({ dataDir, log }) : undefined;
+  const embedded = databaseUrl === undefined ? await openEmbedded({ dataDir, log }) : undefined;
   try {
     const database = await openDatabase(databaseUrl ?? embedded?.url ?? "");
     try {

@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { Config, Settings } from "../config/config.ts";
 import { LogOutput } from "../observe/log-output.ts";
-import { type Embedded, startEmbedded } from "../db/embedded/embedded.ts";
+import { type Embedded, ownDataFolder, startEmbedded } from "../db/embedded/embedded.ts";
 import { createServerLog } from "./process-log.ts";
 import { Supervisor } from "./supervisor.ts";
 import { setV8Flags } from "./v8-flags.ts";
@@ -45,7 +45,7 @@ async function serveAlone(options: ServeOptions, output: LogOutput): Promise<voi
   const signal = receiveStop({ onSecond: () => stopDatabase(database) });
   try {
     try {
-      await serveUntil(signal, { ...options, log, output, embeddedUrl: (await database)?.url });
+      await serveUntil(signal, { ...options, log, output, embeddedUrl: (await database).url });
     } finally {
       await stopDatabase(database);
     }
@@ -111,7 +111,7 @@ async function supervise(options: ServeOptions, output: LogOutput): Promise<void
   const stopping = new AbortController();
   try {
     const pages = findPages(log, stopping.signal);
-    const order = { settings, config, embeddedUrl: (await database)?.url };
+    const order = { settings, config, embeddedUrl: (await database).url };
     workers = new Supervisor({ order, pages, log, write });
     try {
       await start(workers, { ...order, log, output });
@@ -148,19 +148,23 @@ async function start(
 /** Settings and configuration of all workers. */
 type WorkerOptions = Omit<ServeOptions, "readConfig">;
 
-/** Starts the embedded PostgreSQL, with connections for all processes, where no other database is configured. */
+/** Owns the data folder. Starts the embedded PostgreSQL in it, with connections for all processes, if no other database is
+ * configured. */
 async function startDatabase(
   { settings: { databaseUrl, dataDir, workers } }: WorkerOptions,
   log: Logger,
-): Promise<Embedded | undefined> {
-  if (databaseUrl !== undefined) return undefined;
+): Promise<Embedded> {
+  if (databaseUrl !== undefined) {
+    const folder = await ownDataFolder(dataDir);
+    return { url: databaseUrl, stop: () => folder.release() };
+  }
   const connections = Math.max(100, otherConnections + workerConnections * (workers + 1));
   const lines = { info: (line: string) => log.info(line), warn: (line: string) => log.warn(line) };
   return startEmbedded({ dataDir, log: lines, connections });
 }
 
-/** Leaves the embedded PostgreSQL once it has started: the last process to leave stops it. */
-async function stopDatabase(starting: Promise<Embedded | undefined>): Promise<void> {
+/** Stops the embedded PostgreSQL once it has started, and gives the data folder up. */
+async function stopDatabase(starting: Promise<Embedded>): Promise<void> {
   const embedded = await starting.catch(() => undefined);
   await embedded?.stop();
 }

