@@ -18,7 +18,7 @@ const idCharsMax = 512;
  */
 export function conversationOf(
   body: Buffer,
-  { members }: Outline,
+  { members, commas }: Outline,
   headers: Readonly<Record<string, string>>,
 ): ConversationId | undefined {
   const id = namedId(body, members, headers);
@@ -27,7 +27,8 @@ export function conversationOf(
   for (const { key, valueStart, valueEnd } of members) {
     if (preambleMembers.has(key)) parts.push(body.subarray(valueStart, valueEnd));
     if (key !== "messages" && key !== "input") continue;
-    parts.push(body.subarray(valueStart, firstUserEnd(body, valueStart, valueEnd)));
+    const inside = commas.filter((at) => at > valueStart && at < valueEnd);
+    parts.push(body.subarray(valueStart, firstUserEnd(body, [valueStart, ...inside], valueEnd)));
   }
   return parts.length === 0 ? undefined : Buffer.concat(parts);
 }
@@ -54,29 +55,18 @@ function namedId(
   return undefined;
 }
 
-const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const openers = new Set([0x5b, 0x7b]);
-const closers = new Set([0x5d, 0x7d]);
 
-/** Where the first message of the user ends: at the same place of the text when other messages follow. A text counts as
- * one message. */
-function firstUserEnd(body: Buffer, start: number, end: number): number {
-  let depth = 0;
-  let elementStart = start + 1;
-  let isInText = false;
-  for (let at = start; at < end; at++) {
-    const byte = body[at] ?? 0;
-    if (isInText) {
-      if (byte === backslash) at++;
-      else if (byte === quote) isInText = false;
-    } else if (byte === quote) isInText = true;
-    else if (openers.has(byte)) depth++;
-    else if (closers.has(byte)) depth--;
-    else if (byte === comma && depth === 1) {
-      if (isOfUser(body, elementStart, at)) return at;
-      elementStart = at + 1;
-    }
+/**
+ * Where the first message of the user ends: at the same place of the text when other messages follow. A text counts as
+ * one message.
+ *
+ * @param starts the bytes before each message: the bracket and the commas of the list
+ */
+function firstUserEnd(body: Buffer, starts: readonly number[], end: number): number {
+  for (const [index, start] of starts.entries()) {
+    const next = starts[index + 1];
+    if (next !== undefined && isOfUser(body, start + 1, next)) return next;
   }
   let last = end - 1;
   while (whitespace.has(body[last - 1] ?? 0)) last--;
