@@ -54,8 +54,8 @@ export const requestIdCharsMax = 256;
 export const replyBytesMax = 64 * mib;
 /** How much of a vendor's error reply is read. */
 export const refusalBytesMax = mib;
-/** Maximum stream event; a longer one fails its stream. And of all unfinished events of a process. */
-export const [eventBytesMax, unfinishedEventBytesMax] = [16 * mib, 128 * mib];
+/** Maximum stream event; a longer one fails its stream. */
+export const eventBytesMax = 16 * mib;
 /** How many times its size a compressed reply may unpack to. JSON and events compress 5 to 50 times. */
 export const decodedRatioMax = 200;
 /** Default of `timeouts.total`: longer than any reply of a model. */

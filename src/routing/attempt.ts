@@ -5,7 +5,6 @@ import type { Ticket } from "../limits/limiter.ts";
 import type { Destination, RequestAmount } from "./attempt-plan.ts";
 import type { AttemptFailure } from "./breaker.ts";
 import type { Targets } from "./targets.ts";
-import type { EventReader, UnfinishedEvents } from "./unfinished-events.ts";
 import { hasQuota, type QuotaMark, VendorQuota } from "./vendor-quota.ts";
 
 /** The result of one attempt. */
@@ -36,8 +35,6 @@ export interface OpenReply {
   succeeded(): void;
   /** Records that the answer broke before its first content. @throws the error itself where it is no vendor's failure */
   failed(error: unknown): FailedAttempt;
-  /** Counts the unfinished events of the answer's stream, until {@link close}. */
-  countEvents(reader: EventReader): void;
   /** Releases the vendor's slot, and stops a vendor whose reply has not ended. Call it once. */
   close(): void;
 }
@@ -50,7 +47,6 @@ export interface VendorRefusalBody {
 /** What an attempt reports to. */
 interface AttemptOwner {
   readonly targets: Pick<Targets, "clock">;
-  readonly unfinishedEvents: UnfinishedEvents;
   /** Records a usable answer of an attempt that began at `startMs`. */
   succeeded(destination: Destination, startMs: number, isRefusal: boolean): void;
   /** Classifies an error. @throws the error itself where it was aborted, or is not a failure of the vendor */
@@ -70,7 +66,6 @@ export class Attempt implements OpenReply {
   readonly #startMs = performance.now();
   readonly #ticket: Ticket | undefined;
   #mark: QuotaMark | undefined;
-  #reader: EventReader | undefined;
   #isClosed = false;
 
   constructor(upstream: AttemptOwner, destination: Destination, ticket: Ticket | undefined) {
@@ -112,15 +107,9 @@ export class Attempt implements OpenReply {
     return this.#upstream.failed(error, this.destination);
   }
 
-  countEvents(reader: EventReader): void {
-    this.#reader = reader;
-    this.#upstream.unfinishedEvents.add(reader);
-  }
-
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (this.#reader !== undefined) this.#upstream.unfinishedEvents.delete(this.#reader);
     this.reply?.body.cancel();
     const { route, credential } = this.destination;
     route.owner.inFlight--;

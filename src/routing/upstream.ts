@@ -23,7 +23,6 @@ import { routePriorities } from "./choice.ts";
 import { FreeRequests } from "./free-requests.ts";
 import { JobRouting } from "./job-routing.ts";
 import { average, type Targets } from "./targets.ts";
-import { UnfinishedEvents } from "./unfinished-events.ts";
 import { Attempt, type AttemptResult, type FailedAttempt } from "./attempt.ts";
 import type { Limiter, LimitRefusal, LimitSubject, Ticket } from "../limits/limiter.ts";
 import {
@@ -108,7 +107,6 @@ class RoutedUpstream implements Upstream {
   readonly targets: Targets;
   readonly jobs: JobRouting;
   readonly free: FreeRequests;
-  readonly unfinishedEvents = new UnfinishedEvents();
   readonly #options: UpstreamOptions;
   /** Unknown figures that were logged, by vendor. */
   readonly #toldUnknown = new Set<string>();

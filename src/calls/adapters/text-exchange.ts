@@ -23,7 +23,6 @@ import {
   type TaskFaultCode,
 } from "../../provider/task.ts";
 import { upstreamRequestId } from "./headers.ts";
-import { tooManyUnfinished } from "../pipeline/failures.ts";
 import { meter, type Metered, withinRequest } from "../pipeline/metering.ts";
 import { chargeablePart, isPlausible, plausibleFacts } from "../pipeline/plausible.ts";
 import { estimateTokens } from "../../tokens/estimate.ts";
@@ -128,7 +127,7 @@ async function askOnce(
 ): Promise<OpenReply> {
   const stages = [{ routes: [planned], retry: onlyOnce }];
   const attempts = upstream.attempts({ stages, amount, isRepeatable: false });
-  const destination = await attempts.next();
+  const destination = attempts.next();
   if (destination === undefined) throw attempts.error;
   const attempt = await upstream.reserve(destination, amount);
   if (attempt.error !== undefined) throw attempt.error;
@@ -248,8 +247,7 @@ async function read<Out extends Chunk>(
   if (answer !== undefined) take(answer.body);
   if (stream !== undefined) {
     progress.stream = stream;
-    const isReady = countedReads(open, stream);
-    while (!stream.isCutShort && (await isReady())) {
+    while (!stream.isCutShort && (await reply.body.ready())) {
       const out = stream.push(reply.body.take());
       if (out.length > 0) take(out);
       if (stream.failed) throw new UnreadableReplyError("an error in the stream");
@@ -274,30 +272,6 @@ async function read<Out extends Chunk>(
     metered: chargedPart(metered, { prepared, request, model, planned }, { textBytes, units }),
     upstreamId: upstreamRequestId(reply.headers),
     dropped: prepared.dropped,
-  };
-}
-
-/** Counts the unfinished events of a stream. @returns reads on, as `ready` of its body; throws GatewayError where the process
- * cannot keep its event */
-function countedReads(open: OpenReply, stream: ReplyStream<Chunk>): () => Promise<boolean> {
-  const { body } = open.reply;
-  let isGivenUp = false;
-  open.countEvents({
-    place: -1,
-    get unfinishedBytes() {
-      return stream.unfinished.restBytes;
-    },
-    giveUpEvent() {
-      isGivenUp = true;
-      body.cancel();
-    },
-  });
-  return async () => {
-    try {
-      return await body.ready();
-    } catch (error) {
-      throw isGivenUp ? tooManyUnfinished() : error;
-    }
   };
 }
 

@@ -17,14 +17,6 @@ export function outOfBalance(heldNanos: bigint): GatewayError {
   );
 }
 
-/** Vendors send more unfinished events than the process can keep. */
-export function tooManyUnfinished(): GatewayError {
-  return new GatewayError(
-    ErrorCode.UPSTREAM_ERROR,
-    "The model's vendor sent an event that did not end, and the gateway needs its memory for other replies; try again",
-  );
-}
-
 /** None of the model's vendors supports the request. */
 export function unsupportedByModel(model: string): GatewayError {
   return new GatewayError(

@@ -229,7 +229,6 @@ async function readAnswer<Out extends Chunk>(
     addedTextBytes: (event, knownBytes) =>
       request.addedTextBytes(event, { planned, answer }, knownBytes),
   });
-  answered.countEvents(stream);
   const reply: Reply<Out> = { kind: "stream", stream };
   const opened: Opened<Out> = { ...held, model, price, planned, answer, reply };
   connection.unfinished = opened;

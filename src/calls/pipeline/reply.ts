@@ -1,5 +1,4 @@
 /** A vendor's reply: read whole, or as a stream that the gateway can end early. */
-import { tooManyUnfinished } from "./failures.ts";
 import { unusableReply } from "../../routing/upstream-refusal.ts";
 import { replyBytesMax } from "../../core/limits.ts";
 import { failureError } from "../../routing/upstream-refusal.ts";
@@ -15,7 +14,6 @@ import { HttpFailure } from "../../http/failure.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import type { Call } from "./call.ts";
-import type { EventReader } from "../../routing/unfinished-events.ts";
 import type { ImageForm } from "../../config/config.ts";
 
 /** Options of {@link StreamReply}. */
@@ -34,8 +32,7 @@ type Cut = { readonly usage: Usage | undefined } | { readonly failure: GatewayEr
  * A vendor's streamed reply, which the gateway can end early. Read it as
  * `while (await reply.ready()) use(reply.take())`, then {@link rest}.
  */
-export class StreamReply<Out extends Chunk> implements EventReader {
-  place = -1;
+export class StreamReply<Out extends Chunk> {
   readonly #call: Call;
   readonly #stream: ReplyStream<Out>;
   readonly #body: VendorBody;
@@ -83,11 +80,6 @@ export class StreamReply<Out extends Chunk> implements EventReader {
   /** The pieces of that text; 0: not counted. */
   get textPieces(): number {
     return this.#stream.textPieces ?? 0;
-  }
-
-  /** Bytes of an event that is not complete. */
-  get unfinishedBytes(): number {
-    return this.#stream.unfinished.restBytes;
   }
 
   /** Bytes of text in an event that has more than was to be read at once: it is not read before {@link allowEvent}, and
@@ -145,11 +137,6 @@ export class StreamReply<Out extends Chunk> implements EventReader {
   /** Ends the reply with a failure: {@link ready} rejects. */
   fail(failure: GatewayError): void {
     this.#end({ failure });
-  }
-
-  /** @see EventReader */
-  giveUpEvent(): void {
-    this.fail(tooManyUnfinished());
   }
 
   /**
