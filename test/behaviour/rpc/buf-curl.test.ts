@@ -9,7 +9,7 @@ import { findServices } from "../../contract/services.ts";
 import { demoModel, operatorToken, useGateway } from "./harness.ts";
 
 const fixture = useGateway();
-const buf = join(import.meta.dirname, "../../node_modules/.bin/buf");
+const buf = join(import.meta.dirname, "../../../node_modules/.bin/buf");
 // Not in the project: it would find the proto files themselves there.
 const cwd = mkdtempSync(join(tmpdir(), "uas-buf-"));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));

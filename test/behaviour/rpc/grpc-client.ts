@@ -14,7 +14,7 @@ export type Message = Readonly<Record<string, unknown>>;
 
 const includeDirs = [
   protoDir,
-  join(import.meta.dirname, "../../node_modules/grpc-health-check/proto"),
+  join(import.meta.dirname, "../../../node_modules/grpc-health-check/proto"),
 ];
 
 const definition = loadSync(
