@@ -1,36 +1,28 @@
 /** The call log of the account, and for operators of every account. */
-import { durationMs } from "@bufbuild/protobuf/wkt";
-import { createClient } from "@connectrpc/connect";
-import { useInfiniteQuery, useQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@connectrpc/connect-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { clsx } from "clsx";
-import { Download, ScrollText } from "lucide-react";
+import { ScrollText } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
-import { type CallRecord, ExportFormat } from "../../../gen/uas/billing/v1/call_pb.ts";
-import {
-  CallService,
-  type GetCallHistogramResponse,
-} from "../../../gen/uas/billing/v1/call_service_pb.ts";
+import type { CallRecord } from "../../../gen/uas/billing/v1/call_pb.ts";
+import { CallService } from "../../../gen/uas/billing/v1/call_service_pb.ts";
 import { AccountFilter, useAccountNames } from "../accounts/account.tsx";
-import { useZone, ZoneProvider } from "../common/clock.tsx";
+import { ZoneProvider } from "../common/clock.tsx";
 import { useText } from "../common/language.tsx";
-import { paged, transport } from "../common/rpc.ts";
+import { paged } from "../common/rpc.ts";
 import { type AllCallSearch, type CallSearch, defined } from "../common/search.ts";
 import { useAccountId } from "../common/session.tsx";
-import { dayText, localZone, msOf, timeText } from "../common/time.ts";
+import { localZone } from "../common/time.ts";
 import { useKeyNames } from "../keys/keys.tsx";
 import { Button, buttonClass } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
-import { saveFile } from "../ui/copy.tsx";
-import { useAction } from "../ui/form.tsx";
-import { ChoiceMenu } from "../ui/menu.tsx";
 import { QueryTable, type RowsQuery } from "../ui/table.tsx";
-import { useErrorToast, useToast } from "../ui/toast.tsx";
 import { CallSheet } from "./call-sheet.tsx";
 import { callColumns } from "./columns.tsx";
 import { CallFilters, filterOf } from "./filters.tsx";
 import { useTail } from "./use-tail.ts";
+import { ExportMenu } from "./export-menu.tsx";
+import { Histogram } from "./histogram.tsx";
 
 /** `/calls`. */
 export function CallsPage() {
@@ -281,141 +273,4 @@ function useCallKeys(
     addEventListener("keydown", openNext);
     return () => removeEventListener("keydown", openNext);
   }, [rows, openId, onOpen]);
-}
-
-// Exports of the call log: what the filters show, as a file.
-
-const client = createClient(CallService, transport);
-
-/** Downloads the calls that match the filters, as CSV or JSON Lines. */
-function ExportMenu({ accountId, search }: { accountId: string; search: CallSearch }) {
-  const { calls: text } = useText();
-  const toast = useToast();
-  const { run, isBusy } = useAction(async (format: ExportFormat) => {
-    const isWhole = await exportCalls({ accountId, search, format });
-    toast(
-      isWhole
-        ? { title: text.exported }
-        : { title: text.exportedPart, description: text.exportedPartNote },
-    );
-  }, useErrorToast());
-  return (
-    <ChoiceMenu
-      label={text.export}
-      tone="secondary"
-      isBusy={isBusy}
-      trigger={
-        <>
-          <Download aria-hidden="true" />
-          {text.export}
-        </>
-      }
-      groups={[]}
-      footer={[
-        { label: text.exportCsv, onSelect: () => run(ExportFormat.CSV) },
-        { label: text.exportJson, onSelect: () => run(ExportFormat.JSON) },
-      ]}
-    />
-  );
-}
-
-/** Saves the calls. @returns whether the file has all of them */
-async function exportCalls({
-  accountId,
-  search,
-  format,
-}: {
-  accountId: string;
-  search: CallSearch;
-  format: ExportFormat;
-}): Promise<boolean> {
-  const pieces: BlobPart[] = [];
-  let isWhole = true;
-  const request = { accountId, filter: filterOf(search), format };
-  for await (const { data, nextPageToken } of client.exportCalls(request)) {
-    pieces.push(new Uint8Array(data));
-    if (nextPageToken !== "") isWhole = false;
-  }
-  const isCsv = format === ExportFormat.CSV;
-  const type = isCsv ? "text/csv" : "application/x-ndjson";
-  saveFile(`calls-${dayText(Date.now())}.${isCsv ? "csv" : "jsonl"}`, new Blob(pieces, { type }));
-  return isWhole;
-}
-
-// The number of calls over time, above the list. Drawn without the charts library, which is large.
-
-/** The most bars that are fetched. */
-const barsMax = 60;
-
-/** The height of the drawing, in its own units. */
-const height = 40;
-
-/** Succeeded and failed calls over the range. Default range: the last 24 hours. */
-function Histogram({ accountId, search }: { accountId: string; search: CallSearch }) {
-  const written = JSON.stringify(search);
-  const filter = useMemo(
-    () => filterOf({ range: "24h", ...(JSON.parse(written) as CallSearch) }),
-    [written],
-  );
-  const { data } = useQuery(
-    CallService.method.getCallHistogram,
-    { accountId, filter, barLimit: barsMax },
-    { placeholderData: keepPreviousData },
-  );
-  return <div className="h-20 border-b border-line px-5 py-3">{data && <Strip data={data} />}</div>;
-}
-
-function Strip({ data }: { data: GetCallHistogramResponse }) {
-  const { calls: text } = useText();
-  const zone = useZone();
-  const { bars, barDuration, countedFromTime, toTime } = data;
-  const lengthMs = barDuration ? durationMs(barDuration) : 1;
-  const first = Math.floor((countedFromTime ? msOf(countedFromTime) : 0) / lengthMs);
-  const last = Math.floor((toTime ? msOf(toTime) : 0) / lengthMs);
-  const count = Math.max(1, last - first + 1);
-  const most = bars.reduce(
-    (most_, bar) => Math.max(most_, Number(bar.succeededCount + bar.failedCount)),
-    1,
-  );
-  const good = bars.reduce((sum, { succeededCount }) => sum + succeededCount, 0n);
-  const bad = bars.reduce((sum, { failedCount }) => sum + failedCount, 0n);
-  const label = `${text.histogram}: ${text.histogramText(good.toLocaleString(), bad.toLocaleString())}`;
-  return (
-    <svg
-      role="img"
-      aria-label={label}
-      viewBox={`0 0 ${count * 10} ${height}`}
-      preserveAspectRatio="none"
-      className="h-full w-full"
-    >
-      <line x1="0" x2={count * 10} y1={height} y2={height} className="stroke-line" />
-      {bars.map(({ time, succeededCount, failedCount }) => {
-        if (time === undefined) return null;
-        const x = (Math.floor(msOf(time) / lengthMs) - first) * 10 + 1;
-        const goodHeight = (Number(succeededCount) / most) * height;
-        const badHeight = (Number(failedCount) / most) * height;
-        return (
-          <g key={msOf(time)}>
-            <title>
-              {`${timeText(msOf(time), zone)}: ${text.histogramText(String(succeededCount), String(failedCount))}`}
-            </title>
-            <rect
-              x={x}
-              y={height - goodHeight}
-              width="8"
-              height={goodHeight}
-              className="fill-(--chart-1)"
-            />
-            <rect
-              x={x}
-              y={height - goodHeight - badHeight}
-              width="8"
-              height={badHeight}
-              className="fill-(--chart-8)"
-            />
-          </g>
-        );
-      })}
-    </svg>
-  );
 }

@@ -1,7 +1,5 @@
 /** Redeem codes, for operators: created, listed, revoked. */
-import { createClient } from "@connectrpc/connect";
 import { useInfiniteQuery, useMutation } from "@connectrpc/connect-query";
-import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Plus, Ticket } from "lucide-react";
 import { useState } from "react";
@@ -10,19 +8,16 @@ import { type RedeemCode, RedeemCodeState } from "../../../gen/uas/billing/v1/re
 import { RedeemService } from "../../../gen/uas/billing/v1/redeem_service_pb.ts";
 import { accountColumn, useAccountNames } from "../accounts/account.tsx";
 import { type Texts, useText } from "../common/language.tsx";
-import { moneyOf, parseUsd } from "../common/money.ts";
-import { paged, transport } from "../common/rpc.ts";
+import { paged } from "../common/rpc.ts";
 import { codeStates, defined } from "../common/search.ts";
-import { timestampOf } from "../common/time.ts";
 import { Button } from "../ui/button.tsx";
 import { Card, Empty, PageHead } from "../ui/card.tsx";
 import { Confirm } from "../ui/dialog.tsx";
-import { SegmentsField, SelectField, TextField } from "../ui/field.tsx";
 import { FilterBar, FilterSegments } from "../ui/filter-bar.tsx";
-import { FormDialog, useAction, useDone } from "../ui/form.tsx";
-import { OnceDialog } from "../ui/once-dialog.tsx";
+import { useDone } from "../ui/form.tsx";
 import { Amount, Badge, type Tone, Truncated } from "../ui/show.tsx";
 import { agoColumn, type Column, QueryTable } from "../ui/table.tsx";
+import { CreateCodesDialog, NewCodesDialog } from "./create-codes.tsx";
 
 /** Codes of one page of the list. */
 const pageSize = 50;
@@ -217,169 +212,5 @@ function RevokeDialog({ code, onClose }: { code: RedeemCode; onClose: () => void
     >
       <p>{text.revokeText}</p>
     </Confirm>
-  );
-}
-
-// Creating redeem codes, which are shown once.
-
-const client = createClient(RedeemService, transport);
-
-/** The most codes of one request. */
-const countMax = 1_000;
-
-const dayMs = 86_400_000;
-
-const expiries = ["never", "30", "90", "365"] as const;
-
-interface Form {
-  readonly amount: string;
-  readonly count: string;
-  readonly kind: "grant" | "payment";
-  readonly note: string;
-  readonly expiry: (typeof expiries)[number];
-}
-
-const firstForm: Form = { amount: "", count: "1", kind: "grant", note: "", expiry: "never" };
-
-function amountOf({ amount }: Form): bigint | undefined {
-  const nanos = parseUsd(amount) ?? 0n;
-  return nanos > 0n ? nanos : undefined;
-}
-
-function countOf({ count }: Form): number | undefined {
-  const number = /^\d+$/.test(count.trim()) ? Number(count) : 0;
-  return number >= 1 && number <= countMax ? number : undefined;
-}
-
-/** Creates codes, which only `onCreated` gets. */
-function CreateCodesDialog({
-  onClose,
-  onCreated,
-}: {
-  onClose: () => void;
-  onCreated: (codes: readonly string[]) => void;
-}) {
-  const { codes: text } = useText();
-  const queries = useQueryClient();
-  const [form, setForm] = useState(firstForm);
-  const [isTried, setTried] = useState(false);
-  // No mutation: the codes must not stay in the cache of queries.
-  const { run, isBusy, error } = useAction(async (amountNanos: bigint, count: number) => {
-    const { kind, note, expiry } = form;
-    const { codes } = await client.createRedeemCodes({
-      amount: moneyOf(amountNanos),
-      count,
-      source: kind === "payment" ? TopUpSource.PAYMENT : TopUpSource.PROMO,
-      note,
-      ...(expiry !== "never" && { expireTime: timestampOf(Date.now() + Number(expiry) * dayMs) }),
-    });
-    onCreated(codes);
-    await queries.invalidateQueries();
-  });
-  const submit = (): void => {
-    setTried(true);
-    const [nanos, count] = [amountOf(form), countOf(form)];
-    if (nanos !== undefined && count !== undefined) run(nanos, count);
-  };
-  return (
-    <FormDialog
-      onClose={onClose}
-      title={text.createTitle}
-      onSubmit={submit}
-      submit={text.create}
-      isBusy={isBusy}
-      error={error}
-    >
-      <Fields form={form} onChange={setForm} isTried={isTried} />
-    </FormDialog>
-  );
-}
-
-interface FieldsProps {
-  readonly form: Form;
-  readonly onChange: (form: Form) => void;
-  /** Whether it was submitted: errors are shown from then on. */
-  readonly isTried: boolean;
-}
-
-function AmountFields({ form, onChange, isTried }: FieldsProps) {
-  const { codes: text } = useText();
-  return (
-    <div className="grid grid-cols-2 gap-4">
-      <TextField
-        label={text.amount}
-        error={isTried && amountOf(form) === undefined ? text.amountWrong : undefined}
-        value={form.amount}
-        inputMode="decimal"
-        placeholder="10.00"
-        required
-        autoFocus
-        onChange={(event) => onChange({ ...form, amount: event.target.value })}
-      />
-      <TextField
-        label={text.count}
-        error={isTried && countOf(form) === undefined ? text.countWrong : undefined}
-        value={form.count}
-        inputMode="numeric"
-        required
-        onChange={(event) => onChange({ ...form, count: event.target.value })}
-      />
-    </div>
-  );
-}
-
-function Fields({ form, onChange, isTried }: FieldsProps) {
-  const { codes: text } = useText();
-  return (
-    <>
-      <AmountFields form={form} onChange={onChange} isTried={isTried} />
-      <SegmentsField
-        label={text.kind}
-        value={form.kind}
-        choices={[
-          { value: "grant", label: text.grant },
-          { value: "payment", label: text.payment },
-        ]}
-        onChoose={(kind) => onChange({ ...form, kind })}
-        hint={text.kindHints[form.kind]}
-      />
-      <TextField
-        label={text.note}
-        hint={text.noteHint}
-        value={form.note}
-        maxLength={200}
-        onChange={(event) => onChange({ ...form, note: event.target.value })}
-      />
-      <SelectField
-        label={text.expires}
-        value={form.expiry}
-        choices={expiries.map((value) => ({
-          value,
-          label: value === "never" ? text.expiresNever : text.expiresDays(Number(value)),
-        }))}
-        onChoose={(expiry) => onChange({ ...form, expiry })}
-      />
-    </>
-  );
-}
-
-/** Shows new codes, once. */
-function NewCodesDialog({ codes, onClose }: { codes: readonly string[]; onClose: () => void }) {
-  const { codes: text } = useText();
-  const lines = codes.join("\n");
-  return (
-    <OnceDialog
-      title={text.onceTitle(codes.length)}
-      description={text.onceHint}
-      secret={lines}
-      label={text.onceList}
-      file={{
-        label: text.save,
-        name: "redeem-codes.txt",
-        content: `${lines}\n`,
-      }}
-      warning={text.onceWarning}
-      onClose={onClose}
-    />
   );
 }

@@ -14,7 +14,7 @@ import { mapDatabaseLoss } from "../../core/database-lost.ts";
 import { Listener } from "../../db/pool/listener.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { newId, nilUuid } from "../../core/uuid.ts";
-import { WakeSignal } from "../../core/news.ts";
+import { WakeSignal } from "../../core/wake-signal.ts";
 import type { DatabaseAddress } from "../../db/pool/server.ts";
 
 /** Options of {@link CallFeed}. */

@@ -2,7 +2,7 @@
  * Wakes readers when a task changes, by notices of the database. While its connection is down, every reader is woken once a
  * second to read its task again.
  */
-import { WakeSignal } from "../../core/news.ts";
+import { WakeSignal } from "../../core/wake-signal.ts";
 import { Listener } from "../../db/pool/listener.ts";
 import type { DatabaseAddress } from "../../db/pool/server.ts";
 

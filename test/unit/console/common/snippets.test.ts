@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { assert, asyncProperty, string } from "fast-check";
 import { expect, test } from "vitest";
-import { callCurl, type KnownCall } from "../../../../console/src/common/snippets.ts";
+import { callCurl, type KnownCall } from "../../../../console/src/common/call-snippet.ts";
 
 const run = promisify(execFile);
 

@@ -3,22 +3,24 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { assert, constantFrom, property, record, string } from "fast-check";
 import { expect, test } from "vitest";
+import { chatCode } from "../../../../console/src/playground/request-code.ts";
 import {
-  chatCode,
   type Chunk,
   messageOf,
   noReply,
   withChunk,
 } from "../../../../console/src/playground/chat.ts";
 import {
-  bodyOf,
-  type FunctionTool,
-  requestOf,
-  userMessage,
   nameFault,
   newTool,
   parametersFault,
   toolOf,
+} from "../../../../console/src/playground/tool-definition.ts";
+import {
+  bodyOf,
+  type FunctionTool,
+  requestOf,
+  userMessage,
 } from "../../../../console/src/playground/conversation.ts";
 
 const run = promisify(execFile);
