@@ -154,11 +154,15 @@ test("a stopped text without content costs its input, once the request was sent 
 describe("what is read on after it was stopped, as a reply to a client that disconnected (R-MON-11)", () => {
   const neverLast = new AbortController().signal;
   const pieces = ["Twelve bytes", " more", " and more"];
-  const usage = { prompt_tokens: 25, completion_tokens: 9_000, total_tokens: 9_025 };
+  const usage = { prompt_tokens: 25, completion_tokens: 90, total_tokens: 115 };
+  const endlessUsage = { prompt_tokens: 25, completion_tokens: 9_000, total_tokens: 9_025 };
 
-  it("costs what its vendor counts by the end", async () => {
+  it.each([
+    ["costs what its vendor counts by the end", usage, 90],
+    ["costs at most what its model can generate (R-MON-15)", endlessUsage, 100],
+  ])("%s", async (_name, counted, outputTokens) => {
     const passed = Promise.withResolvers<void>();
-    const made = answer({ text: pieces, usage });
+    const made = answer({ text: pieces, usage: counted });
     const behaviour = heldBack(made, { part: 0.5, until: passed.promise });
     const error = await stopped("openai-compatible", chat, behaviour, {
       onDisconnect: "grace",
@@ -167,7 +171,7 @@ describe("what is read on after it was stopped, as a reply to a client that disc
     });
     expect(error).toBeInstanceOf(TaskStopped);
     expect(error).toMatchObject({
-      reportedCost: { usage: { inputTokens: 25, outputTokens: 9_000, isEstimated: false } },
+      reportedCost: { usage: { inputTokens: 25, outputTokens, isEstimated: false } },
     });
   });
 
