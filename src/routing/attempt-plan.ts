@@ -60,12 +60,6 @@ const retryAfterMsMax = 2_000;
 /** The longest random pause before the same route is asked again, in milliseconds: vendors' hiccups are short. */
 const repeatJitterMs = 100;
 
-/** The pause of a route and credential after a 429 that names none, in milliseconds. */
-const rateLimitPauseMs = 1_000;
-
-/** The longest pause after a 429: a vendor's figure may be about one large request only. */
-const rateLimitPauseMsMax = 60_000;
-
 /** The attempts of one call. Call {@link next}, then {@link failed} where the attempt failed, and so on. */
 export class AttemptPlan {
   readonly #routes: readonly PlannedRoute[];
@@ -106,10 +100,7 @@ export class AttemptPlan {
       this.#failedPairs ??= [];
       this.#failedPairs.push({ route, credential });
     } else this.#failedRoutes.add(route);
-    if (failure === "rate_limit") {
-      const pauseMs = Math.min(retryAfterMs ?? rateLimitPauseMs, rateLimitPauseMsMax);
-      route.pausedUntilMs.set(credential, nowMs + pauseMs);
-    }
+    if (failure === "rate_limit") route.pause(credential, { nowMs, retryAfterMs });
     if (failure === "overloaded" || failure === "limited" || failure === "unfit") return;
     this.#asked++;
     this.#firstFailureMs ??= nowMs;

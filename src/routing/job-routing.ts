@@ -27,9 +27,6 @@ interface JobRoutingOptions {
   readonly metrics: Metrics;
 }
 
-/** How long a credential is not asked after a 429 that names no time, in milliseconds. */
-const rateLimitPauseMs = 1_000;
-
 /** The choice for jobs, and what became of them. */
 export class JobRouting {
   readonly #options: JobRoutingOptions;
@@ -111,8 +108,7 @@ export class JobRouting {
     route.last.failed(what);
     credential.last.failed(what);
     if (failure === "rate_limit") {
-      const untilMs = targets.clock() + (retryAfterMs ?? rateLimitPauseMs);
-      route.pausedUntilMs.set(credential, untilMs);
+      route.pause(credential, { nowMs: targets.clock(), retryAfterMs });
     } else targets.failed(failure === "credential" ? credential : route, failure);
   }
 

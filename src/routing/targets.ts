@@ -110,6 +110,12 @@ export interface VendorTarget {
   inFlight: number;
 }
 
+/** The pause of a route and credential after a 429 that names none, in milliseconds. */
+const rateLimitPauseMs = 1_000;
+
+/** The longest pause after a 429: a vendor's figure may be about one large request only. */
+const rateLimitPauseMsMax = 60_000;
+
 /** A vendor and its name of a model, shared by all models that have this route. */
 export class RouteTarget extends Target {
   /** How fast it was lately, in this process. `undefined`: not known. */
@@ -128,6 +134,15 @@ export class RouteTarget extends Target {
     this.owner = owner;
     this.vendor = vendor;
     this.model = model;
+  }
+
+  /** Pauses a credential for this route after a 429. @param at `retryAfterMs`: the vendor's figure, if it sent one */
+  pause(
+    credential: CredentialTarget,
+    { nowMs, retryAfterMs }: { readonly nowMs: number; readonly retryAfterMs: number | undefined },
+  ): void {
+    const pauseMs = Math.min(retryAfterMs ?? rateLimitPauseMs, rateLimitPauseMsMax);
+    this.pausedUntilMs.set(credential, nowMs + pauseMs);
   }
 }
 
