@@ -83,11 +83,11 @@ function quoteRoutes<Out extends Chunk>(
   const { counter, pricing } = deps;
   const whole = pricing.priceAt(model, call.startMs);
   const price = whole.images === undefined ? whole : requestedPrice(readCall, whole);
-  const { routes, fallbacks } = chooseModels(readCall, { planned, price, isBound });
+  const { routes: chosen, fallbacks } = chooseModels(readCall, { planned, price, isBound });
+  const { routes, first } = prepareFirst(readCall, chosen);
   const [route] = routes;
   if (route === undefined) throw unsupportedByModel(model.key);
   const firstModel = route.fallback?.model ?? model;
-  const first = route.dialect === undefined ? undefined : request.prepare(firstModel, route);
   const { text } = request;
   const { body, source, size, features } = first ?? {};
   const hasFallbacks = fallbacks.length > 0;
@@ -134,6 +134,34 @@ function quoteRoutes<Out extends Chunk>(
   const found = price === whole ? quoted : { ...quoted, imagePrices: whole };
   if (request.operation !== undefined || !tokens.isOverlong) return found;
   return refuseOverlong(found).then(() => found);
+}
+
+/**
+ * Prepares the request for the first route that can serve it, and leaves out the routes before that one.
+ *
+ * @throws GatewayError INVALID_REQUEST of the first route where none can serve it
+ */
+function prepareFirst<Out extends Chunk>(
+  { model, request }: ReadCall<Out>,
+  routes: readonly PlannedRoute[],
+): Pick<Quoted<Out>, "routes" | "first"> {
+  let refusal: GatewayError | undefined;
+  for (const [index, route] of routes.entries()) {
+    const usable = index === 0 ? routes : routes.slice(index);
+    if (route.dialect === undefined) {
+      if (refusal === undefined) return { routes: usable, first: undefined };
+      continue;
+    }
+    try {
+      return { routes: usable, first: request.prepare(route.fallback?.model ?? model, route) };
+    } catch (error) {
+      const isOfRequest = error instanceof GatewayError && error.code === ErrorCode.INVALID_REQUEST;
+      if (!isOfRequest) throw error;
+      refusal ??= error;
+    }
+  }
+  if (refusal !== undefined) throw refusal;
+  return { routes, first: undefined };
 }
 
 /** Refuses a request that no route can take, where that is certain. Where only the vendor can count, it is asked.

@@ -41,6 +41,8 @@ const fixture = useGateway(() => {
     models: {
       "no-other": routes("betas-down", "strict"),
       other: routes("betas-down", "strict", "betas-up"),
+      "strict-first": routes("strict", "betas-up"),
+      "strict-only": routes("strict", "strict"),
       tiered: { ...routes("chat-down"), price: { ...priceDefault, ...tiers } },
       plain: routes("chat-up"),
     },
@@ -72,6 +74,18 @@ const beta = { "anthropic-beta": "next-year-2027-01-01" };
 it("a beta that the second route refuses fails over to the third one", async () => {
   const { status, text, call } = await ask("/v1/messages", { model: "other" }, beta);
   expect([status, text.includes("Hello"), call.vendor]).toEqual([200, true, "betas-up"]);
+});
+
+it("a beta that the first route refuses goes to the route that passes it", async () => {
+  const { status, text, call } = await ask("/v1/messages", { model: "strict-first" }, beta);
+  expect([status, text.includes("Hello"), call.vendor]).toEqual([200, true, "betas-up"]);
+  const plain = await ask("/v1/messages", { model: "strict-first" });
+  expect([plain.status, plain.call.vendor]).toEqual([200, "strict"]);
+});
+
+it("a beta that all routes refuse is 400 and names the header", async () => {
+  const { status, text } = await ask("/v1/messages", { model: "strict-only" }, beta);
+  expect([status, text.includes("anthropic-beta")]).toEqual([400, true]);
 });
 
 it("a beta that every other route refuses is the failure of the first one, not of the caller", async () => {
