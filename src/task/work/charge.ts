@@ -21,6 +21,8 @@ const taskPath = "/api/ai/tasks";
 export interface TaskCharge {
   /** In nano-USD. */
   readonly costNanos: bigint;
+  /** The usage that is charged. Absent: the task has none. */
+  readonly usage?: StoredUsageJson | undefined;
   /** Absent: the database refuses every record of it. */
   readonly record?: CallRow | undefined;
   /** Whether `record` is a `bareRecord`, because the database refused the whole one. Default false. */
@@ -91,7 +93,7 @@ export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
   const { outcome, price, vendorCostNanos } = ended;
   const isCharged =
     outcome !== undefined && outcome.isFree !== true && isCharging(task, ended.ending);
-  const usage = outcome && usageOf(ended);
+  let usage = outcome && usageOf(ended);
   const hold = BigInt(task.hold);
   let costNanos = 0n;
   let implausible: ImplausibleUsage | undefined;
@@ -99,6 +101,7 @@ export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
     if (price === undefined) throw new Error(`no price ${task.price_version} of task ${task.id}`);
     const costOf = (each: StoredUsageJson): bigint => callCost(price, each, task.discount_bp);
     costNanos = atMost(costOf(usage), hold);
+    usage = chargedPart(usage, costOf, hold);
     const { implausibleUsage } = outcome;
     const own = { ...outcome, ...(implausibleUsage && { usage: implausibleUsage }) };
     const reported = usageOf({ ...ended, outcome: own });
@@ -106,7 +109,24 @@ export function chargeOf(task: WholeTask, ended: Ended): TaskCharge {
     if (lossNanos > 0n) implausible = { usage: reported, lossNanos };
   }
   const record = recordOf(task, ended, { usage, costNanos, isCharged, vendorCostNanos });
-  return { costNanos, record, implausible };
+  return { costNanos, usage, record, implausible };
+}
+
+/** The usage with the images and seconds that its hold covers: what records and tasks show is what is charged. */
+function chargedPart(
+  usage: StoredUsageJson,
+  costOf: (usage: StoredUsageJson) => bigint,
+  hold: bigint,
+): StoredUsageJson {
+  const { images, seconds, ...others } = usage;
+  const [cost, otherCost] = [costOf(usage), costOf(others)];
+  if (cost <= hold || cost === otherCost) return usage;
+  const share = Number(hold > otherCost ? hold - otherCost : 0n) / Number(cost - otherCost);
+  return {
+    ...others,
+    ...(images !== undefined && { images: Math.round(images * share) }),
+    ...(seconds !== undefined && { seconds: Math.round(seconds * share * 1_000) / 1_000 }),
+  };
 }
 
 function atMost(costNanos: bigint, hold: bigint): bigint {

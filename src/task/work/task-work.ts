@@ -252,12 +252,12 @@ export class TaskWork {
       status: 200,
     };
     const result = { files, ...(outcome.text !== undefined && { text: outcome.text }) };
+    const charge = this.#charge(task, ended);
     const set = {
       result: JSON.stringify(result),
-      usage: JSON.stringify(usageOf(ended)),
+      usage: JSON.stringify(charge.usage),
       expire_time: expireTime,
     };
-    const charge = this.#charge(task, ended);
     const { inSameTransaction } = outcome;
     const move = { event: "complete", set, charge, inSameTransaction } as const;
     if (!(await this.transitionKept(work, move)))
@@ -298,8 +298,8 @@ export class TaskWork {
       ending: CallEnding.CANCELLED,
       status: 499,
     };
-    const usage = isBilled ? { usage: JSON.stringify(usageOf(ended)) } : {};
     const charge = this.#charge(task, ended);
+    const usage = isBilled ? { usage: JSON.stringify(charge.usage) } : {};
     if (!(await this.transition(work, { event: "cancel", set: { ...usage, ...set }, charge })))
       await this.recordLate(task, "cancelled", { outcome });
   }

@@ -82,9 +82,13 @@ test("a vendor that reports more than the hold is paid the hold, and the rest is
   const outcome = { ...completed.outcome, units: { images: 1_000_000 } };
   const v = vendor({ poll: says({ status: "completed", outcome }) });
   const onImplausible = vi.fn<NonNullable<WorkerOptions["onImplausible"]>>();
-  tasks.work({ ...one({ v }), onImplausible });
+  const onEnd = vi.fn<NonNullable<WorkerOptions["onEnd"]>>();
+  tasks.work({ ...one({ v }), onImplausible, onEnd });
   const [row] = await tasks.ended([id]);
-  expect(row).toMatchObject({ state: "completed", cost: "300" });
+  // The task and its record show what is charged.
+  expect(row).toMatchObject({ state: "completed", cost: "300", usage: { images: 3 } });
+  await vi.waitFor(() => expect(onEnd).toHaveBeenCalledOnce());
+  expect(onEnd.mock.lastCall?.[1]).toMatchObject({ images: 3 });
   await vi.waitFor(() => expect(onImplausible).toHaveBeenCalledOnce());
   const [task, { usage, lossNanos }] = onImplausible.mock.lastCall ?? [{}, {}];
   expect({ task, usage, lossNanos }).toMatchObject({
@@ -122,7 +126,7 @@ test("a vendor that answers a submit with its result is not polled", async () =>
   expect(row).toMatchObject({
     state: "completed",
     cost: "100",
-    usage: { ...outcome.usage, images: 7 },
+    usage: { ...outcome.usage, images: 1 },
   });
   expect(row?.result?.files[0]?.url).toMatch(/png$/);
   expect(await tasks.states(id)).toEqual(["submitting", "finalizing", "completed"]);
