@@ -43,6 +43,8 @@ import {
   unitsOf,
 } from "./models.ts";
 import { callPath, firstCredential, type NativeExchange, outwardAddresses } from "./mount.ts";
+import { hasError } from "../dialect/vendor-error.ts";
+import { ObjectScan } from "../wire/json/scan.ts";
 import { NativeArray, NativeEvents, parseObject } from "./reply-stream.ts";
 import { customerHeaders, vendorRequest } from "./send.ts";
 import { checkObjects } from "./refusal.ts";
@@ -212,6 +214,7 @@ class NativeRequest extends ReadRequest<Buffer> {
       usage: read?.usage,
       textBytes: read?.textBytes ?? 0,
       units: read && madeUnits(read),
+      isFailed: read !== undefined && isFailure(body, read),
     };
   }
 
@@ -296,6 +299,19 @@ const headerOnly: CostWriter<Buffer> = {
   write: (out) => out,
   rest: () => emptyBuffer,
 };
+
+/** Whether a whole reply is an error or empty, whatever its status. */
+function isFailure(body: Buffer, read: NativeMeter): boolean {
+  const { usage, textBytes, images, seconds = 0 } = read;
+  if (usage !== undefined || textBytes > 0 || images > 0 || seconds > 0) return false;
+  if (read.isFailed) return true;
+  return (
+    emptyObject.test(body.toString("latin1")) ||
+    hasError(new ObjectScan().scan(body, 0, body.length))
+  );
+}
+
+const emptyObject = /^\s*(?:\{\s*\}\s*)?$/;
 
 /** Bytes of text that a new meter counts in one object. */
 function textBytesOf(bytes: Buffer, alone: NativeMeter | undefined): number {

@@ -48,6 +48,8 @@ export interface WholeReply<Out> {
   readonly units?: UnitUsage | undefined;
   /** The form of its images, as far as it reports that. */
   readonly imageForm?: ImageForm | undefined;
+  /** Whether it is an error, or empty, and passes as the vendor sent it. Default false. */
+  readonly isFailed?: boolean;
 }
 
 /** Converts a streamed reply for the caller. `StreamRelay` is the same for bytes. */

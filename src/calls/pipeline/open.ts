@@ -218,6 +218,7 @@ async function readAnswer<Out extends Chunk>(
   if (body !== undefined) {
     call.answered();
     const whole = request.whole(body, planned, answer);
+    if (whole.isFailed) call.end(CallEnding.UPSTREAM_FAILED, unusableReply("no result"));
     return { ...held, model, price, planned, answer, reply: { kind: "whole", whole, body } };
   }
   // An adapter without streams throws here.

@@ -325,3 +325,22 @@ test("@ai-sdk/alibaba makes embeddings in Alibaba's form, and chats by the gatew
   expect(reply.text).toBe("Hello");
   expect(gateway.vendor.requests[1]?.url).toBe("/compatible-mode/v1/chat/completions");
 });
+
+test.each(["{}", '{"request_id":"r","code":"InternalError","message":"failed"}'])(
+  "a reply of %s with status 200 passes free, and its record says that the vendor failed",
+  async (reply) => {
+    gateway.vendor.answer(() => ({ body: reply }));
+    const id = `dashscope-failed-${reply.length}`;
+    const response = await ask(text, {
+      headers: { "x-request-id": id },
+    });
+    expect([response.status, await response.text()]).toEqual([200, reply]);
+    const call = await gateway.call(id);
+    expect([call.ending, call.status, call.errorCode]).toEqual([
+      CallEnding.UPSTREAM_FAILED,
+      200,
+      "upstream_error",
+    ]);
+    expect(call.cost?.amountNanos ?? 0n).toBe(0n);
+  },
+);

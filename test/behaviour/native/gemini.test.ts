@@ -1,5 +1,6 @@
 /** `/gemini`: calls that are answered at once, over raw HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { CallEnding } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { inertHeaders } from "../../../src/edge/inert-reply.ts";
 import { formatUsd } from "../../../src/core/money.ts";
 import type { Customer } from "../../support/gateway.ts";
@@ -383,3 +384,22 @@ test("402 before the vendor is asked", async () => {
   });
   expect(gateway.vendor.requests).toEqual([]);
 });
+
+test.each(["{}", '{"error":{"code":500,"message":"internal","status":"INTERNAL"}}'])(
+  "a reply of %s with status 200 passes free, and its record says that the vendor failed",
+  async (reply) => {
+    gateway.vendor.answer(() => ({ body: reply }));
+    const id = `gemini-failed-${reply.length}`;
+    const response = await ask("/v1beta/models/gemini-x:generateContent", {
+      headers: { "x-request-id": id },
+    });
+    expect([response.status, await response.text()]).toEqual([200, reply]);
+    const call = await gateway.call(id);
+    expect([call.ending, call.status, call.errorCode]).toEqual([
+      CallEnding.UPSTREAM_FAILED,
+      200,
+      "upstream_error",
+    ]);
+    expect(call.cost?.amountNanos ?? 0n).toBe(0n);
+  },
+);
