@@ -3,6 +3,7 @@
  * before the real input, or the whole input again behind its pieces: nothing of that is joined.
  * Pure.
  */
+import { parseRecord } from "../wire/json/value.ts";
 
 /** Inputs that vendors send before the real one, and the beginnings of these. */
 const placeholders: ReadonlySet<string> = new Set(["", "{", "{}", "n", "nu", "nul", "null"]);
@@ -31,6 +32,14 @@ export class StreamedInput {
   /** Whether it may only stand in front of the real input. */
   get isPlaceholder(): boolean {
     return isPlaceholder(this.#text);
+  }
+
+  /** Whether a piece is the same object as the whole input, apart from white space. An empty one may precede the real one. */
+  isRepeatedBy(piece: string): boolean {
+    if (piece === "" || !this.isWhole) return false;
+    const [again, whole] = [parseRecord(piece), parseRecord(this.#text)];
+    if (again === undefined || whole === undefined || Object.keys(again).length === 0) return false;
+    return JSON.stringify(again) === JSON.stringify(whole);
   }
 
   /** Adds a piece. */

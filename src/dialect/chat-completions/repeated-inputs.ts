@@ -1,4 +1,4 @@
-/** Only this style's vendors send the whole input of a call again in a relayed stream: its clients would join both. */
+/** Only this style has the inputs of several choices and calls in one event: the other relays follow one text at a time. */
 import {
   isRecord,
   type JsonRecord,
@@ -53,15 +53,8 @@ export class RepeatedInputs {
       this.#calls.set(key, call);
     }
     const { input } = call;
-    if (piece !== "" && input.isWhole && isSameObject(piece, input.text)) return piece;
+    if (input.isRepeatedBy(piece)) return piece;
     input.add(piece);
     return undefined;
   }
-}
-
-/** Whether two texts are the same object, apart from white space. An empty one may stand before the real input. */
-function isSameObject(one: string, other: string): boolean {
-  const [a, b] = [parseRecord(one), parseRecord(other)];
-  if (a === undefined || b === undefined || Object.keys(a).length === 0) return false;
-  return JSON.stringify(a) === JSON.stringify(b);
 }

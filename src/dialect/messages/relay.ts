@@ -4,6 +4,7 @@ import type { RelayedReply, RelayOptions } from "../dialect.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { isRecord, type JsonRecord, parseRecord } from "../../wire/json/value.ts";
 import { ObjectScan, openBrace } from "../../wire/json/scan.ts";
+import { StreamedInput } from "../streamed-input.ts";
 import { ToolCallCount, toolOfBlock } from "../tools/tool-calls.ts";
 import {
   errorFacts,
@@ -49,6 +50,8 @@ export class MessagesStreamRelay extends EventRelay {
   readonly #usage = new StreamUsage();
   /** Numbers of open blocks. */
   readonly #open = new Set<number>();
+  /** The inputs of calls by the number of their block, which some vendors send again behind their pieces. */
+  readonly #inputs = new Map<number, StreamedInput>();
 
   errorEvent(error: GatewayError): Buffer {
     return Buffer.from(`event: error\ndata: ${JSON.stringify(messagesErrorBody(error, ""))}\n\n`);
@@ -71,9 +74,14 @@ export class MessagesStreamRelay extends EventRelay {
       const delta = this.#member(bytes, "delta");
       const [name, ...others] = textNames.filter((each) => delta.stringBytes(each) > 0);
       if (name === undefined) return;
+      if (name === "partial_json" && this.#isRepeated(event.count("index"), delta)) {
+        return this.hideEvent();
+      }
       this.textBytes += delta.stringBytes(name);
       const text = delta.find(name);
-      if (others.length === 0) this.learn(delta.start(text) + 1, delta.end(text) - 1);
+      // Inputs are followed piece by piece.
+      if (others.length === 0 && name !== "partial_json")
+        this.learn(delta.start(text) + 1, delta.end(text) - 1);
       return;
     }
     switch (event.string("type") || this.eventName()) {
@@ -81,6 +89,7 @@ export class MessagesStreamRelay extends EventRelay {
         return this.#onStart(bytes, this.#member(bytes, "message"));
       case "content_block_start": {
         this.#open.add(event.count("index"));
+        this.#inputs.delete(event.count("index"));
         const block = this.#member(bytes, "content_block");
         this.textBytes += blockTextBytes(block);
         countTool(this.tools, block);
@@ -130,6 +139,16 @@ export class MessagesStreamRelay extends EventRelay {
     if (delta.stringBytes("stop_reason") > 0) this.finished = true;
     this.#usage.add(this.#event.value("usage"));
     this.usage = this.#usage.usage;
+  }
+
+  /** Adds a piece to the input of a block. @returns whether it repeats the whole input instead: clients would join both */
+  #isRepeated(index: number, delta: ObjectScan): boolean {
+    const piece = String(delta.value("partial_json"));
+    let input = this.#inputs.get(index);
+    if (input === undefined) this.#inputs.set(index, (input = new StreamedInput()));
+    if (input.isRepeatedBy(piece)) return true;
+    input.add(piece);
+    return false;
   }
 
   /** The members of one of the event's objects. */

@@ -10,6 +10,7 @@ import { Splicer } from "../../wire/json/splice.ts";
 import { isRecord, type JsonRecord, parseRecord, textAt } from "../../wire/json/value.ts";
 import { EventRelay, restoreReplyModel } from "../event-relay.ts";
 import { EventDataReader } from "../../wire/sse/event-stream.ts";
+import { StreamedInput } from "../streamed-input.ts";
 import { ToolCallCount, toolOfItem } from "../tools/tool-calls.ts";
 import { grownUsage } from "../features/usage.ts";
 import {
@@ -129,8 +130,8 @@ export class ResponsesStreamRelay extends EventRelay {
     }
     this.#onSequence();
     if (isDelta(bytes, event.end(type))) {
+      if (this.#output.delta(event)) return this.#withoutDelta(bytes, start, end);
       if (!event.is("type", "response.audio.delta")) this.textBytes += event.stringBytes("delta");
-      this.#output.delta(event);
       return;
     }
     const name = event.string("type") || this.eventName();
@@ -184,6 +185,16 @@ export class ResponsesStreamRelay extends EventRelay {
     for (const [path, each] of places) json = withErrorWords(json, path, each) ?? json;
     json = this.restoredModel(json, "response");
     if (json !== sent) this.replaceData(start, end, json);
+  }
+
+  /** Empties a delta. Its event stays, since events are numbered. */
+  #withoutDelta(bytes: Buffer, start: number, end: number): void {
+    const json = bytes.subarray(start, end);
+    const scan = new ObjectScan().scan(json, 0, json.length);
+    const delta = scan.find("delta");
+    const splicer = new Splicer();
+    splicer.replace(scan.start(delta), scan.end(delta), Buffer.from('""'));
+    this.replaceData(start, end, splicer.apply(json, json.length));
   }
 
   #onItem(bytes: Buffer, event: ObjectScan): void {
@@ -346,6 +357,8 @@ interface OpenText {
   readonly index: number;
   /** The text so far, as JSON, in Latin-1. */
   raw: string;
+  /** Follows arguments, which some vendors send again behind their pieces. Absent: it is another text. */
+  readonly input: StreamedInput | undefined;
   /** Whether the vendor has sent it in full. */
   isComplete: boolean;
 }
@@ -384,7 +397,8 @@ class RelayedItem {
     const known = this.#texts.find((each) => each.type === type && each.index === index);
     if (known !== undefined) return known;
     const deltaType = `${type}.delta`;
-    const begun = { type, deltaType, kind, at: this.#at, index, raw: "", isComplete: false };
+    const input = kind.member === "arguments" ? new StreamedInput() : undefined;
+    const begun = { type, deltaType, kind, at: this.#at, index, input, raw: "", isComplete: false };
     this.#texts.push(begun);
     if (kind.index !== undefined) {
       this.#parts[kind.index][index] ??= openPart(JSON.stringify(kind.part ?? {}), {
@@ -511,11 +525,19 @@ class RelayedOutput {
     this.#publicModel = publicModel;
   }
 
-  /** Reads a delta. */
-  delta(event: ObjectScan): void {
+  /** Reads a delta. @returns whether it repeats the whole arguments of a call: clients would join both */
+  delta(event: ObjectScan): boolean {
     // Nearly every delta continues the previous text; this is detected without creating a string of its type.
     if (!isOf(this.#text, event)) this.#text = this.#textOf(event);
-    if (this.#text !== undefined) this.#text.raw += event.string("delta");
+    const open = this.#text;
+    if (open === undefined) return false;
+    if (open.input !== undefined) {
+      const piece = String(event.value("delta"));
+      if (open.input.isRepeatedBy(piece)) return true;
+      open.input.add(piece);
+    }
+    open.raw += event.string("delta");
+    return false;
   }
 
   #textOf(event: ObjectScan): OpenText | undefined {

@@ -249,3 +249,31 @@ describe("R-TXT-1: whole replies", () => {
     );
   });
 });
+
+describe("inputs of calls that come twice", () => {
+  const block = (index: number) =>
+    event({
+      type: "content_block_start",
+      index,
+      content_block: { type: "tool_use", id: `toolu_${index}`, name: "f", input: {} },
+    });
+  const piece = (json: string, index = 0) =>
+    delta({ type: "input_json_delta", partial_json: json }, { index });
+  const begun = start("m") + block(0) + piece('{"path":') + piece('"a\\n"}');
+
+  it.each([
+    ["as it came", '{"path":"a\\n"}'],
+    ["with other white space", '{ "path" : "a\\n" }'],
+  ])("the whole input behind its pieces is taken out: %s", (_form, again) => {
+    const { text: passed } = relayed(style, begun + piece(again) + ended(usage) + stop, {});
+    expect(passed).toBe(begun + ended(usage) + stop);
+  });
+
+  it.each([
+    ["another block with the same input", block(1) + piece('{"path":"a\\n"}', 1)],
+    ["another input", piece('{"path":"b"}')],
+  ])("all other bytes stay: %s", (_form, more) => {
+    const stream = begun + more + ended(usage) + stop;
+    expect(relayed(style, stream, {}).text).toBe(stream);
+  });
+});

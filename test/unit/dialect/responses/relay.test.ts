@@ -283,3 +283,37 @@ describe("a stream that is ended before its vendor's end", () => {
     );
   });
 });
+
+describe("arguments of calls that come twice", () => {
+  const item = (index: number) =>
+    event({
+      type: "response.output_item.added",
+      sequence_number: 2,
+      output_index: index,
+      item: { type: "function_call", id: `fc_${index}`, call_id: "c", name: "f", arguments: "" },
+    });
+  const piece = (json: string, index = 0) =>
+    event({
+      type: "response.function_call_arguments.delta",
+      sequence_number: 4,
+      item_id: `fc_${index}`,
+      output_index: index,
+      delta: json,
+    });
+  const begun = item(0) + piece('{"path":') + piece('"a\\n"}');
+
+  it.each([
+    ["as they came", '{"path":"a\\n"}'],
+    ["with other white space", '{ "path" : "a\\n" }'],
+  ])("the whole arguments behind their pieces are empty: %s", (_form, again) => {
+    const { text: passed } = relayed(style, begun + piece(again) + completed, {});
+    expect(passed.startsWith(begun + piece(""))).toBe(true);
+  });
+
+  it.each([
+    ["another call with the same arguments", item(1) + piece('{"path":"a\\n"}', 1)],
+    ["other arguments", piece('{"path":"b"}')],
+  ])("all other bytes stay: %s", (_form, more) => {
+    expect(relayed(style, begun + more, {}).text).toBe(begun + more);
+  });
+});
