@@ -6,13 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { openDatabase } from "../src/db/database.ts";
 import { chooseListen, listenFlags, listenUrl } from "../src/db/embedded/address.ts";
-import {
-  chooseRunAs,
-  commandLine,
-  findBinaries,
-  initialize,
-  serverSettings,
-} from "../src/db/embedded/server-process.ts";
+import { initialize, serverSettings } from "../src/db/embedded/server-process.ts";
+import { chooseRunAs, commandLine } from "../src/db/embedded/server-user.ts";
+import { findBinaries } from "../src/db/embedded/programs.ts";
 
 /** How much longer each fsync takes, in microseconds. */
 const delayMicros = 1_000;

@@ -25,7 +25,7 @@ import {
   createHealthService,
   createReflectionService,
   ServerReflectionAlpha,
-} from "../edge/rpc/internal-listener.ts";
+} from "../edge/rpc/standard-services.ts";
 import {
   cancelOnDisconnect,
   createAccess,

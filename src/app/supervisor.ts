@@ -15,7 +15,7 @@ import {
 } from "../billing/journal/journal-files.ts";
 import type { Config } from "../config/config.ts";
 import { AggregatorRegistry, Gauge, Registry } from "prom-client";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 import { type MetricSnapshot, workerMetrics } from "../observe/metrics.ts";
 import type { WorkerOrder, ListenUrls, FromWorker, ToWorker } from "./worker-messages.ts";
 

@@ -1,6 +1,6 @@
 /** The life of one of several workers: it serves until its supervisor stops it or is gone. */
 import cluster, { type Worker } from "node:cluster";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 import type { MetricSnapshot } from "../observe/metrics.ts";
 import { type Gateway, openGateway } from "./gateway.ts";
 import { readFound } from "./pages.ts";

@@ -10,7 +10,7 @@ import {
   type LedgerKind,
 } from "../../gen/uas/billing/v1/billing_pb.ts";
 import { type CallRecord, CallRecordSchema } from "../../gen/uas/billing/v1/call_pb.ts";
-import { errorCodeOf } from "../core/errors.ts";
+import { errorCodeOf } from "../core/error-words.ts";
 import { money } from "../core/money.ts";
 import { rareQuantities } from "./calls/call-record.ts";
 import type { CallRow } from "./calls/call-row.ts";

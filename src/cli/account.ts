@@ -13,7 +13,7 @@ import { type Balance, TopUpSource } from "../../gen/uas/billing/v1/billing_pb.t
 import { BillingService } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import { CallService } from "../../gen/uas/billing/v1/call_service_pb.ts";
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 import { isUuid } from "../core/uuid.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";

@@ -18,7 +18,8 @@ import {
 import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { type Usage, UsageSourceSchema } from "../../gen/uas/type/v1/usage_pb.ts";
 import { rareUnits } from "../config/price-units.ts";
-import { type ErrorCode, errorWord } from "../core/errors.ts";
+import type { ErrorCode } from "../core/errors.ts";
+import { errorWord } from "../core/error-words.ts";
 import { withBackend } from "./backend.ts";
 import type { CliTools, Output } from "./context.ts";
 import { CliError } from "./failure.ts";

@@ -1,5 +1,5 @@
 import { ConfigError } from "../config/problems.ts";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 
 /** An error of usage. The message says what to do next. */
 export class CliError extends Error {

@@ -11,7 +11,7 @@ import {
   type PriceVersion,
 } from "../../gen/uas/billing/v1/price_pb.ts";
 import type { Config } from "../config/config.ts";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 import { parseUsd } from "../core/money.ts";
 import { configOf, withBackend } from "./backend.ts";
 import type { CliContext, CliTools, Output } from "./context.ts";
@@ -182,12 +182,13 @@ async function importPrices(context: CliContext, options: ImportOptions): Promis
 
 /** Late, so that no other command loads the price list. */
 async function loadImport() {
-  const [compare, report, source] = await Promise.all([
+  const [compare, report, yaml, source] = await Promise.all([
     import("./price-import/compare.ts"),
     import("./price-import/report.ts"),
+    import("./price-import/report-yaml.ts"),
     import("./price-import/open-source.ts"),
   ]);
-  return { ...compare, ...report, ...source };
+  return { ...compare, ...report, ...yaml, ...source };
 }
 
 function checkVendor({ vendors, source }: Config, vendor: string | undefined): void {

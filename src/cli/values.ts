@@ -10,7 +10,8 @@ import {
 import { InvalidArgumentError } from "commander";
 import { MoneySchema, type Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { int32Max } from "../config/scalars.ts";
-import { ErrorCode, errorCodeOf, errorWords } from "../core/errors.ts";
+import { ErrorCode } from "../core/errors.ts";
+import { errorCodeOf, errorWords } from "../core/error-words.ts";
 import { formatUsd, parseUsd } from "../core/money.ts";
 
 /** Parses an amount such as `10.00`. */

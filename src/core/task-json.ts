@@ -8,7 +8,7 @@ import {
   TaskStatus,
   TaskStatusSchema,
 } from "../../gen/uas/task/v1/task_pb.ts";
-import { errorWord } from "./errors.ts";
+import { errorWord } from "./error-words.ts";
 import { formatUsd } from "./money.ts";
 
 /** The answer to a submit request (R-TSK-2). */

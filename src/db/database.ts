@@ -1,10 +1,9 @@
 /** Opens the database and brings its schema up to date: the ORM over the entities of all rooms, and the plain pool for
  * prepared SQL. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { MigrationObject } from "@mikro-orm/core";
 import { Migrator } from "@mikro-orm/migrations";
 import { MikroORM, type Options } from "@mikro-orm/postgresql";
-import { type Client, DatabaseError, type Pool } from "pg";
+import type { Client, Pool } from "pg";
 import { accountEntities } from "../account/entity.ts";
 import { alertEntities } from "../alert/entity.ts";
 import { callLogEntities } from "../billing/calls/entity.ts";
@@ -23,6 +22,7 @@ import { DatabaseClient } from "./pool/client.ts";
 import { Baseline0001 } from "./migration/0001-baseline.ts";
 import { connectionSettings, openPool, type PoolUsers, preparePool } from "./pool/open-pool.ts";
 import { type DatabaseAddress, type DatabaseServer, toServer } from "./pool/server.ts";
+import { type Log, type OpenOptions, waitMsDefault, connect, codeOf } from "./first-connection.ts";
 
 /** An open database. */
 export interface Database {
@@ -220,100 +220,3 @@ export const entities = [
   ...operatorEntities,
   ...nativeEntities,
 ] as const;
-
-// The first connection: waits for a server that is starting, and explains what is wrong.
-
-/** Gets one line for the operator. */
-interface Log {
-  info(line: string): void;
-  warn(line: string): void;
-}
-
-/** How to open the database. */
-interface OpenOptions {
-  readonly log: Log;
-  /** How long to wait for a server that does not answer yet, in milliseconds. Default {@link waitMsDefault}. */
-  readonly waitMs: number;
-}
-
-/** As long as a database container beside us may take to start, in milliseconds. */
-const waitMsDefault = 15_000;
-
-/** How long between two tries, in milliseconds. */
-const retryMs = 250;
-
-/** How long one try may take, in milliseconds. */
-const tryTimeoutMs = 5_000;
-
-/** The oldest PostgreSQL that serves, in its own numbering. */
-const oldestVersion = 150_000;
-
-/** What a server says while it starts, stops, or is full. */
-const passingStates = new Set(["57P03", "57P01", "53300"]);
-
-/** What the network says while nobody listens yet, or a container's name is not known yet. */
-const passingFailures = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND", "EAI_AGAIN", "ECONNRESET"]);
-
-/**
- * Connects to a PostgreSQL that this program can use.
- *
- * @throws where it does not answer in time, refuses us or is too old; the message says what to do, and
- * names the server without the password.
- */
-async function connect(
-  server: DatabaseServer,
-  { log, deadline }: { readonly log: Log; readonly deadline: number },
-): Promise<Client> {
-  for (let attempt = 1; ; attempt++) {
-    const client = server.createClient({ connectLimitMs: tryTimeoutMs });
-    try {
-      await client.connect();
-      await checkVersion(client, server);
-      return client;
-    } catch (error) {
-      await client.end().catch(() => {});
-      if (!isPassing(error) || Date.now() > deadline) throw explained(client, server, error);
-      if (attempt === 1) log.warn(`waiting for the database at ${server.name}`);
-      await sleep(retryMs);
-    }
-  }
-}
-
-async function checkVersion(client: Client, { name }: DatabaseServer): Promise<void> {
-  const { rows } = await client.query<{ number: number; version: string }>(
-    "select current_setting('server_version_num')::int as number, current_setting('server_version') as version",
-  );
-  if ((rows[0]?.number ?? 0) >= oldestVersion) return;
-  throw new Error(
-    `The database at ${name} is PostgreSQL ${rows[0]?.version}; the gateway needs version 15 or later. Upgrade it, or unset DATABASE_URL to use the embedded one.`,
-  );
-}
-
-function isPassing(error: unknown): boolean {
-  return passingStates.has(codeOf(error)) || passingFailures.has(codeOf(error));
-}
-
-/** One clear error in place of the driver's; what is explained already stays. */
-function explained(client: Client, { name }: DatabaseServer, cause: unknown): Error {
-  const said = cause instanceof Error ? cause.message : String(cause);
-  const code = codeOf(cause);
-  if (!(cause instanceof DatabaseError) && !code && !said.includes("timeout")) {
-    return cause instanceof Error ? cause : new Error(said);
-  }
-  const where = `the database at ${name}`;
-  const advice: Readonly<Record<string, string>> = {
-    "3D000": `There is no database "${client.database}" at ${name}. Create it (createdb ${client.database}), or correct DATABASE_URL.`,
-    "28P01": `Cannot log in to ${where}: wrong user or password. Correct DATABASE_URL.`,
-    "28000": `Cannot log in to ${where}: ${said}. Correct DATABASE_URL, or the server's pg_hba.conf.`,
-  };
-  const otherwise = `Cannot reach ${where}: ${said || code}. Is it running, and is DATABASE_URL right?`;
-  return new Error(advice[code] ?? otherwise, { cause });
-}
-
-function codeOf(error: unknown): string {
-  // A name with several addresses fails with one error for each.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error && "code" in first && typeof first.code === "string"
-    ? first.code
-    : "";
-}

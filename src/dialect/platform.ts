@@ -6,11 +6,8 @@ import {
   type Message,
   toJson,
 } from "@bufbuild/protobuf";
-import { durationMs, timestampDate } from "@bufbuild/protobuf/wkt";
-import {
-  type GetCreditsResponse,
-  GetCreditsResponseSchema,
-} from "../../gen/uas/billing/v1/billing_service_pb.ts";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { GetCreditsResponseSchema } from "../../gen/uas/billing/v1/billing_service_pb.ts";
 import {
   type ListModelsResponse,
   ListModelsResponseSchema,
@@ -22,10 +19,7 @@ import {
   type ModelType,
   ModelTypeSchema,
 } from "../../gen/uas/inference/v1/model_pb.ts";
-import {
-  type GetCurrentKeyResponse,
-  GetCurrentKeyResponseSchema,
-} from "../../gen/uas/key/v1/key_service_pb.ts";
+import { GetCurrentKeyResponseSchema } from "../../gen/uas/key/v1/key_service_pb.ts";
 import { type Task, type TaskStatus, TaskStatusSchema } from "../../gen/uas/task/v1/task_pb.ts";
 import {
   CancelTaskResponseSchema,
@@ -36,13 +30,11 @@ import {
   ListTasksResponseSchema,
   SubmitTaskResponseSchema,
 } from "../../gen/uas/task/v1/task_service_pb.ts";
-import { type Budget, BudgetPeriod } from "../../gen/uas/type/v1/budget_pb.ts";
-import type { Money } from "../../gen/uas/type/v1/money_pb.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
-import { formatUsd } from "../core/money.ts";
 import { statusWord, submittedJson, taskJson } from "../core/task-json.ts";
 import { errorBody } from "./codec.ts";
 import type { Dialect } from "./dialect.ts";
+import { keyBody, creditsBody } from "./key-facts.ts";
 
 export const platform: Dialect = {
   word: "platform",
@@ -137,82 +129,4 @@ function billingWord(billing: CancelBilling): string {
 /** The documented word of a model type: the value's name without its prefix, `TEXT`. */
 export function typeWord(type: ModelType): string {
   return ModelTypeSchema.values.find((value) => value.number === type)?.localName ?? "";
-}
-
-// A key and its account's money in the form that clients of OpenRouter read: numbers in USD. They are written with all
-// their digits, of which a JavaScript number has too few.
-
-/** The body of `GET /v1/key`. */
-function keyBody({ key }: GetCurrentKeyResponse): Buffer {
-  if (key === undefined) throw new Error("the answer has no key");
-  const { name, masked, spendLimit, spent, expireTime } = key;
-  const usage = nanosOf(spent);
-  const budgets = key.budgets.map(budgetOf);
-  const [tightest] = budgets.toSorted((a, b) => (a.remaining < b.remaining ? -1 : 1));
-  const own = spendLimit && { limit: nanosOf(spendLimit), usage, reset: null };
-  const { limit, remaining, reset } = own
-    ? { ...own, remaining: leftOf(own.limit, usage) }
-    : (tightest ?? { limit: null, remaining: null, reset: null });
-  return jsonOf({
-    label: name || masked,
-    usage,
-    // The limit for the whole life of the key, which has no reset; without one, the budget with the least left.
-    limit,
-    limit_remaining: remaining,
-    limit_reset: reset,
-    budgets,
-    expires_at: expireTime === undefined ? null : timestampDate(expireTime).toISOString(),
-    // No model is kept from accounts that have not paid, and no key manages others.
-    is_free_tier: false,
-    is_provisioning_key: false,
-    // How that form says that there is none.
-    rate_limit: { requests: -1, interval: "10s" },
-  });
-}
-
-/** The body of `GET /v1/credits`. */
-function creditsBody({ totalCredits, totalUsage }: GetCreditsResponse): Buffer {
-  return jsonOf({ total_credits: nanosOf(totalCredits), total_usage: nanosOf(totalUsage) });
-}
-
-/** A budget in the words of that form. */
-function budgetOf({ period, amount, spent, resetTime, timeZone }: Budget) {
-  const [limit, usage] = [nanosOf(amount), nanosOf(spent)];
-  return {
-    reset: resetWords[period],
-    limit,
-    usage,
-    remaining: leftOf(limit, usage),
-    resets_at: resetTime && timestampDate(resetTime).toISOString(),
-    time_zone: timeZone,
-  };
-}
-
-const resetWords: Readonly<Record<BudgetPeriod, string | null>> = {
-  [BudgetPeriod.UNSPECIFIED]: null,
-  [BudgetPeriod.DAY]: "daily",
-  [BudgetPeriod.WEEK]: "weekly",
-  [BudgetPeriod.MONTH]: "monthly",
-};
-
-function leftOf(limit: bigint, usage: bigint): bigint {
-  return limit > usage ? limit - usage : 0n;
-}
-
-function nanosOf(amount: Money | undefined): bigint {
-  return amount?.amountNanos ?? 0n;
-}
-
-/** A `data` object as JSON. @param data nano-USD as bigint, written in USD */
-function jsonOf(data: Readonly<Record<string, unknown>>): Buffer {
-  const json = JSON.stringify({ data }, (_, value: unknown) =>
-    typeof value === "bigint" ? rawJson(formatUsd(value)) : value,
-  );
-  return Buffer.from(json);
-}
-
-/** The types do not know the function yet. */
-function rawJson(text: string): unknown {
-  const { rawJSON } = JSON as unknown as { rawJSON: (json: string) => unknown };
-  return rawJSON(text);
 }

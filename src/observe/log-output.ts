@@ -1,7 +1,7 @@
 /** Where the lines of the log go. A slow, full or closed output delays no call and ends no process: lines are lost instead. */
 import { write, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { failureMessage } from "../core/errors.ts";
+import { failureMessage } from "../core/error-words.ts";
 
 /** Options of a {@link LogOutput}. */
 export interface LogOutputOptions {

@@ -1,5 +1,5 @@
 /** Turns tasks into messages of the contract. */
-import { errorCodeOf } from "../core/errors.ts";
+import { errorCodeOf } from "../core/error-words.ts";
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type Task, TaskSchema } from "../../gen/uas/task/v1/task_pb.ts";

@@ -9,12 +9,9 @@
  * retries are fixed or exponential, ours a list with `retry-after`, and an open breaker would use them up. All figures:
  * docs/performance.md.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import type { Pool } from "pg";
-import { AddressClass, AttemptOutcome } from "../../gen/uas/webhook/v1/webhook_pb.ts";
 import {
   webhookAccountMax,
-  webhookAnswerBytesKept,
   webhookAnswerMs,
   webhookEndpointMax,
   webhookLeaseMs,
@@ -28,28 +25,21 @@ import { nilUuid } from "../core/uuid.ts";
 import { LeaseLoop } from "../db/lease-loop.ts";
 import { Listener } from "../db/pool/listener.ts";
 import type { DatabaseAddress } from "../db/pool/server.ts";
-import { GuardFailure, type GuardFailureKind } from "../http/guard-failure.ts";
-import type { GuardedClient, GuardedTimes } from "../http/guarded-client.ts";
 import {
   type ClaimedRow,
   claimStatement,
   type DueRow,
-  recordStatements,
   recoverLost,
-  returnSql,
   scanStatement,
 } from "./delivery-store.ts";
-import { dueChannel, originOf } from "./enqueue.ts";
+import { dueChannel } from "./enqueue.ts";
+import { Slots } from "./schedule.ts";
 import {
-  classifyAttempt,
-  outcomeOf,
-  readRetryAfter,
-  type Verdict,
-  type SlotLimits,
-  Slots,
-} from "./schedule.ts";
-import type { Secrets } from "./secrets.ts";
-import { signatureHeaders, type SigningSecrets } from "./signature.ts";
+  type DispatcherOptions,
+  type DispatcherTimings,
+  type DispatchFailpoint,
+  Deliverer,
+} from "./delivery.ts";
 
 /** Sends webhooks from {@link start} to {@link stop}. */
 export interface Dispatcher {
@@ -203,268 +193,4 @@ class RunningDispatcher implements Dispatcher {
     };
     this.#loop.track(this.#deliverer.deliver(row, claimStartMs).then(ended));
   }
-}
-
-// Delivers one claimed webhook: signs and sends it, classifies the result, and records it.
-
-/** How often a failed write is retried, and the pause between, in milliseconds. */
-const recordTriesMax = 12;
-const recordPauseMs = 500;
-
-/** The pause before a delivery that could not be signed is tried again, in milliseconds. */
-const unsignedPauseMs = 60_000;
-
-const states = { pending: 1, delivered: 3, failed: 4 } as const;
-
-/** Delivers the webhooks that the dispatcher has claimed. */
-class Deliverer {
-  readonly #options: DispatcherOptions & DispatcherTimings;
-  readonly #pool: Pool;
-  readonly #failpoint: (point: DispatchFailpoint) => void;
-  readonly #warn: NonNullable<DispatcherOptions["warn"]>;
-
-  constructor(options: DispatcherOptions & DispatcherTimings) {
-    this.#options = options;
-    this.#pool = options.pool;
-    this.#failpoint = options.failpoint ?? (() => {});
-    this.#warn = options.warn ?? (() => {});
-  }
-
-  /**
-   * Delivers. Never rejects.
-   *
-   * @param claimStartMs when the claim was sent, by `performance.now()`: the lease is no older
-   * @returns whether the receiver answered as it should
-   */
-  async deliver(row: ClaimedRow, claimStartMs: number): Promise<boolean> {
-    try {
-      const secrets = await this.#secretsOf(row);
-      if (secrets === undefined) {
-        await this.#pool.query(returnSql, [row.id, row.attempts, unsignedPauseMs]);
-        return false;
-      }
-      // After a pause of this process its lease is lost, or about to be: another process sends.
-      if (performance.now() - claimStartMs > this.#options.leaseMs / 3) return false;
-      return await this.#send(row, secrets);
-    } catch (error) {
-      // Its lease ends, and another attempt follows.
-      this.#warn("a webhook's attempt could not be recorded", {
-        deliveryId: row.id,
-        err: error,
-      });
-      return false;
-    }
-  }
-
-  async #secretsOf(row: ClaimedRow): Promise<SigningSecrets | undefined> {
-    const { account_id: accountId, sealed } = row;
-    const { secrets } = this.#options;
-    if (sealed === null) return secrets.get(accountId);
-    const opened = secrets.open(accountId, { ...row, sealed });
-    if (opened === undefined) {
-      this.#warn("an account's webhook secret was sealed with another master key", { accountId });
-    }
-    return opened;
-  }
-
-  async #send(row: ClaimedRow, secrets: SigningSecrets): Promise<boolean> {
-    const { client, answerMs, random = Math.random } = this.#options;
-    this.#failpoint("attempt.begun");
-    const result = await tryOnce(row, { client, secrets, time: new Date(), answerMs });
-    this.#failpoint("attempt.answered");
-    const verdict = classifyAttempt({ ...row, ...result }, random());
-    const origin = originOf(row.url);
-    const isDead = await this.#record(row, { result, verdict, origin });
-    this.#options.onAttempt?.({ accountId: row.account_id, origin, result, verdict, isDead });
-    return result.outcome === AttemptOutcome.DELIVERED;
-  }
-
-  /** Records an attempt; retries, for an unrecorded one is sent again. Returns whether it made the receiver dead. */
-  async #record(
-    row: ClaimedRow,
-    done: { readonly result: AttemptResult; readonly verdict: Verdict; readonly origin: string },
-  ): Promise<boolean> {
-    const effect = effectOf(done.result.outcome);
-    const values = recordValues(row, done);
-    const ofEndpoint = [row.endpoint_id, row.account_id, done.origin];
-    const more = { neutral: [], success: ofEndpoint, failure: [...ofEndpoint, row.is_probe] }[
-      effect
-    ];
-    for (let tries = 1; ; tries++) {
-      try {
-        const recorded = this.#pool.query<{ is_dead: boolean }>({
-          ...recordStatements[effect],
-          values: [...values, ...more],
-        });
-        this.#failpoint("record.sent");
-        const { rows } = await recorded;
-        this.#failpoint("record.answered");
-        return rows[0]?.is_dead ?? false;
-      } catch (error) {
-        if (tries === recordTriesMax) throw error;
-      }
-      await delay(recordPauseMs);
-    }
-  }
-}
-
-/** How an outcome counts for the receiver's breaker. 410 concerns one address, not its whole origin. */
-function effectOf(outcome: AttemptOutcome): keyof typeof recordStatements {
-  if (outcome === AttemptOutcome.DELIVERED) return "success";
-  return outcome === AttemptOutcome.GONE ? "neutral" : "failure";
-}
-
-function recordValues(
-  row: ClaimedRow,
-  { result, verdict }: { readonly result: AttemptResult; readonly verdict: Verdict },
-): unknown[] {
-  const { times } = result;
-  const timesMs = [times.dnsMs, times.connectMs, times.tlsMs, times.firstByteMs, times.totalMs];
-  return [
-    row.id,
-    row.attempts,
-    states[verdict.state],
-    verdict.state === "pending" ? verdict.pauseMs : 0,
-    result.startTime.toISOString(),
-    result.outcome,
-    result.status,
-    result.addressClass,
-    ...timesMs.map((ms) => Math.round(ms)),
-    result.answer,
-  ];
-}
-
-/** Options of a dispatcher. */
-export interface DispatcherOptions {
-  readonly pool: Pool;
-  /** The database's address, where notices are heard. Contains a password. */
-  readonly url: DatabaseAddress;
-  readonly client: GuardedClient;
-  readonly secrets: Secrets;
-  /** Called with every attempt that has ended, when it is written down. Default: nothing. */
-  readonly onAttempt?: (finished: Finished) => void;
-  /** Logs what an operator should know, without secrets. Default: nothing. */
-  readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Default: those of the limits. */
-  readonly slots?: Partial<SlotLimits>;
-  /** In milliseconds. Default: those of the limits. */
-  readonly timings?: Partial<DispatcherTimings>;
-  /** From 0 to below 1; decides jitter. Default: `Math.random`. */
-  readonly random?: () => number;
-  /** Called at failpoints, where tests kill the process. Default: nothing. */
-  readonly failpoint?: (point: DispatchFailpoint) => void;
-}
-
-/** Timings in milliseconds, explained by the limits of the same names. */
-interface DispatcherTimings {
-  readonly leaseMs: number;
-  readonly scanMs: number;
-  readonly answerMs: number;
-}
-
-/** Failpoints of sending. */
-export type DispatchFailpoint =
-  | "claim.sent"
-  | "claim.answered"
-  | "attempt.begun"
-  | "attempt.answered"
-  | "record.sent"
-  | "record.answered"
-  | "recover.done";
-
-/** An attempt that has ended and is recorded. */
-export interface Finished {
-  readonly accountId: string;
-  readonly origin: string;
-  readonly result: AttemptResult;
-  readonly verdict: Verdict;
-  /** Whether this attempt made the receiver dead. */
-  readonly isDead: boolean;
-}
-
-/** The message to send. */
-interface Message {
-  /** The delivery's id. */
-  readonly id: string;
-  readonly url: string;
-  readonly body: Buffer;
-}
-
-/** Result of one attempt. */
-interface AttemptResult {
-  readonly startTime: Date;
-  readonly outcome: AttemptOutcome;
-  /** 0: there was no answer. */
-  readonly status: number;
-  readonly addressClass: AddressClass;
-  readonly times: GuardedTimes;
-  /** The beginning of the answer's body. */
-  readonly answer: Buffer;
-  /** The receiver's `retry-after`, in milliseconds; 0: none. */
-  readonly retryAfterMs: number;
-}
-
-/** How to send a message. */
-interface AttemptOptions {
-  readonly client: GuardedClient;
-  readonly secrets: SigningSecrets;
-  /** The time of the attempt. */
-  readonly time: Date;
-  /** How long the receiver may take, in milliseconds. */
-  readonly answerMs: number;
-}
-
-const outcomes: Readonly<Record<GuardFailureKind, AttemptOutcome>> = {
-  blocked_address: AttemptOutcome.BLOCKED_ADDRESS,
-  dns: AttemptOutcome.DNS,
-  connect: AttemptOutcome.CONNECT,
-  tls: AttemptOutcome.TLS,
-  timeout: AttemptOutcome.TIMEOUT,
-  reset: AttemptOutcome.RESET,
-  too_large: AttemptOutcome.RESET,
-  aborted: AttemptOutcome.LOST,
-};
-
-const addressClasses: Readonly<Record<GuardedTimes["addressClass"], AddressClass>> = {
-  none: AddressClass.UNSPECIFIED,
-  public_ipv4: AddressClass.PUBLIC_IPV4,
-  public_ipv6: AddressClass.PUBLIC_IPV6,
-  listed: AddressClass.LISTED,
-  blocked: AddressClass.BLOCKED,
-};
-
-/** Sends a message once. Never rejects. */
-async function tryOnce(message: Message, options: AttemptOptions): Promise<AttemptResult> {
-  const { id: eventId, url, body } = message;
-  const { client, secrets, time, answerMs } = options;
-  const pieces: Uint8Array[] = [];
-  let left = webhookAnswerBytesKept;
-  const { outcome, times } = await client.send({
-    method: "POST",
-    url,
-    headers: {
-      "content-type": "application/json",
-      "user-agent": "uas-gateway-webhooks",
-      ...signatureHeaders({ eventId, body, time }, secrets),
-    },
-    body,
-    headMs: answerMs,
-    // The status decides: a body that is cut off cannot make the attempt a failure.
-    whenCut: "cut",
-    sink(bytes) {
-      if (left <= 0) return;
-      pieces.push(bytes.subarray(0, left));
-      left -= bytes.length;
-    },
-  });
-  const isFailure = outcome instanceof GuardFailure;
-  return {
-    startTime: time,
-    outcome: isFailure ? outcomes[outcome.kind] : outcomeOf(outcome.status),
-    status: isFailure ? 0 : outcome.status,
-    addressClass: addressClasses[times.addressClass],
-    times,
-    answer: Buffer.concat(pieces),
-    retryAfterMs: isFailure ? 0 : readRetryAfter(outcome.headers["retry-after"], time),
-  };
 }

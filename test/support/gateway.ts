@@ -16,7 +16,7 @@ import {
   type OpenGatewayOptions,
   openGateway,
 } from "../../src/app/gateway.ts";
-import { errorWord } from "../../src/core/errors.ts";
+import { errorWord } from "../../src/core/error-words.ts";
 import { auditLedger } from "../../src/billing/audit/audit.ts";
 import type {
   Config,

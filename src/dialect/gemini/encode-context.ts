@@ -4,6 +4,7 @@ import type { Extra } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import type { RequestTarget } from "../codec.ts";
 import { JsonText } from "../../wire/json/json-tree.ts";
 import type { JsonRecord } from "../../wire/json/value.ts";
+import { type ModelTraits, traitsOf } from "./model-traits.ts";
 
 /** The state of one encoding. */
 export class EncodeContext {
@@ -34,33 +35,4 @@ export class EncodeContext {
     for (const { name } of extras) this.drop(name);
     return {};
   }
-}
-
-// Differences between Gemini series, derived from the model name.
-
-/** How a model's series differs, by its name. */
-interface ModelTraits {
-  /** Whether it takes a thinking level (from Gemini 3 on) or a budget (2.5); `undefined`: neither. */
-  readonly thinking: "level" | "budget" | undefined;
-  /** Whether it refuses a function call without the signature that it came with: from Gemini 3 on. */
-  readonly needsSignatures: boolean;
-  /** Whether a function may answer with pictures: from Gemini 3 on. */
-  readonly mediaResponses: boolean;
-  /** Whether it is a model that always thinks, and has no lowest level. */
-  readonly isPro: boolean;
-}
-
-/** Reads the series from the model's name. Names without one (`gemini-flash-latest`, a tuned model) are
- * taken for the newest where they say so, else for 2.5. */
-function traitsOf(model: string): ModelTraits {
-  const [, major, minor = "0"] = /gemini-(\d+)(?:\.(\d+))?/.exec(model) ?? [];
-  const isLatest = model.endsWith("-latest");
-  const series = major === undefined ? (isLatest ? 3 : 2.5) : Number(`${major}.${minor}`);
-  const isNew = series >= 3;
-  return {
-    thinking: isNew ? "level" : series >= 2.5 ? "budget" : undefined,
-    needsSignatures: isNew,
-    mediaResponses: isNew,
-    isPro: /-pro\b/.test(model),
-  };
 }

@@ -1,24 +1,10 @@
 /** The client's side of messages: a request body into what it asks for. */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Dialect } from "../../../gen/uas/http/v1/http_pb.ts";
 import {
   ConversationSchema,
   type Extra,
-  ExtraSchema,
   Role,
-  type Tool,
-  type ToolChoice,
-  ToolChoiceMode,
-  ToolChoiceSchema,
-  ToolSchema,
   type Turn,
-  type CacheHint,
-  CacheHintSchema,
-  type Citation,
-  OpaquePartSchema,
-  type Part,
-  ReasoningSchema,
-  ToolType,
 } from "../../../gen/uas/inference/v1/conversation_pb.ts";
 import {
   type Generation,
@@ -32,20 +18,10 @@ import type { DecodeRequestOptions } from "../codec.ts";
 import { unsupportedThread } from "../features/guard.ts";
 import { keepTexts } from "../../wire/json/long-texts.ts";
 import { type JsonReader, parseObject } from "../reader.ts";
-import {
-  newExtra,
-  newTurn,
-  newPart,
-  newText,
-  newToolCall,
-  newToolResult,
-  textPart,
-} from "../turns/parts.ts";
-import { readServiceTier, type PartKind } from "./wire.ts";
-import { parseRecord } from "../../wire/json/value.ts";
-import { readCitation } from "./citation.ts";
-import { decodeDocument, decodeImage } from "./media.ts";
-import { readRedacted, readThinking } from "./reasoning.ts";
+import { newExtra, newTurn } from "../turns/parts.ts";
+import { readServiceTier } from "./wire.ts";
+import { decodeTools, decodeToolChoice } from "./decode-tools.ts";
+import { decodeContent } from "./decode-content.ts";
 
 const roles = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 const roleWords = ["user", "assistant", "system"] as const;
@@ -177,159 +153,4 @@ function decodeThinking(
 /** What was not read of an object, under the path of each member. */
 function nested(name: string, reader: JsonReader): Extra[] {
   return reader.extras().map((extra) => newExtra(`${name}.${extra.name}`, extra.json));
-}
-
-// Tools and the choice among them of a request.
-
-/** The tools that the model may call. */
-function decodeTools(reader: JsonReader): Tool[] {
-  return reader.objects("tools").map(decodeTool);
-}
-
-function decodeTool(tool: JsonReader): Tool {
-  const type = tool.text("type");
-  // Dated ones are the vendor's own: `bash_20250124`, `web_search_20250305` ….
-  if (type !== "" && type !== "custom") {
-    const value = { dialect: Dialect.MESSAGES, type, json: tool.toJson() };
-    return create(ToolSchema, { kind: { case: "opaque", value } });
-  }
-  const strict = tool.flag("strict");
-  const value = {
-    name: tool.requiredText("name"),
-    description: tool.text("description"),
-    parametersJson: tool.requiredObject("input_schema").toJson(),
-    ...(strict !== undefined && { strict }),
-  };
-  const cacheHint = decodeCacheHint(tool);
-  return create(ToolSchema, {
-    kind: { case: "function", value },
-    ...(cacheHint && { cacheHint }),
-    extras: tool.extras(),
-  });
-}
-
-const modes = new Map([
-  ["auto", ToolChoiceMode.AUTO],
-  ["any", ToolChoiceMode.REQUIRED],
-  ["none", ToolChoiceMode.NONE],
-]);
-
-/** Which of the tools, and whether several at once. */
-interface DecodedToolChoice {
-  readonly toolChoice?: ToolChoice;
-  readonly parallelToolCalls?: boolean;
-}
-
-/** The choice among the tools. What is left over of it goes to `extras`. */
-function decodeToolChoice(reader: JsonReader, extras: Extra[]): DecodedToolChoice {
-  const choice = reader.object("tool_choice");
-  if (choice === undefined) return {};
-  const type = choice.requiredText("type");
-  const single = choice.flag("disable_parallel_tool_use") === true;
-  const toolChoice = readChoice(choice, type);
-  for (const { name, json } of toolChoice.opaque === undefined ? choice.extras() : []) {
-    extras.push(create(ExtraSchema, { name: `tool_choice.${name}`, json }));
-  }
-  // That several may be called is the rule: only the exception is worth saying.
-  return { toolChoice, ...(single && { parallelToolCalls: false }) };
-}
-
-function readChoice(choice: JsonReader, type: string): ToolChoice {
-  if (type === "tool") {
-    const tool = { name: choice.requiredText("name") };
-    return create(ToolChoiceSchema, { mode: ToolChoiceMode.NAMED, tool });
-  }
-  const mode = modes.get(type);
-  if (mode !== undefined) return create(ToolChoiceSchema, { mode });
-  const opaque = { dialect: Dialect.MESSAGES, type, json: choice.toJson() };
-  return create(ToolChoiceSchema, { opaque });
-}
-
-// Content blocks, into parts.
-
-/** Content: parts, and whether they came as one string. */
-interface Content {
-  readonly parts: Part[];
-  readonly plain: boolean;
-}
-
-/** Reads a member that is a string or an array of blocks. Absent, it is empty. */
-function decodeContent(reader: JsonReader, name: string): Content {
-  if (reader.has(name) && !reader.isArray(name)) {
-    return { parts: [textPart(reader.text(name))], plain: true };
-  }
-  return { parts: reader.objects(name).map(decodeBlock), plain: false };
-}
-
-function decodeBlock(block: JsonReader): Part {
-  const type = block.requiredText("type");
-  const kind = decodeKind(block, type);
-  // What only this style knows stays whole, its cache hint included.
-  if (kind === undefined) return newPart(opaqueKind(block, type));
-  const cacheHint = decodeCacheHint(block);
-  const part = newPart(kind, block.extras());
-  if (cacheHint !== undefined) part.cacheHint = cacheHint;
-  return part;
-}
-
-function decodeKind(block: JsonReader, type: string): PartKind | undefined {
-  switch (type) {
-    case "text":
-      return { case: "text", value: newText(block.text("text"), decodeCitations(block)) };
-    case "image":
-      return decodeImage(block);
-    case "document":
-      return decodeDocument(block);
-    case "tool_use":
-      return decodeToolUse(block);
-    case "tool_result":
-      return decodeToolResult(block);
-    case "thinking":
-      return reasoning(readThinking(block.text("thinking"), block.text("signature")));
-    case "redacted_thinking":
-      return reasoning(readRedacted(block.text("data")));
-    default:
-      return undefined;
-  }
-}
-
-function reasoning(init: MessageInitShape<typeof ReasoningSchema>): PartKind {
-  return { case: "reasoning", value: create(ReasoningSchema, init) };
-}
-
-function opaqueKind(block: JsonReader, type: string): PartKind {
-  const init = { dialect: Dialect.MESSAGES, type, json: block.toJson() };
-  return { case: "opaque", value: create(OpaquePartSchema, init) };
-}
-
-function decodeCitations(block: JsonReader): Citation[] {
-  return block
-    .objects("citations")
-    .map((citation) => citation.toJson())
-    .map((json) => readCitation(parseRecord(json) ?? {}, json));
-}
-
-function decodeToolUse(block: JsonReader): PartKind {
-  // The SDK sends replies back as they came; that the model called it itself goes without saying.
-  if (block.has("caller") && block.object("caller")?.text("type") !== "direct") {
-    return opaqueKind(block, "tool_use");
-  }
-  const id = block.presentText("id");
-  const name = block.requiredText("name");
-  const input = block.json("input") || "{}";
-  return { case: "toolCall", value: newToolCall(ToolType.FUNCTION, { id, name, input }) };
-}
-
-function decodeToolResult(block: JsonReader): PartKind {
-  const { parts, plain } = decodeContent(block, "content");
-  const toolCallId = block.presentText("tool_use_id");
-  const isError = block.flag("is_error") ?? false;
-  const result = { toolCallId, parts, plain, isError, type: ToolType.FUNCTION };
-  return { case: "toolResult", value: newToolResult(result) };
-}
-
-/** The hint of a block or a tool; `undefined`: none. */
-function decodeCacheHint(block: JsonReader): CacheHint | undefined {
-  const control = block.object("cache_control");
-  return control && create(CacheHintSchema, { ttl: control.text("ttl") });
 }

@@ -4,13 +4,12 @@ import type { KeyCaller } from "../../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../../core/cancel-signal.ts";
 import { errorMeanings, type GatewayError } from "../../core/errors.ts";
 import type { SinkHead } from "../../core/sink.ts";
-import { listElements, memberOf, withoutSpace } from "../../wire/json/source.ts";
-import { parseRecord, recordAt, textAt, isRecord } from "../../wire/json/value.ts";
+import { withoutSpace } from "../../wire/json/source.ts";
+import { parseRecord, recordAt, textAt } from "../../wire/json/value.ts";
 import { EventDataReader } from "../../wire/sse/event-stream.ts";
 import { errorHeaders } from "../rest/errors.ts";
 import type { DirectCall } from "../rest/options.ts";
-import { bodyBytesMax } from "../../core/limits.ts";
-import { webSocketMax } from "../../config/web-socket-limits.ts";
+import { type EndedResponse, endedResponse } from "./kept-conversations.ts";
 
 /** Where the messages of a turn go. */
 interface Messages {
@@ -139,83 +138,4 @@ export function errorMessage(error: GatewayError, requestId: string): string {
   const body: JsonObject = { type: meaning.type, code, message, param };
   if (Object.keys(details).length > 0) body["details"] = details;
   return JSON.stringify({ type: "error", status, error: { ...body, headers }, headers });
-}
-
-// The conversations that connections keep: those of responses that are not stored, and of requests that were only prepared.
-
-/** The memory of a process for them. */
-export class ConversationMemory {
-  #bytes = 0;
-
-  /** Takes memory. @returns false where there is not enough */
-  take(bytes: number): boolean {
-    if (this.#bytes + bytes > webSocketMax.conversationBytes) return false;
-    this.#bytes += bytes;
-    return true;
-  }
-
-  /** Gives memory back. */
-  give(bytes: number): void {
-    this.#bytes -= bytes;
-  }
-}
-
-/** The last conversation of one stream of a connection. */
-export class LastConversation {
-  readonly #memory: ConversationMemory;
-  #responseId = "";
-  #items = "";
-  #bytes = 0;
-
-  constructor(memory: ConversationMemory) {
-    this.#memory = memory;
-  }
-
-  /** The items of a response's conversation, as JSON without brackets; `undefined`: it is another response. */
-  find(responseId: string): string | undefined {
-    return responseId !== "" && responseId === this.#responseId ? this.#items : undefined;
-  }
-
-  /** Keeps a conversation in place of the one before, where there is memory for it. */
-  keep(responseId: string, items: string): void {
-    this.forget();
-    const bytes = Buffer.byteLength(items);
-    if (bytes > bodyBytesMax || !this.#memory.take(bytes)) return;
-    this.#responseId = responseId;
-    this.#items = items;
-    this.#bytes = bytes;
-  }
-
-  /** Forgets the conversation. */
-  forget(): void {
-    this.#memory.give(this.#bytes);
-    this.#responseId = "";
-    this.#items = "";
-    this.#bytes = 0;
-  }
-}
-
-/** A response that has ended. */
-interface EndedResponse {
-  readonly id: string;
-  /** Its items as JSON, without the brackets of the list. */
-  readonly items: string;
-}
-
-/** Reads an event; `undefined`: it does not end a response that can be continued. */
-function endedResponse(event: string): EndedResponse | undefined {
-  if (!/"response\.(?:completed|incomplete)"/.test(event)) return undefined;
-  const { type, response } = parseRecord(event) ?? {};
-  if (type !== "response.completed" && type !== "response.incomplete") return undefined;
-  if (!isRecord(response)) return undefined;
-  const output = listElements(memberOf(memberOf(event, "response"), "output"));
-  const items = output.filter((item) => isContinuable(parseRecord(item)));
-  return { id: textAt(response, "id"), items: items.join(",") };
-}
-
-/** Reasoning without its content can only be continued where the vendor has stored it. */
-function isContinuable(item: unknown): boolean {
-  return (
-    !isRecord(item) || item["type"] !== "reasoning" || textAt(item, "encrypted_content") !== ""
-  );
 }

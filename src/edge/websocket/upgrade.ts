@@ -21,7 +21,7 @@ import type { Upgrades } from "../rest/http-server.ts";
 import { headerText, platformKeyOf, readWireRequest } from "../rest/request-parts.ts";
 import type { RestRoute } from "../rest/route-table.ts";
 import { SocketConnection } from "./connection.ts";
-import { ConversationMemory } from "./turn.ts";
+import { ConversationMemory } from "./kept-conversations.ts";
 
 /** How long clients may take to answer the close of a server that ends, in milliseconds. */
 const cutMs = 1_000;

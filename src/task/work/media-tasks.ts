@@ -1,7 +1,8 @@
 /** Runs requests for images and speech as IMAGE and AUDIO tasks, for the inference room. */
 import { ModelType } from "../../../gen/uas/inference/v1/model_pb.ts";
 import { withTimeout } from "../../core/async.ts";
-import { ErrorCode, errorCodeOf, GatewayError, type SentErrorCode } from "../../core/errors.ts";
+import { ErrorCode, GatewayError, type SentErrorCode } from "../../core/errors.ts";
+import { errorCodeOf } from "../../core/error-words.ts";
 import type { MediaTaskEnd, MediaTasks, TaskFile } from "../../calls/adapters/media/media-tasks.ts";
 import type { ResultFiles } from "../../result/result.ts";
 import type { VendorTasks } from "../../provider/task.ts";

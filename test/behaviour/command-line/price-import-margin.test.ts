@@ -8,7 +8,7 @@ import {
   parseDecimal,
   parseMargin,
 } from "../../../src/cli/price-import/decimal.ts";
-import { pricesWithMargin } from "../../../src/cli/price-import/compare.ts";
+import { pricesWithMargin } from "../../../src/cli/price-import/customer-prices.ts";
 import { isTokenUnit, priceUnits } from "../../../src/config/price-units.ts";
 import { unitPrice } from "../../../src/cli/price-units.ts";
 import { formatUsd } from "../../../src/core/money.ts";

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { NativeEvents } from "../../../src/native/reply-stream.ts";
-import { GeminiMeter } from "../../../src/provider/gemini/native.ts";
+import { GeminiMeter } from "../../../src/provider/gemini/meter.ts";
 
 const from = "https://vendor.example";
 const to = "http://127.0.0.1:8080/gemini";

@@ -1,7 +1,7 @@
 /** How much text a body has, for estimates of its tokens. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { textSize } from "../../../src/calls/adapters/count-tokens.ts";
+import { textSize } from "../../../src/calls/adapters/body-length.ts";
 
 function size(value: unknown): { textBytes: number; files: number } {
   const { textBytes, files } = textSize(Buffer.from(JSON.stringify(value)));

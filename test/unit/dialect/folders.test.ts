@@ -37,7 +37,7 @@ test("every style has the files that encode a request and decode a reply", () =>
 });
 
 const vendorRoles = new Set([
-  ...["index", "text", "tasks", "native", "faults", "params", "embeddings", "rerank"],
+  ...["index", "text", "tasks", "native", "faults", "params", "meter", "embeddings", "rerank"],
 ]);
 
 test("every file of a vendor has one of the roles that vendors share, or its first line says why only this vendor has it", () => {

@@ -5,7 +5,7 @@ import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.t
 import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
 import { NativeEvents } from "../../../src/native/reply-stream.ts";
-import { GeminiMeter } from "../../../src/provider/gemini/native.ts";
+import { GeminiMeter } from "../../../src/provider/gemini/meter.ts";
 import { event, optionsOf } from "./relaying.ts";
 
 const chat = (content: string): string =>

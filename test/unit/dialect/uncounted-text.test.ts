@@ -5,8 +5,8 @@ import { chatCompletions } from "../../../src/dialect/chat-completions/dialect.t
 import { messages } from "../../../src/dialect/messages/dialect.ts";
 import { responses } from "../../../src/dialect/responses/dialect.ts";
 import { NativeEvents } from "../../../src/native/reply-stream.ts";
-import { DashscopeMeter } from "../../../src/provider/dashscope/native.ts";
-import { GeminiMeter } from "../../../src/provider/gemini/native.ts";
+import { DashscopeMeter } from "../../../src/provider/dashscope/meter.ts";
+import { GeminiMeter } from "../../../src/provider/gemini/meter.ts";
 import { FalTextMeter } from "../../../src/provider/fal/meter.ts";
 import type { NativeMeter } from "../../../src/provider/native.ts";
 import { cuts, event, optionsOf } from "./relaying.ts";

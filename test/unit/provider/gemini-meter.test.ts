@@ -1,7 +1,7 @@
 /** What Gemini's streams cost: taken at once or one by one, the figures are the same. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { GeminiMeter } from "../../../src/provider/gemini/native.ts";
+import { GeminiMeter } from "../../../src/provider/gemini/meter.ts";
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),

@@ -1,7 +1,7 @@
 /** R-MON-3: what is held for a request is more than it turns out to be. */
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { type CountText, loadEncoding } from "../../../src/tokens/count-worker.ts";
+import { type CountText, loadEncoding } from "../../../src/tokens/counted-text.ts";
 import type { Encoding } from "../../../src/tokens/family.ts";
 import { textWeight, wholeTokens } from "../../../src/wire/json/text-weight.ts";
 import { forms, scripts } from "./corpus.ts";

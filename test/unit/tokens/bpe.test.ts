@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { countTokens as cl100k } from "gpt-tokenizer/encoding/cl100k_base";
 import { countTokens as o200k } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
-import { loadEncoding, wordCharsMax } from "../../../src/tokens/count-worker.ts";
+import { loadEncoding, wordCharsMax } from "../../../src/tokens/counted-text.ts";
 import { forms, scripts } from "./corpus.ts";
 
 const plain = { disallowedSpecial: new Set<string>() };

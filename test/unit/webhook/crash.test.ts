@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { DispatchFailpoint } from "../../../src/webhook/dispatcher.ts";
+import type { DispatchFailpoint } from "../../../src/webhook/delivery.ts";
 import { compiledEnv } from "../../support/child.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { openWebhooks, type Webhooks } from "./harness.ts";

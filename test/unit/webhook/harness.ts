@@ -4,12 +4,8 @@ import { Pool } from "pg";
 import { ormOptions } from "../../../src/db/database.ts";
 import { createGuardedClient, type GuardedClient } from "../../../src/http/guarded-client.ts";
 import { GuardFailure, type GuardFailureKind } from "../../../src/http/guard-failure.ts";
-import {
-  createDispatcher,
-  type Dispatcher,
-  type DispatcherOptions,
-  type Finished,
-} from "../../../src/webhook/dispatcher.ts";
+import { createDispatcher, type Dispatcher } from "../../../src/webhook/dispatcher.ts";
+import type { DispatcherOptions, Finished } from "../../../src/webhook/delivery.ts";
 import { enqueueWebhook, type WebhookEvent } from "../../../src/webhook/enqueue.ts";
 import { createSecrets, type Secrets } from "../../../src/webhook/secrets.ts";
 import { createTestDatabase } from "../../support/database.ts";

@@ -14,7 +14,8 @@ import {
 import { readCalls } from "../../../../src/billing/calls/read.ts";
 import { parseFilter } from "../../../../src/billing/calls/filter.ts";
 import type { StoredCallRow } from "../../../../src/billing/message.ts";
-import { ErrorCode, errorCodeOf } from "../../../../src/core/errors.ts";
+import { ErrorCode } from "../../../../src/core/errors.ts";
+import { errorCodeOf } from "../../../../src/core/error-words.ts";
 import { readPage } from "../../../../src/core/pagination.ts";
 import { money } from "../../../../src/core/money.ts";
 import { anyCall, idAt, keyIds, makeCalls } from "./any-calls.ts";

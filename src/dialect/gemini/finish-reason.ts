@@ -1,0 +1,44 @@
+/** Why a reply ended. */
+import { StopReason } from "../../../gen/uas/inference/v1/generate_pb.ts";
+import { type JsonRecord, recordAt, textAt } from "../../wire/json/value.ts";
+
+/** How a reply ended. */
+export interface Finish {
+  readonly reason: StopReason;
+  /** The vendor's explanation. Empty: none. */
+  readonly detail: string;
+}
+
+const reasons: ReadonlyMap<string, StopReason> = new Map([
+  ["STOP", StopReason.END],
+  ["MAX_TOKENS", StopReason.LENGTH],
+  ["CONTINUATION", StopReason.PAUSE],
+  ["SAFETY", StopReason.CONTENT_FILTER],
+  ["RECITATION", StopReason.CONTENT_FILTER],
+  ["LANGUAGE", StopReason.CONTENT_FILTER],
+  ["BLOCKLIST", StopReason.CONTENT_FILTER],
+  ["PROHIBITED_CONTENT", StopReason.CONTENT_FILTER],
+  ["SPII", StopReason.CONTENT_FILTER],
+  ["IMAGE_SAFETY", StopReason.CONTENT_FILTER],
+  ["IMAGE_PROHIBITED_CONTENT", StopReason.CONTENT_FILTER],
+  ["IMAGE_RECITATION", StopReason.CONTENT_FILTER],
+]);
+
+/**
+ * How the chunk says that the reply ends: by its candidate, or by the prompt's refusal.
+ *
+ * @returns `undefined`: it goes on
+ */
+export function readFinish(chunk: JsonRecord, candidate: JsonRecord): Finish | undefined {
+  const word = textAt(candidate, "finishReason");
+  if (word !== "" && word !== "FINISH_REASON_UNSPECIFIED") {
+    const reason = reasons.get(word) ?? StopReason.UNSPECIFIED;
+    const isFiltered = reason === StopReason.CONTENT_FILTER;
+    return { reason, detail: isFiltered ? textAt(candidate, "finishMessage") || word : "" };
+  }
+  const feedback = recordAt(chunk, "promptFeedback") ?? {};
+  const blocked = textAt(feedback, "blockReason");
+  if (blocked === "" || blocked.endsWith("_REASON_UNSPECIFIED")) return undefined;
+  const detail = textAt(feedback, "blockReasonMessage") || blocked;
+  return { reason: StopReason.CONTENT_FILTER, detail };
+}
