@@ -165,7 +165,8 @@ function answerOf(body: JsonRecord, messages: readonly JsonRecord[]): string {
   if (last?.["role"] === "tool") return `The tool answered: ${textsIn(last["content"]).join("")}`;
   const asked = messages.findLast(({ role }) => role === "user") ?? {};
   const files = recordsAt(asked, "content").filter(({ type }) => type !== "text").length;
-  const received = files === 0 ? "" : ` You sent ${files} files, which it cannot see.`;
+  const counted = files === 1 ? "a file" : `${files} files`;
+  const received = files === 0 ? "" : ` You sent ${counted}, which it received but cannot see.`;
   return `This is the demo model of UAS Gateway, not an AI.${received} You said: ${question}`;
 }
 

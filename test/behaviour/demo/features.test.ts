@@ -150,7 +150,7 @@ describe("chat", () => {
         },
       ],
     });
-    expect(choices[0]?.message.content).toContain("You sent 1 files");
+    expect(choices[0]?.message.content).toContain("You sent a file, which");
   });
 
   it.each([
