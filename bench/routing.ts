@@ -216,7 +216,8 @@ async function keepConversations(
   ]);
   for (let turn = 0; turn < turns; turn++) {
     await askAll(world, conversations, (at) => ({
-      ...{ key, model: "chat" },
+      key,
+      model: "chat",
       messages: [...(chats[at] ?? [])],
       // Another process each turn.
       gateway: (at + turn) % gatewayCount,
@@ -230,7 +231,8 @@ async function keepConversations(
   const vendor = world.vendors.three;
   const { requests } = vendor;
   const last = new Map<string, string>();
-  let [stayed, followed] = [0, 0];
+  let stayed = 0;
+  let followed = 0;
   for (const { key: credential, body } of requests) {
     const [first] = body["messages"] as readonly Message[];
     const id = first?.content ?? "";
@@ -267,7 +269,9 @@ async function revokeCredential(
   const statuses: number[] = [];
   while (performance.now() < endMs) {
     const replies = await askAll(world, 300, (at) => ({
-      ...{ key, model: "revoked", stream: at % 2 === 0 },
+      key,
+      model: "revoked",
+      stream: at % 2 === 0,
     }));
     statuses.push(...replies.map(({ status }) => status));
   }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 
 /** The paths below `left` and `right` whose files differ, or that only one of them has, sorted. */
 export function compareFolders(left: string, right: string): string[] {
-  const [ours, theirs] = [files(left), files(right)];
+  const ours = files(left);
+  const theirs = files(right);
   const all = [...new Set([...ours, ...theirs])].toSorted();
   return all.filter(
     (file) =>

@@ -34,7 +34,8 @@ export function alertMessage(row: AlertRow): AlertMessage {
 }
 
 function lowBalance({ account_id, account_name: name, facts }: AlertRow): AlertMessage {
-  const [balance, threshold] = [usdOf(facts.balance), usdOf(String(facts.threshold))];
+  const balance = usdOf(facts.balance);
+  const threshold = usdOf(String(facts.threshold));
   return {
     type: "balance.low",
     data: { account_id, account_name: name, balance, threshold, currency: "USD" },
@@ -51,7 +52,8 @@ function lowBalance({ account_id, account_name: name, facts }: AlertRow): AlertM
 
 function budgetThreshold({ account_id, account_name, key_name, facts }: AlertRow): AlertMessage {
   const { threshold, owner = account_id, timeZone = "UTC", startTime = "", endTime = "" } = facts;
-  const [amount, spent] = [usdOf(facts.amount), usdOf(facts.spent)];
+  const amount = usdOf(facts.amount);
+  const spent = usdOf(facts.spent);
   const period = periodWords[facts.period ?? 0] ?? "";
   const isAccount = owner === account_id;
   const reset = new Date(endTime).toISOString();

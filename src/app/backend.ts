@@ -154,7 +154,9 @@ function createRooms({
   const { pool, orm } = database;
   const budgets = createBudgets(pool);
   const accounts = createAccountService({
-    ...{ orm, budgets, clock },
+    orm,
+    budgets,
+    clock,
     allowHosts: config.webhooks.allowHosts,
   });
   const accountExists = accounts.exists;

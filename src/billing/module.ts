@@ -51,7 +51,12 @@ export function createBillingRoom(options: BillingRoomOptions): BillingRoom {
       serve(
         BillingService,
         createBillingService({
-          ...{ pool, clock, auditPool: jobPool, accountExists, models, onLowBalance },
+          pool,
+          clock,
+          auditPool: jobPool,
+          accountExists,
+          models,
+          onLowBalance,
         }),
       ),
       serve(RedeemService, createRedeemService({ orm, pool, clock, accountExists }), clock),
@@ -119,8 +124,11 @@ export function openLedger(options: OpenLedgerOptions): OpenLedger {
   const info = (message: string, fields: object): void => log.info(fields, message);
   const callDays = config.retention?.calls;
   const jobs = createBillingJobs({
-    ...{ ...common, pool: database.jobPool, nodeId },
-    ...{ callDays, info },
+    ...common,
+    pool: database.jobPool,
+    nodeId,
+    callDays,
+    info,
   });
   return { ledger, jobs };
 }

@@ -156,7 +156,8 @@ function auditRpcs(auditor: Auditor): Pick<Rpcs, "auditLedger" | "acceptLedger">
     async acceptLedger(request, { values }) {
       const reason = request.reason.trim();
       const record = (client: PoolClient, { n, hash, accepted }: Checkpoint): Promise<void> => {
-        const [subject, after] = [n.toString(), { hash, breaches: accepted?.breaches }];
+        const subject = n.toString();
+        const after = { hash, breaches: accepted?.breaches };
         return recordActionOn(client, values, { action: "ledger.accept", subject, after, reason });
       };
       const checkpoint = await mapDatabaseLoss(auditor.accept(reason, { ...options, record }));
@@ -209,7 +210,8 @@ function balanceRpcs(pool: Queryable): Pick<Rpcs, "getBalance" | "getCredits" | 
       const told = "Send an API key of the account whose credits to read";
       const { accountId } = admitCaller(values.get(callerKey), told);
       const { rows } = await pool.query<CreditsRow>(sql.credits, [accountId]);
-      const [balance, spent] = [BigInt(rows[0]?.left ?? 0), BigInt(rows[0]?.spent ?? 0)];
+      const balance = BigInt(rows[0]?.left ?? 0);
+      const spent = BigInt(rows[0]?.spent ?? 0);
       const totals = { totalCredits: money(balance + spent), totalUsage: money(spent) };
       return create(GetCreditsResponseSchema, totals);
     },

@@ -74,7 +74,8 @@ function refusedCall(
   request: Parameters<OnRefusedKey>[1],
   clock: Clock,
 ): Call {
-  const [id, startMs] = [clock.newId(), clock.now()];
+  const id = clock.newId();
+  const startMs = clock.now();
   const call = new Call({ ...request, id, startMs, accountId, keyId, discountBp: 0 });
   call.end(endings[reason], invalidKey());
   return call;

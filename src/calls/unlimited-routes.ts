@@ -60,7 +60,8 @@ with removed as (
 ) select pg_notify('${unlimitedRouteChannel}', vendor) from removed`;
 
 /** Replies above their limits, and accounts that got them, which mark a route. */
-const [overrunsMin, accountsMin] = [3, 2];
+const overrunsMin = 3;
+const accountsMin = 2;
 
 /** Routes and accounts that a process remembers, against vendors with many. */
 const rememberedMax = 10_000;

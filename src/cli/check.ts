@@ -61,10 +61,12 @@ function lossWarnings(config: Config, nowMs: number): readonly string[] {
 
 function routeLosses(model: ModelConfig, route: RouteConfig, nowMs: number): readonly string[] {
   if (route.costs === undefined) return [];
-  const [prices, costs] = [upcoming(model.prices, nowMs), upcoming(route.costs, nowMs)];
+  const prices = upcoming(model.prices, nowMs);
+  const costs = upcoming(route.costs, nowMs);
   const head = `route ${route.vendor} ${route.model}`;
   return moments([prices, costs]).flatMap((fromMs) => {
-    const [price, cost] = [priceAt(prices, fromMs), priceAt(costs, fromMs)];
+    const price = priceAt(prices, fromMs);
+    const cost = priceAt(costs, fromMs);
     const since = Number.isFinite(fromMs) ? `from ${momentText(fromMs)} ` : "";
     const tiers = serviceTiers.flatMap((tier) => {
       const own = [price.serviceTiers?.[tier], cost.serviceTiers?.[tier]] as const;

@@ -115,7 +115,9 @@ export function limitTerms(
 ) {
   const { rpm = null, tpm = null, concurrency = null } = owner?.rateLimits ?? {};
   return {
-    ...{ rpm, tpm, concurrency },
+    rpm,
+    tpm,
+    concurrency,
     budgets: (owner?.budgets ?? []).map(({ amount, period, timeZone, spent, resetTime }) => ({
       amount: usdText(amount),
       period: enumWord(BudgetPeriodSchema, period),

@@ -257,7 +257,8 @@ function servedRoutes(
     const entry = model.vendors.get(vendor);
     const limitParameter = written.limitParameter ?? entry?.limitParameter;
     return {
-      ...{ vendor, model: name },
+      vendor,
+      model: name,
       ...(limitParameter !== undefined && { limitParameter }),
       ...(entry?.quirks && { quirks: entry.quirks }),
       ...(weight !== undefined && { weight }),

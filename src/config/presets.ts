@@ -31,7 +31,12 @@ function hosted(
 ): Preset {
   const kind = "openai-compatible";
   return {
-    ...{ kind, baseUrl, needsApiKey: true, limitParameter, modelTypes, source },
+    kind,
+    baseUrl,
+    needsApiKey: true,
+    limitParameter,
+    modelTypes,
+    source,
     ...(quirks && { quirks }),
   };
 }

@@ -26,7 +26,10 @@ export const breakerSchema = section({
   single_route: word(["try", "refuse"]).default(breakerDefault.singleRoute),
 }).transform(
   ({ failures, window, cooldown, singleRoute }): BreakerConfig => ({
-    ...{ failures, windowMs: window, cooldownMs: cooldown, singleRoute },
+    failures,
+    windowMs: window,
+    cooldownMs: cooldown,
+    singleRoute,
   }),
 );
 

@@ -47,7 +47,8 @@ export function vendorsSchema(references: ReferenceSource, kinds: ServedKinds) {
     (written) => {
       const { name, presetName, hasCredentials } = JSON.parse(written) as VendorCase;
       const kind = words.find((known) => known === name);
-      const [served, preset] = [kinds.get(name), presets.get(presetName)];
+      const served = kinds.get(name);
+      const preset = presets.get(presetName);
       return vendorSchema(references, { words, kind, served, preset, hasCredentials });
     },
   );
@@ -290,8 +291,13 @@ function servedVendor(
   const onDisconnect = vendor.onDisconnect ?? served.onDisconnect ?? "grace";
   return {
     config: {
-      ...{ ...given, name, dialects, onDisconnect, disconnectGraceMs: disconnectGrace },
-      ...{ apiKey: credentials[0]?.apiKey, credentials },
+      ...given,
+      name,
+      dialects,
+      onDisconnect,
+      disconnectGraceMs: disconnectGrace,
+      apiKey: credentials[0]?.apiKey,
+      credentials,
       ...(preset?.rerankForm && { rerankForm: preset.rerankForm }),
     },
     unserved: undefined,

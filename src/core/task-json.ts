@@ -27,7 +27,8 @@ export function submittedJson(task: Task): JsonObject {
 /** The answer to a poll (R-TSK-4). */
 export function taskJson(task: Task): JsonObject {
   const { files, usage } = task;
-  const [promptTokens, completionTokens] = [usage?.inputTokens ?? 0, usage?.outputTokens ?? 0];
+  const promptTokens = usage?.inputTokens ?? 0;
+  const completionTokens = usage?.outputTokens ?? 0;
   const word = errorWord(task.errorCode);
   const isFailed = task.status === TaskStatus.FAILED;
   return {

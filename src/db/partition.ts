@@ -96,7 +96,8 @@ export function createPartitionSql({ table, column }: PartitionedTable, month: D
     `${table}_default`,
     column,
   ].map(escapeIdentifier);
-  const [low, high] = [escapeLiteral(from), escapeLiteral(to)];
+  const low = escapeLiteral(from);
+  const high = escapeLiteral(to);
   // The parent is locked first, as every query does: no deadlock. Attaching alone would lock it less,
   // but a row on its way to the default partition would then be refused, for it is no longer meant
   // for it; and with the default partition locked, hardly a query could go on anyway. The triggers of the

@@ -44,7 +44,8 @@ export function creditsBody({ totalCredits, totalUsage }: GetCreditsResponse): B
 
 /** A budget in the words of that form. */
 function budgetOf({ period, amount, spent, resetTime, timeZone }: Budget) {
-  const [limit, usage] = [nanosOf(amount), nanosOf(spent)];
+  const limit = nanosOf(amount);
+  const usage = nanosOf(spent);
   return {
     reset: resetWords[period],
     limit,

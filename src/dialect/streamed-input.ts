@@ -37,7 +37,8 @@ export class StreamedInput {
   /** Whether a piece is the same object as the whole input, apart from white space. An empty one may precede the real one. */
   isRepeatedBy(piece: string): boolean {
     if (piece === "" || !this.isWhole) return false;
-    const [again, whole] = [parseRecord(piece), parseRecord(this.#text)];
+    const again = parseRecord(piece);
+    const whole = parseRecord(this.#text);
     if (again === undefined || whole === undefined || Object.keys(again).length === 0) return false;
     return JSON.stringify(again) === JSON.stringify(whole);
   }

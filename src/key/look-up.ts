@@ -91,7 +91,8 @@ function judge(row: KeyRow | undefined): Verdict {
 /** Own limits only: most keys have none, and then their callers have no such members. */
 function ratesOfCaller(row: KeyRow): Pick<KeyCaller, "keyRates" | "accountRates" | "limitWaitMs"> {
   const { account_rpm: rpm, account_tpm: tpm, account_concurrency: concurrency } = row;
-  const [keyRates, accountRates] = [ratesOf(row), ratesOf({ rpm, tpm, concurrency })];
+  const keyRates = ratesOf(row);
+  const accountRates = ratesOf({ rpm, tpm, concurrency });
   return {
     ...(keyRates && { keyRates }),
     ...(accountRates && { accountRates }),

@@ -119,8 +119,15 @@ export class AdmissionQueues {
         leave();
       };
       const waiter: Waiter = {
-        ...{ subjects: request.subjects, tokens: request.tokens },
-        ...{ accountId, keyId, waitMs, signal, untilMs, refusal, isDone: false },
+        subjects: request.subjects,
+        tokens: request.tokens,
+        accountId,
+        keyId,
+        waitMs,
+        signal,
+        untilMs,
+        refusal,
+        isDone: false,
         settle(verdict) {
           end();
           resolve(verdict);

@@ -307,7 +307,8 @@ class CacheRequest extends ReadRequest<Buffer> {
 
   /** Deletes a cache that was created and cannot be paid for, or cannot be remembered: it would be stored for nobody. */
   async takeBack(): Promise<void> {
-    const [name, owner] = [this.#created, this.#owner];
+    const name = this.#created;
+    const owner = this.#owner;
     if (name === undefined || owner === undefined) return;
     this.#created = undefined;
     const { mount } = this.#exchange;

@@ -120,14 +120,16 @@ export async function list(
   const [{ url }] = mount.transport.bases;
   const at = (text: string | undefined): string | undefined =>
     text && `${url}${exchange.path}?${route.cursor}=${text}`;
-  const [newest, oldest] = [page.at(0)?.task_id, page.at(-1)?.task_id];
+  const newest = page.at(0)?.task_id;
+  const oldest = page.at(-1)?.task_id;
   const hasNewer = isBack ? isMore : cursor.after !== undefined;
   const pages = {
     previous: at(hasNewer && newest !== undefined ? `${backwards}${newest}` : undefined),
     next: at(isBack || isMore ? oldest : undefined),
   };
   const texts = page.map(({ body, ...job }) => {
-    const [id, model] = [job.vendor_id ?? "", job.vendor_model ?? ""];
+    const id = job.vendor_id ?? "";
+    const model = job.vendor_model ?? "";
     const brief = () =>
       JSON.stringify(route.brief({ id, model, status: job.status, baseUrl: url }));
     return body?.toString("utf8") ?? brief();

@@ -136,7 +136,8 @@ function recordRefused(
 ): void {
   const { accountId, keyId, discountBp = 0 } = caller;
   const { clock } = context;
-  const [id, startMs] = [clock.newId(), clock.now()];
+  const id = clock.newId();
+  const startMs = clock.now();
   const call = new Call({ id, startMs, requestId, accountId, keyId, discountBp, path });
   call.model = model;
   call.end(CallEnding.REFUSED, told);

@@ -276,7 +276,8 @@ function healthFields(
   nowMs: number,
 ): MessageInitShape<typeof RouteHealthSchema> {
   const { open } = breaker;
-  const [median, slow] = [percentile(durationsMs, 0.5), percentile(durationsMs, 0.95)];
+  const median = percentile(durationsMs, 0.5);
+  const slow = percentile(durationsMs, 0.95);
   return {
     breaker: breakerStates[breaker.state(nowMs)],
     ...(open && {

@@ -91,7 +91,11 @@ export function createResponseService(
       const query = queryOf({ include, limit: limit || "", after, order });
       return {
         page: await vendorState.send({
-          ...{ ...found, action: "list-input-items", responseId, query, signal },
+          ...found,
+          action: "list-input-items",
+          responseId,
+          query,
+          signal,
         }),
       };
     },

@@ -128,7 +128,10 @@ export function createTaskRoom(options: TaskOptions): TaskRoom {
   const schemas = schemasOf(vendors, allowHosts);
   const { results } = options;
   const service = createTaskService({
-    ...{ store, feed, waitSlots, clock },
+    store,
+    feed,
+    waitSlots,
+    clock,
     allowHosts,
     authorize: (caller, modelKey) => options.admission.model(caller, modelKey),
     schemas,
@@ -375,7 +378,8 @@ function reports({
 function countMoney(metrics: Metrics, { model, vendor }: TaskRow, record?: CallRow): void {
   const usdOf = (nanos: string | null | undefined): number =>
     Number(nanos ?? 0) / Number(nanosPerUsd);
-  const [cost, vendorCost] = [usdOf(record?.cost), usdOf(record?.vendor_cost)];
+  const cost = usdOf(record?.cost);
+  const vendorCost = usdOf(record?.vendor_cost);
   if (cost > 0) metrics.charged.inc({ model }, cost);
   if (vendorCost > 0) {
     metrics.vendorCost.inc({ model, vendor }, vendorCost);

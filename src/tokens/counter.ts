@@ -96,7 +96,9 @@ class ThreadCounter implements TokenCounter {
       };
       const timer = setTimeout(late, this.#options.deadlineMs ?? countTimeoutMs);
       const pending: PendingCount = {
-        ...{ question, key, accountId },
+        question,
+        key,
+        accountId,
         resolve(tokens) {
           clearTimeout(timer);
           resolve(tokens);

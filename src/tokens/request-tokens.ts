@@ -222,7 +222,9 @@ export function countQuestion(
 ): { readonly question: CountQuestion; readonly media: Bound & TokenRange } {
   const pieces: Buffer[] = [];
   let at = 0;
-  let [bound, typical, isBounded] = [0, 0, true];
+  let bound = 0;
+  let typical = 0;
+  let isBounded = true;
   for (const found of size.media) {
     const tokens = mediaTokens(found, imageTokens);
     if (tokens.bound === Infinity) isBounded = false;
@@ -284,7 +286,10 @@ export interface RequestSize extends Bound {
  */
 export function requestSize({ weight, media }: BodySize, imageTokens?: number): RequestSize {
   let textParts = weight;
-  let [bound, unboundedTypical, typical, mediaBytes] = [0, 0, 0, 0];
+  let bound = 0;
+  let unboundedTypical = 0;
+  let typical = 0;
+  let mediaBytes = 0;
   let isBounded = true;
   for (const each of media) {
     const tokens = mediaTokens(each, imageTokens);

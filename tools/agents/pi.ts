@@ -11,7 +11,8 @@ export const piAgents: readonly Agent[] = [
   // It does not send the signatures of Gemini's thoughts back.
   {
     ...pi("pi, gemini", "google-generative-ai", "/gemini/v1beta"),
-    ...{ reasons: false, vendors: ["gemini"] },
+    reasons: false,
+    vendors: ["gemini"],
   },
 ];
 

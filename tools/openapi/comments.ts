@@ -2,7 +2,9 @@
 import type { FileDescriptorProto } from "@bufbuild/protobuf/wkt";
 
 /** The numbers in a location's path: of messages, services, and of fields and methods inside them. */
-const [messagePath, servicePath, memberPath] = [4, 6, 2];
+const messagePath = 4;
+const servicePath = 6;
+const memberPath = 2;
 
 /** Comments by the full names of the RPC, message or field that they are about, each as one line. */
 export type Comments = ReadonlyMap<string, string>;

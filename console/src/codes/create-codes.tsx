@@ -68,7 +68,8 @@ export function CreateCodesDialog({
   });
   const submit = (): void => {
     setTried(true);
-    const [nanos, count] = [amountOf(form), countOf(form)];
+    const nanos = amountOf(form);
+    const count = countOf(form);
     if (nanos !== undefined && count !== undefined) run(nanos, count);
   };
   return (

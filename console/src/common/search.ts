@@ -193,7 +193,8 @@ export type FinanceSearch = ReturnType<typeof readFinanceSearch>;
 /** Reads what the usage page shows. Its span has whole days, both ends included; a span with one end is dropped. */
 export function readUsageSearch(raw: Raw): UsageSearch {
   const { from, to, ...search } = readUsage(raw);
-  const [first, last] = [from?.slice(0, 10), to?.slice(0, 10)];
+  const first = from?.slice(0, 10);
+  const last = to?.slice(0, 10);
   if (first === undefined || last === undefined || last < first) return search;
   return { from: first, to: last, ...search };
 }

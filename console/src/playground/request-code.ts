@@ -55,7 +55,8 @@ for chunk in stream:
 
 /** A JSON value as a Python literal. JSON strings are valid in Python, which has all their escapes. */
 function pythonText(value: unknown, indent: number): string {
-  const [inner, outer] = [" ".repeat(indent + 4), " ".repeat(indent)];
+  const inner = " ".repeat(indent + 4);
+  const outer = " ".repeat(indent);
   if (value === null || value === undefined) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value !== "object") return JSON.stringify(value);

@@ -47,8 +47,15 @@ export interface Acceptance {
 
 /** Before the first checkpoint. */
 const start: Checkpoint = {
-  ...{ n: 0, previous: "", time: "", seq: "0", holdId: "00000000-0000-0000-0000-000000000000" },
-  ...{ entries: 0, digest: "", sums: {}, hash: "" },
+  n: 0,
+  previous: "",
+  time: "",
+  seq: "0",
+  holdId: "00000000-0000-0000-0000-000000000000",
+  entries: 0,
+  digest: "",
+  sums: {},
+  hash: "",
 };
 
 type Row = RowOf<typeof LedgerCheckpointEntity, "contents" | "hash">;

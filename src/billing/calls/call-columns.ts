@@ -165,8 +165,21 @@ function kindOnly(row: CallRow): Partial<CallRow> {
   const { price_version, dropped, discount_bp, charged, images, second_micros, attempts } = row;
   const { units } = row;
   return {
-    ...{ key_id, model, vendor, path, stream, status, error_code, ending, usage_source },
-    ...{ price_version, dropped, discount_bp, charged, images, second_micros },
+    key_id,
+    model,
+    vendor,
+    path,
+    stream,
+    status,
+    error_code,
+    ending,
+    usage_source,
+    price_version,
+    dropped,
+    discount_bp,
+    charged,
+    images,
+    second_micros,
     ...(attempts && { attempts }),
     ...(units && { units }),
   };

@@ -22,7 +22,8 @@ export function parseRange(
 ): Range {
   const { fromTime, toTime } = request;
   if (fromTime === undefined) throw invalid("from_time", "from_time is required");
-  const [fromMs, toMs] = [momentOf(fromTime), toTime ? momentOf(toTime) : nowMs];
+  const fromMs = momentOf(fromTime);
+  const toMs = toTime ? momentOf(toTime) : nowMs;
   if (fromMs >= toMs) throw invalid("to_time", "to_time must be later than from_time");
   return { fromMs, toMs };
 }

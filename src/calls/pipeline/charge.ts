@@ -220,8 +220,12 @@ function plausiblePart<Out extends Chunk>(
   if (usage === undefined || (isHoldOfRequest && costNanos <= plan.maxNanos)) return undefined;
   const { units: held, maxImages = held?.images } = request.text;
   const facts = plausibleFacts({
-    ...{ request, model, route: planned?.route, features: first?.features },
-    ...{ inputTokens: plan.inputTokens, maxTokens: plan.maxTokens },
+    request,
+    model,
+    route: planned?.route,
+    features: first?.features,
+    inputTokens: plan.inputTokens,
+    maxTokens: plan.maxTokens,
     textBytes: deliveredOf(reply).textBytes,
   });
   const tokens = isPlausible(usage, facts) ? usage : chargeablePart(usage, facts);

@@ -66,7 +66,8 @@ export function tooLong(
   }
   const { code, status, details, message } = refused;
   return new GatewayError(code, `${message.replace(/[.\s]+$/, "")}. ${text}`, {
-    ...{ status, details },
+    status,
+    details,
     param: input,
   });
 }

@@ -137,7 +137,13 @@ export function reportImplausible(
   const { inputTokens, outputTokens, images, seconds } = usage ?? {};
   log.error(
     {
-      ...{ vendor, vendorModel, ...id, inputTokens, outputTokens, images, seconds },
+      vendor,
+      vendorModel,
+      ...id,
+      inputTokens,
+      outputTokens,
+      images,
+      seconds,
       notCharged: formatUsd(lossNanos),
     },
     "a vendor reports more than the request and its reply can be: the rest was not charged; compare the call with the vendor's invoice",

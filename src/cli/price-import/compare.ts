@@ -192,7 +192,8 @@ function difference(one: PriceConfig, other: PriceConfig): string | undefined {
   for (const above of tierLimits([one, other])) {
     for (const unit of priceUnits) {
       if (!namesUnit(one, unit.key) || !namesUnit(other, unit.key)) continue;
-      const [a, b] = [unitPrice(one, unit, above), unitPrice(other, unit, above)];
+      const a = unitPrice(one, unit, above);
+      const b = unitPrice(other, unit, above);
       if (a === b) continue;
       const where = above === 0 ? unit.name : `${unit.name} above ${above} tokens`;
       return `${where}: ${formatUsd(a ?? 0n)} and ${formatUsd(b ?? 0n)}`;

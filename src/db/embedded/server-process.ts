@@ -137,7 +137,8 @@ export function isServing(site: Site, pid: number): boolean {
   if (!isProcessAlive(pid)) return false;
   if (process.platform === "linux") {
     try {
-      const [theirs, ours] = [fs.statSync(`/proc/${pid}/cwd`), fs.statSync(site.folder)];
+      const theirs = fs.statSync(`/proc/${pid}/cwd`);
+      const ours = fs.statSync(site.folder);
       return theirs.ino === ours.ino && theirs.dev === ours.dev;
     } catch (error) {
       // EACCES: alive, of another user. ENOENT: dead, waiting for its parent to notice.

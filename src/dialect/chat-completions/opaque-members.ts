@@ -113,7 +113,8 @@ function joined(before: readonly string[], more: readonly string[]): string[] {
 }
 
 function joinedEntry(before: string, more: string): string | undefined {
-  const [one, other] = [parseRecord(before) ?? {}, parseRecord(more) ?? {}];
+  const one = parseRecord(before) ?? {};
+  const other = parseRecord(more) ?? {};
   const piece = pieceNames.find((name) => typeof one[name] === "string");
   const isSame = one["type"] === other["type"] && one["index"] === other["index"];
   const hasEnd = textAt(one, "signature") !== "" || textAt(one, "data") !== "";

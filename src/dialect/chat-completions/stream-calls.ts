@@ -191,7 +191,8 @@ function goesOn(call: OpenCall, { id, name, input }: CallDelta): boolean {
 }
 
 function isSameJson(one: string, other: string): boolean {
-  const [a, b] = [parseRecord(one), parseRecord(other)];
+  const a = parseRecord(one);
+  const b = parseRecord(other);
   return a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b);
 }
 

@@ -223,7 +223,8 @@ export function toolTypeCheck(
     const asked = `the tool "${name.slice(0, 64)}"`;
     const [, unit] = billed.find(([pattern]) => pattern.test(name)) ?? [];
     if (unit === undefined) throw refuseUnknown(`${path}.type`, asked);
-    const [max, foundTokens] = [limitOf?.(tool, path), foundTokensOf?.(tool, path)];
+    const max = limitOf?.(tool, path);
+    const foundTokens = foundTokensOf?.(tool, path);
     use.useTool(unit, { path: `${path}.type`, asked, max, foundTokens });
   };
 }
@@ -335,7 +336,8 @@ function checkBreakpoints(value: unknown, path: string, use: FeatureUse): void {
 function checkCacheTtl(options: unknown, path: string, use: FeatureUse): void {
   const ttl = isRecord(options) ? options["ttl"] : undefined;
   if (ttl == null || ttl === "30m") return;
-  const [where, asked] = [`${path}.ttl`, "a longer cache"];
+  const where = `${path}.ttl`;
+  const asked = "a longer cache";
   if (ttl !== "12h") throw refuseUnknown(where, asked);
   use.use("cache_write_12h", where, asked);
 }

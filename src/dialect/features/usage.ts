@@ -133,7 +133,8 @@ interface WholeTotals {
  */
 export function wholeTotals(reported: Totals): WholeTotals {
   const { input, output, total, cached = 0, written = 0, ofAnthropic } = reported;
-  const [read, made] = [tokenCount(input), tokenCount(output)];
+  const read = tokenCount(input);
+  const made = tokenCount(output);
   if (read === undefined || made === undefined) return { input, output, hidden: 0 };
   const besides = Math.max(0, (tokenCount(total) ?? 0) - read - made);
   const stored = cached + written;

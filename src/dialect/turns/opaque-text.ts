@@ -91,7 +91,8 @@ function textOf(block: JsonRecord): Part | undefined {
 }
 
 function imagePart(source: JsonRecord): Part | undefined {
-  const [data, url] = [textAt(source, "data"), textAt(source, "url")];
+  const data = textAt(source, "data");
+  const url = textAt(source, "url");
   if (data === "" && url === "") return undefined;
   const value = create(MediaPartSchema, {
     type: MediaType.IMAGE,

@@ -86,7 +86,8 @@ function browserSessionOf(
   const isSecure = request.protocol === "https" || (publicUrl?.startsWith("https:") ?? false);
   // Browsers accept a cookie with this prefix only from this very host and over https.
   const prefix = isSecure ? "__Host-" : "";
-  const [name, knownName] = [`${prefix}uas_console`, `${prefix}uas_browser`];
+  const name = `${prefix}uas_console`;
+  const knownName = `${prefix}uas_browser`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   const cookies = new Map<string, string>();
   const set = (cookie: string, value: string, maxAgeMs: number): void => {

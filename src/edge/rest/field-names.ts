@@ -20,7 +20,9 @@ export function inCallersSpelling(error: GatewayError, sent: JsonObject): Gatewa
   const { code, details, metadata, status, retryAfterSeconds } = error;
   return new GatewayError(code, error.message.replaceAll(param, found), {
     param: found,
-    ...{ details, metadata, status },
+    details,
+    metadata,
+    status,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     cause: error,
   });

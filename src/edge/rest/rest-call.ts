@@ -146,7 +146,9 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
       const caller =
         typeof known === "string" ? this.#accept(await this.#deps.authenticate(known)) : known;
       this.caller = caller;
-      const [request, response, route] = [this.#request, this.#response, this.#route];
+      const request = this.#request;
+      const response = this.#response;
+      const route = this.#route;
       route.checkHead(request);
       const options = { bodies: this.#deps.bodies, caller };
       const isForm = route.isForm?.(request) === true;

@@ -57,7 +57,9 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
     acceptCompression: [compressionGzip, compressionBrotli],
     readMaxBytes: messageBytesMax,
     interceptors: [...interceptors],
-    ...{ requestGate, shutdownSignal, grpc },
+    requestGate,
+    shutdownSignal,
+    grpc,
   });
   for (const { service, implementation } of services) router.service(service, implementation);
   const handlers = router.handlers.map((handle): [string, HandleRpc] => {

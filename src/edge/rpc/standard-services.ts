@@ -73,7 +73,8 @@ function pause(signal: AbortSignal): Promise<void> {
 export const ServerReflectionAlpha: DescService = alphaOf(ServerReflection);
 
 function alphaOf({ name }: DescService): DescService {
-  const [released, alpha] = ["grpc.reflection.v1", "grpc.reflection.v1alpha"];
+  const released = "grpc.reflection.v1";
+  const alpha = "grpc.reflection.v1alpha";
   const file = clone(FileDescriptorProtoSchema, file_reflection.proto);
   const rename = (typeName: string): string => typeName.replace(`.${released}.`, `.${alpha}.`);
   file.name = "grpc/reflection/v1alpha/reflection.proto";

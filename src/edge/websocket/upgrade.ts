@@ -123,7 +123,11 @@ export class WebSockets implements Upgrades {
   get #deps() {
     const { log, isOpen, requireCapacity, bodies } = this.#options;
     return {
-      ...{ log, isOpen, requireCapacity, bodies, memory: this.#memory },
+      log,
+      isOpen,
+      requireCapacity,
+      bodies,
+      memory: this.#memory,
       identify: (request: IncomingMessage) => this.#identify(request),
       serve: this.#serve,
     };

@@ -199,7 +199,8 @@ function checkMembers(
 ): void {
   for (const [name, of] of Object.entries(table)) {
     if (of === "free" || !isSwitchedOn(record[name])) continue;
-    const [where, asked] = [`${path}.${name}`, `"${name}"`];
+    const where = `${path}.${name}`;
+    const asked = `"${name}"`;
     if (of === "refused") throw refuseUnknown(where, asked);
     use.use(of, where, asked);
   }

@@ -17,7 +17,9 @@ export const dashscopeRerank: OperationRoute = {
       const texts = (documents as readonly unknown[]).map(textOf);
       if (isCompatible(String(model))) {
         return {
-          ...{ model, query, documents: texts },
+          model,
+          query,
+          documents: texts,
           ...(topN != null && { top_n: topN }),
           ...(instruct != null && { instruct }),
         };

@@ -77,7 +77,8 @@ export const geminiCaches: NativeCaches = {
   figuresOf(json): NativeCacheFigures | undefined {
     const counts = recordAt(json, "usageMetadata");
     const tokens = counts && protoCountAt(counts, "totalTokenCount");
-    const [createMs, expireMs] = [timeAt(json, "createTime"), timeAt(json, "expireTime")];
+    const createMs = timeAt(json, "createTime");
+    const expireMs = timeAt(json, "expireTime");
     if (tokens === undefined || createMs === undefined || expireMs === undefined) return undefined;
     return { tokens, createMs, expireMs };
   },

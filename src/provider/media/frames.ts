@@ -67,7 +67,8 @@ function* countFrames(
   { start, end, strictUntil }: { start: number; end: number; strictUntil: number },
 ): Measurement<CountedFrames> {
   const { headerBytes } = format;
-  let [seconds, bytes] = [0, 0];
+  let seconds = 0;
+  let bytes = 0;
   let kind: number | undefined;
   let passedOver: Frame | undefined;
   for (let from = start; from + headerBytes <= end; ) {
@@ -197,7 +198,8 @@ function flacFrame(
   const head = file.subarray(at, at + flacHeaderBytes);
   if (head.length < 6 || ((head[1] ?? 0) & 0xfe) !== 0xf8) return undefined;
   const [codes = 0, layout = 0, number = 0] = head.subarray(2);
-  const [sizeCode, rateCode] = [codes >> 4, codes & 0x0f];
+  const sizeCode = codes >> 4;
+  const rateCode = codes & 0x0f;
   const isReserved = sizeCode === 0 || rateCode === 15 || layout >> 4 > 10;
   if (isReserved || ((layout >> 1) & 7) === 3 || (layout & 1) === 1) return undefined;
   // The number is coded like a character of UTF-8: leading ones count its bytes.
@@ -210,10 +212,8 @@ function flacFrame(
   if (length >= head.length || checksum8(head.subarray(0, length)) !== head[length]) {
     return undefined;
   }
-  const [size, rate] = [
-    sizeBytes === 0 ? 0 : head.readUIntBE(sizeAt, sizeBytes),
-    rateBytes === 0 ? 0 : head.readUIntBE(sizeAt + sizeBytes, rateBytes),
-  ];
+  const size = sizeBytes === 0 ? 0 : head.readUIntBE(sizeAt, sizeBytes);
+  const rate = rateBytes === 0 ? 0 : head.readUIntBE(sizeAt + sizeBytes, rateBytes);
   return { samples: samplesOf(sizeCode, size), rate: rateOf(rateCode, rate) };
 }
 

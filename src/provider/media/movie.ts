@@ -183,7 +183,8 @@ function fragmentSamples(
   const parts = fragments.flatMap(childrenOf).filter(({ type }) => type === "traf");
   for (const { content } of parts) {
     const head = find(content, "tfhd");
-    const [flags, track] = [word(head, 0), word(head, 4)];
+    const flags = word(head, 0);
+    const track = word(head, 4);
     const usual = defaults.get(track);
     // The fields that the flags name follow each other: an offset, an index, the duration, the size.
     const durationAt = 8 + (flags & 1 ? 8 : 0) + (flags & 2 ? 4 : 0);
@@ -209,7 +210,8 @@ function sum(one: Samples, other: Samples): Samples {
 /** The samples of one run of a fragment (ISO/IEC 14496-12, 8.8.8). */
 function runSamples(run: Buffer, usual: SampleDefaults): Samples {
   const flags = word(run, 0);
-  const [hasDuration, hasBytes] = [(flags & 0x100) !== 0, (flags & 0x200) !== 0];
+  const hasDuration = (flags & 0x100) !== 0;
+  const hasBytes = (flags & 0x200) !== 0;
   const fieldBytes = 4 * [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag).length;
   const start = 8 + (flags & 1 ? 4 : 0) + (flags & 4 ? 4 : 0);
   const listed = Math.floor(Math.max(0, run.length - start) / Math.max(1, fieldBytes));
@@ -265,9 +267,11 @@ const picturesPerSecondMax = 300;
 /** The table of times: runs of samples of equal length. */
 function timesOf(table: Buffer): Pick<Samples, "count" | "units"> {
   const runs = Math.min(word(table, 4), Math.floor(Math.max(0, table.length - 8) / 8));
-  let [count, units] = [0, 0];
+  let count = 0;
+  let units = 0;
   for (let i = 0; i < runs; i++) {
-    const [samples, duration] = [word(table, 8 + i * 8), word(table, 12 + i * 8)];
+    const samples = word(table, 8 + i * 8);
+    const duration = word(table, 12 + i * 8);
     count += samples;
     units += samples * duration;
   }
@@ -348,7 +352,8 @@ function mp4aFrame(content: Buffer, entryRate: number): AudioFrame | undefined {
 function descriptor(content: Buffer, tag: number): Buffer | undefined {
   for (let at = 0; at + 2 <= content.length; ) {
     const found = content[at];
-    let [length, next] = [0, at + 1];
+    let length = 0;
+    let next = at + 1;
     for (let more = true; more && next < Math.min(at + 5, content.length); next++) {
       length = length * 128 + ((content[next] ?? 0) & 0x7f);
       more = (content[next] ?? 0) >= 0x80;

@@ -109,7 +109,8 @@ function readPage(part: Buffer, at: number): Page | undefined {
   const packets: Buffer[] = [];
   // The first packet may have begun in the page before.
   let isBegun = ((part[at + 5] ?? 0) & 1) === 1;
-  let [start, end] = [bodyStart, bodyStart];
+  let start = bodyStart;
+  let end = bodyStart;
   for (let i = 0; i < segments; i++) {
     const length = part[at + headerBytes + i] ?? 0;
     end += length;

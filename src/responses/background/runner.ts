@@ -82,8 +82,14 @@ export function createBackgroundRunner(options: BackgroundRunnerOptions): TextRu
       const generated = await exchangeText(upstream, exchange);
       const { isRewritten } = request;
       const done = outcomeOf({
-        ...{ params, found, planned, isRewritten },
-        ...{ events, generated, store, recorder },
+        params,
+        found,
+        planned,
+        isRewritten,
+        events,
+        generated,
+        store,
+        recorder,
       });
       const vendorTaskId = generated.upstreamId || events.id;
       return { ...(vendorTaskId !== "" && { vendorTaskId }), done };

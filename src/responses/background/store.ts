@@ -84,7 +84,8 @@ export function createBackgroundStore(
   return {
     async begin(transaction, { accountId, responseId, model, taskId, ...pending }) {
       const items = inputItems(pending.input);
-      const [response, input] = [Buffer.from(pending.pending), Buffer.from(itemsJson(items))];
+      const response = Buffer.from(pending.pending);
+      const input = Buffer.from(itemsJson(items));
       const request = toBinary(ExchangeRequestSchema, pending.request);
       const ids = storedItemIds(listedItems(items, responseId));
       const bytes = response.length + input.length + request.length;

@@ -140,14 +140,12 @@ async function accept(
   const logged = { accountId, responseId: id, taskId: callId };
   const { caller, idempotencyKey } = context;
   const starting = {
-    ...{
-      id: callId,
-      caller,
-      requestId,
-      model,
-      idempotencyKey,
-      fingerprinted: record as JsonObject,
-    },
+    id: callId,
+    caller,
+    requestId,
+    model,
+    idempotencyKey,
+    fingerprinted: record as JsonObject,
     params: backgroundParams({ accountId, responseId: id, callId, path, isStreamed }),
     async writeAlongside(transaction: Transaction) {
       const previousResponseId = textAt(record, "previous_response_id") || undefined;

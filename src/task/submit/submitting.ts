@@ -312,8 +312,11 @@ export class SubmitSteps {
   async #requeue(work: Work, failures: number, { leastMs, mostMs } = anyTime): Promise<void> {
     const polls = work.task.poll_count + 1;
     const set = {
-      ...{ vendor: "", vendor_model: "", credential: "" },
-      ...{ failure_count: failures, poll_count: polls },
+      vendor: "",
+      vendor_model: "",
+      credential: "",
+      failure_count: failures,
+      poll_count: polls,
     };
     const releaseMs = Math.min(mostMs, Math.max(leastMs, this.#work.pause(polls)));
     await this.#work.transition(work, { event: "requeue", set, releaseMs });

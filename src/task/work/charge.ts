@@ -119,7 +119,8 @@ function chargedPart(
   hold: bigint,
 ): StoredUsageJson {
   const { images, seconds, ...others } = usage;
-  const [cost, otherCost] = [costOf(usage), costOf(others)];
+  const cost = costOf(usage);
+  const otherCost = costOf(others);
   if (cost <= hold || cost === otherCost) return usage;
   const share = Number(hold > otherCost ? hold - otherCost : 0n) / Number(cost - otherCost);
   return {

@@ -116,7 +116,9 @@ export class Leases {
     claimStartMs: number,
   ): Lease {
     const { leaseMs } = this.#options;
-    const [work, last, cancelled] = [new LazySignal(), new LazySignal(), new LazySignal()];
+    const work = new LazySignal();
+    const last = new LazySignal();
+    const cancelled = new LazySignal();
     const grace = new LazySignal();
     const held: HeldLease = {
       fence,

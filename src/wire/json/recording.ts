@@ -78,9 +78,12 @@ const wavHeadBytes = 44;
 /** Only where the first chunk is the format, and says the same in all its fields, do all decoders read it alike. */
 function wavBound(file: Base64File): number | undefined {
   if (file.read(8, 4) !== wordOf("WAVE") || file.read(12, 4) !== wordOf("fmt ")) return undefined;
-  const [format, channels] = [readLittle(file, 20, 2), readLittle(file, 22, 2)];
-  const [rate, byteRate] = [readLittle(file, 24, 4), readLittle(file, 28, 4)];
-  const [frameBytes, sampleBits] = [readLittle(file, 32, 2), readLittle(file, 34, 2)];
+  const format = readLittle(file, 20, 2);
+  const channels = readLittle(file, 22, 2);
+  const rate = readLittle(file, 24, 4);
+  const byteRate = readLittle(file, 28, 4);
+  const frameBytes = readLittle(file, 32, 2);
+  const sampleBits = readLittle(file, 34, 2);
   // 1: whole numbers, 3: floating-point numbers; others are compressed.
   if (format !== 1 && format !== 3) return undefined;
   const isConsistent = frameBytes * 8 === channels * sampleBits && byteRate === frameBytes * rate;

@@ -88,7 +88,8 @@ class StreamedImages extends ImagesStreamRelay {
 
 /** The form in the words of prices; members that say nothing are left out. */
 function imageFormOf(written: WrittenForm): ImageForm {
-  const [size, quality] = [imageWordOf(written.size), imageWordOf(written.quality)];
+  const size = imageWordOf(written.size);
+  const quality = imageWordOf(written.quality);
   return { ...(size && { size }), ...(quality && { quality }) };
 }
 
