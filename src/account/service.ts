@@ -25,7 +25,7 @@ import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { money } from "../core/money.ts";
 import { changedFacts, type Facts, recordAction } from "../observe/operator-log.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { membersOf } from "../core/partial-update.ts";
+import { membersOf } from "../core/update-mask.ts";
 import { rateColumns, rateMember } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
 import { invalid } from "../core/validation.ts";

@@ -22,7 +22,7 @@ import { mapDatabaseLoss } from "../core/database-lost.ts";
 import { changedFacts, recordAction, type Facts } from "../observe/operator-log.ts";
 import { ErrorCode, GatewayError } from "../core/errors.ts";
 import { cutPage, readPage } from "../core/pagination.ts";
-import { membersOf } from "../core/partial-update.ts";
+import { membersOf } from "../core/update-mask.ts";
 import { rateColumns } from "../core/rate-limits.ts";
 import { isUuid } from "../core/uuid.ts";
 import { createRevealRpc, type KeyCopies, type RevealedKey } from "./copies.ts";

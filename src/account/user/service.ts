@@ -14,7 +14,7 @@ import type { SessionRef } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { recordAction } from "../../observe/operator-log.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { membersOf } from "../../core/partial-update.ts";
+import { membersOf } from "../../core/update-mask.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { invalid } from "../../core/validation.ts";
 import { CodePurpose } from "../code/limits.ts";

@@ -14,7 +14,7 @@ import { nearest } from "../../core/suggest.ts";
 import { asBuffer } from "../../core/bytes.ts";
 import { resolveRequestId } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
-import { matchesEtag } from "../../core/partial-update.ts";
+import { matchesEtag } from "../../core/etag.ts";
 import { readOutline } from "../../dialect/body-members.ts";
 import { dialects } from "../../dialect/index.ts";
 import { findDuplicateMember } from "../../wire/json/duplicate-member.ts";

@@ -7,7 +7,7 @@ import { callerKey } from "../../core/caller.ts";
 import { noSuchAccount, requireActive } from "../../core/caller-rules.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { cutPage, readPage } from "../../core/pagination.ts";
-import { matchesEtag } from "../../core/partial-update.ts";
+import { matchesEtag } from "../../core/etag.ts";
 import { isUuid } from "../../core/uuid.ts";
 import { invalidParam, noSuchTask } from "../failures.ts";
 import type { TaskFeed } from "./feed.ts";

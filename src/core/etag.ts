@@ -1,4 +1,4 @@
-import type { FieldMask } from "@bufbuild/protobuf/wkt";
+/** Compares entity tags of HTTP. */
 
 /**
  * Whether an `if-none-match` header contains this tag. Weak tags compare equal to strong ones, as HTTP specifies
@@ -13,11 +13,4 @@ export function matchesEtag(header: string | null | undefined, etag: string): bo
     const tag = each.trim();
     return tag === "*" || tag.replace(/^W\//, "") === bare;
   });
-}
-
-/* Which members an Update request changes. */
-
-/** The names of the members to change, as the contract writes them. The contract says which may stand in a mask. */
-export function membersOf(mask: FieldMask | undefined): ReadonlySet<string> {
-  return new Set(mask?.paths);
 }
