@@ -5,8 +5,9 @@
  */
 import { parseRecord } from "../wire/json/value.ts";
 
-/** Inputs that vendors send before the real one, and the beginnings of these. */
-const placeholders: ReadonlySet<string> = new Set(["", "{", "{}", "n", "nu", "nul", "null"]);
+/** Inputs that vendors send before the real one, and the beginnings of these: nothing, `{}` and `null`, with any white
+ * space. Each part begins with another character, so a long input is left at its first one. */
+const placeholder = /^\s*(?:\{\s*(?:\}\s*)?|n(?:u(?:ll?)?)?\s*)?$/;
 
 /** Collects an input, and gives out what clients do not have yet. */
 export class StreamedInput {
@@ -77,7 +78,7 @@ export class StreamedInput {
 }
 
 function isPlaceholder(input: string): boolean {
-  return placeholders.has(input.trim());
+  return placeholder.test(input);
 }
 
 /** Whether a piece begins an object. */

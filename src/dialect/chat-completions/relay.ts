@@ -179,8 +179,16 @@ export class ChatStreamRelay implements StreamRelay {
     this.#hasInput = source.subarray(dataStart, dataEnd).includes('"arguments"');
     if (this.#hasInput) {
       const json = this.#inputs.withoutRepeated(source.toString("utf8", dataStart, dataEnd));
-      if (json !== undefined) return this.#onRewritten(json, place);
+      if (json !== undefined) {
+        return this.#onRewritten(json, place, (event, inner) => this.#relayChunk(event, inner));
+      }
     }
+    this.#relayChunk(source, place);
+  }
+
+  /** Relays an event whose data are one object. */
+  #relayChunk(source: Buffer, place: EventPlace): void {
+    const { dataStart, dataEnd } = place;
     const before = this.#splicer.size;
     this.#onChunk(source, dataStart, dataEnd);
     if (this.failed) return this.#onFailure(source, place);
@@ -296,14 +304,16 @@ export class ChatStreamRelay implements StreamRelay {
 
   /** Data in several lines: legal, though no vendor sends it. Joined, read, and written as one line. */
   #onSplitData(source: Buffer, place: EventPlace): void {
-    this.#onRewritten(
-      dataLinesOf(source.toString("utf8", place.start, place.end)).join(" "),
-      place,
-    );
+    const data = dataLinesOf(source.toString("utf8", place.start, place.end)).join(" ");
+    this.#onRewritten(data, place, (event, inner) => this.#onEvent(event, inner));
   }
 
-  /** Reads other data in the place of an event's, and relays it as one line. */
-  #onRewritten(data: string, place: EventPlace): void {
+  /** Reads other data in the place of an event's, and relays it as one line. @param read relays the event of one line */
+  #onRewritten(
+    data: string,
+    place: EventPlace,
+    read: (event: Buffer, inner: EventPlace) => void,
+  ): void {
     const event = Buffer.from(`data: ${data}\n\n`);
     const inner = {
       start: 0,
@@ -313,7 +323,7 @@ export class ChatStreamRelay implements StreamRelay {
       dataLines: 1,
     };
     const outer = this.#splicer.size;
-    this.#onEvent(event, inner);
+    read(event, inner);
     const edited = this.#splicer.take(outer, event);
     this.#splicer.replace(place.start, place.end, edited);
   }

@@ -26,35 +26,38 @@ export class RepeatedInputs {
 
   /** Reads a chunk. @param json its text @returns the text without the repetition; `undefined`: it has none */
   withoutRepeated(json: string): string | undefined {
-    const repeated = new Set<string>();
+    /** Of each input of the chunk, in order, whether it repeats that of its call: two calls may have equal ones. */
+    const marks = new Map<string, boolean[]>();
+    let hasRepeated = false;
     const chunk = parseRecord(json) ?? {};
     for (const choice of recordsAt(chunk, "choices")) {
       const delta = recordAt(choice, "delta");
       if (!isRecord(delta)) continue;
       for (const call of recordsAt(delta, "tool_calls")) {
-        const input = this.#read(countAt(choice, "index") ?? 0, call);
-        if (input !== undefined) repeated.add(input);
+        const piece = textAt(recordAt(call, "function") ?? {}, "arguments");
+        const isRepeated = this.#read(countAt(choice, "index") ?? 0, call, piece);
+        marks.set(piece, [...(marks.get(piece) ?? []), isRepeated]);
+        hasRepeated ||= isRepeated;
       }
     }
-    if (repeated.size === 0) return undefined;
+    if (!hasRepeated) return undefined;
     return json.replaceAll(inputMember, (member, name: string, text: string) =>
-      repeated.has(JSON.parse(text) as string) ? `${name}""` : member,
+      marks.get(JSON.parse(text) as string)?.shift() === true ? `${name}""` : member,
     );
   }
 
-  /** Adds a piece to its call. @returns the piece if it repeats the whole input */
-  #read(choice: number, wire: JsonRecord): string | undefined {
+  /** Adds a piece to its call. @returns whether it repeats the whole input */
+  #read(choice: number, wire: JsonRecord, piece: string): boolean {
     const key = `${choice} ${countAt(wire, "index") ?? 0}`;
     const id = textAt(wire, "id");
-    const piece = textAt(recordAt(wire, "function") ?? {}, "arguments");
     let call = this.#calls.get(key);
     if (call === undefined || (id !== "" && id !== call.id)) {
       call = { id, input: new StreamedInput() };
       this.#calls.set(key, call);
     }
     const { input } = call;
-    if (input.isRepeatedBy(piece)) return piece;
+    if (input.isRepeatedBy(piece)) return true;
     input.add(piece);
-    return undefined;
+    return false;
   }
 }

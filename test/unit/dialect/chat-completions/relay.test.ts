@@ -296,4 +296,20 @@ describe("inputs of calls that come twice", () => {
     const stream = pieces + event(again) + done;
     expect(relayed(stream).text).toBe(stream);
   });
+
+  it("an equal input of another call in the same event stays", () => {
+    const text = '{"path":"a\\n"}';
+    const other = { index: 1, id: "call_2", type: "function", function: { arguments: text } };
+    const again = chunk({ tool_calls: [{ index: 0, function: { arguments: text } }, other] });
+    const got = relayed(pieces + event(again) + done).text;
+    const last =
+      got
+        .split("\n\n")
+        .filter((each) => each.startsWith("data: {"))
+        .at(-1) ?? "";
+    const calls = JSON.parse(last.slice(6)).choices[0].delta.tool_calls;
+    expect(
+      calls.map((each: { function: { arguments: string } }) => each.function.arguments),
+    ).toEqual(["", text]);
+  });
 });
