@@ -48,9 +48,7 @@ async function start(): Promise<void> {
 
 void start();
 
-// The root of the console: the cache of queries and the router.
-
-/** The console, with a cache and a router of its own. */
+/** The root of the console: the cache of queries and the router. */
 function App() {
   const [{ queries, router }] = useState(create);
   return (

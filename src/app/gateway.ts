@@ -302,8 +302,9 @@ async function assemble(
     pool,
     clock,
     alarm: (message, fields) => log.error(fields, message),
-    warn: (message, fields) => log.warn(fields, message),
+    warn,
   });
+
   const edges = await createEdges({
     settings,
     clock,

@@ -63,12 +63,11 @@ export function AllCallsPage() {
   );
 }
 
-// The call log: filters in the address, a histogram, pages by keyset, live calls pushed by the gateway.
-
 /** Calls of one page of the list. */
 const pageSize = 50;
 
-/** The log of one account, or for operators of all accounts. */
+/** The log of one account, or for operators of all accounts: filters in the address, a histogram, pages by keyset, and live
+ * calls that the gateway pushes. */
 function CallLog({
   title,
   hint,
