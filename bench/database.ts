@@ -22,20 +22,18 @@ export async function openBenchDatabase(folder: string): Promise<BenchDatabase> 
 
 /** The same without a table: a gateway migrates it when it starts. */
 export async function openEmptyDatabase(folder: string): Promise<BenchDatabase> {
-  const dataDir = join(folder, "data");
   const adminUrl = process.env["DATABASE_URL"];
   if (adminUrl) {
     const name = await createDatabase(adminUrl, "template1");
     const url = withDatabase(adminUrl, name);
-    const env = { DATABASE_URL: url, UAS_DATA_DIR: dataDir };
-    return { url, env, close: () => dropDatabase(adminUrl, name) };
+    return { url, env: { DATABASE_URL: url }, close: () => dropDatabase(adminUrl, name) };
   }
   const log = {
     info: (): void => {},
     warn: (line: string): void => void process.stderr.write(`${line}\n`),
   };
-  const embedded = await startEmbedded({ dataDir, log });
+  const embedded = await startEmbedded({ dataDir: join(folder, "database"), log });
   let stopped: Promise<void> | undefined;
   const close = (): Promise<void> => (stopped ??= embedded.stop());
-  return { url: embedded.url, env: { UAS_DATA_DIR: dataDir }, close };
+  return { url: embedded.url, env: { DATABASE_URL: embedded.url }, close };
 }

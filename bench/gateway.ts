@@ -91,6 +91,9 @@ export async function installWith(options: InstallWithOptions): Promise<Installa
   const port = await freePort();
   const env = {
     ...database.env,
+    UAS_DATA_DIR: join(folder, "data"),
+    // Gateways of one database encrypt with the same one.
+    UAS_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
     BENCH_KEY: "none",
     UAS_OPERATOR_TOKEN: operatorToken,
     UAS_CONFIG: config,
@@ -109,6 +112,8 @@ export async function withWorkers(
   const port = await freePort();
   const env = {
     ...installation.env,
+    // A data folder has one owner.
+    UAS_DATA_DIR: `${installation.env["UAS_DATA_DIR"]}-${port}`,
     UAS_WORKERS: String(workers),
     UAS_LISTEN: `127.0.0.1:${port}`,
     UAS_INTERNAL_LISTEN: `127.0.0.1:${await freePort()}`,
