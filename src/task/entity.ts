@@ -2,15 +2,24 @@
 import { defineEntity, p } from "@mikro-orm/core";
 
 /**
- * A task. `state`: see state.ts. `type`: ModelType. `fingerprint`: SHA-256 of what was asked for. `hold`,
- * `cost`: nano-USD. `path`: the public path at which it was submitted in its vendor's own form; null: in ours.
- * `fence`: grows with each claim; who holds an older one can write no more. `attemptToken`: the same in every attempt;
- * null before the first. `hints`: how often somebody said that there is news of it at its vendor; `hintTaskId`: what its
- * vendor is said to call it; `isHintSure`: the vendor has said so itself, in an answer to us. `isTrailing`: it has ended,
- * but its vendor may still be at work and charge for it. `isCancelBilled`: it costs what its vendor took for it where it
- * is cancelled. `credential`: the name of the vendor's credential that submitted it, where the vendor has several; it is
- * polled and cancelled with the same one. `callPath`: the path in its call record; null: by the other facts. A trigger keeps what callers see of an
- * ended task as it is, keeps `progress` from going down, and counts the changes that callers see in `version`.
+ * An asynchronous task.
+ *
+ * - `state`: see state.ts. `type`: ModelType. `hold`, `cost`: nano-USD.
+ * - `fingerprint`: SHA-256 of the request, for idempotency.
+ * - `path`: public path of the vendor's own form by which it was submitted; null for the
+ *   gateway's own form. `callPath`: path in its call record; null if it follows from the rest.
+ * - `fence`: grows with each claim. A process that holds an older fence can no longer write.
+ * - `attemptToken`: identical in all attempts to submit; null before the first.
+ * - `notificationCount`: number of vendor notifications received.
+ * - `reportedVendorTaskId`: the vendor's task ID according to a notification.
+ *   `isReportedIdConfirmed`: the vendor named the ID in a reply to a request of ours.
+ * - `isLateChargePending`: the task has ended, but the vendor may still run it and charge for it.
+ * - `isCancelBilled`: a cancelled task costs what the vendor charged.
+ * - `credential`: name of the vendor credential that submitted it, if the vendor has several.
+ *   Polls and cancellations use the same credential.
+ *
+ * A trigger freezes what callers see of an ended task, keeps `progress` from decreasing, and counts
+ * visible changes in `version`.
  */
 export const TaskEntity = defineEntity({
   name: "TaskEntity",
@@ -55,10 +64,10 @@ export const TaskEntity = defineEntity({
     startTime: p.datetime().columnType("timestamptz").nullable(),
     finishTime: p.datetime().columnType("timestamptz").nullable(),
     expireTime: p.datetime().columnType("timestamptz").nullable(),
-    hints: p.integer().default(0),
-    hintTaskId: p.text().nullable(),
-    isHintSure: p.boolean().default(false),
-    isTrailing: p.boolean().default(false),
+    notificationCount: p.integer().default(0),
+    reportedVendorTaskId: p.text().nullable(),
+    isReportedIdConfirmed: p.boolean().default(false),
+    isLateChargePending: p.boolean().default(false),
     isCancelBilled: p.boolean().default(false),
     callPath: p.text().nullable(),
   },
@@ -79,7 +88,7 @@ export const TaskEntity = defineEntity({
       properties: ["attemptToken"],
       where: "(attempt_token is not null)",
     },
-    { name: "task_trailing_index", properties: ["nextTime"], where: "(is_trailing)" },
+    { name: "task_late_charge_index", properties: ["nextTime"], where: "(is_late_charge_pending)" },
   ],
   checks: [
     {

@@ -65,7 +65,7 @@ export interface Failure {
   /** What the vendor generated all the same, and charges for. Default: nothing. */
   readonly outcome?: TaskOutcome;
   /** Further columns to write. */
-  readonly set?: Pick<TransitionColumns, "hint_task_id" | "is_trailing">;
+  readonly set?: Pick<TransitionColumns, "reported_vendor_task_id" | "is_late_charge_pending">;
 }
 
 /** The failure of a task that reached its deadline. */

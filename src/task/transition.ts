@@ -43,8 +43,8 @@ export type TransitionColumns = Partial<{
   readonly error_code: string;
   readonly error: string;
   readonly expire_time: Date | null;
-  readonly hint_task_id: string | null;
-  readonly is_trailing: boolean;
+  readonly reported_vendor_task_id: string | null;
+  readonly is_late_charge_pending: boolean;
 }>;
 
 /** What transitions need. */
@@ -165,13 +165,14 @@ function statementOf(task: TaskRow, move: Transition): { text: string; values: u
     values.push(move.charge?.costNanos.toString());
     sets.push(`cost = $${values.length}`, "finish_time = clock_timestamp()", "lease_until = null");
     // Polls for late charges begin now.
-    if (set.is_trailing) sets.push("next_time = clock_timestamp()");
+    if (set.is_late_charge_pending) sets.push("next_time = clock_timestamp()");
   } else if (releaseMs !== undefined) {
     values.push(releaseMs);
     const after = `clock_timestamp() + $${values.length} * interval '1 ms'`;
-    values.push(task.cancel_requested, task.hints);
+    values.push(task.cancel_requested, task.notification_count);
     // A cancel request or a notification in the meantime makes the task due at once.
-    const isNew = `(cancel_requested <> $${values.length - 1} or hints <> $${values.length})`;
+    const isNew = `(cancel_requested <> $${values.length - 1}
+      or notification_count <> $${values.length})`;
     const next = `case when ${isNew} then clock_timestamp() else ${after} end`;
     sets.push("lease_until = null", `next_time = least(${next}, greatest(deadline, now()))`);
   }
@@ -241,18 +242,19 @@ const rescheduleStatement = {
   name: "task_reschedule",
   text: `
     update task set progress = $4, poll_count = $5, failure_count = $6, lease_until = null,
-      next_time = least(case when cancel_requested <> $7 or hints <> $8 then clock_timestamp()
+      next_time = least(case
+        when cancel_requested <> $7 or notification_count <> $8 then clock_timestamp()
         else clock_timestamp() + $9 * interval '1 ms' end, greatest(deadline, now()))
     where id = $1 and fence = $2 and state = $3`,
 } as const;
 
 /** Reschedules a task. Returns whether its fence and state were still the same. */
 async function reschedule(pool: Pool, task: TaskRow, move: Transition): Promise<boolean> {
-  const { id, fence, state, cancel_requested: isCancelRequested, hints } = task;
+  const { id, fence, state, cancel_requested: isCancelRequested, notification_count } = task;
   const { progress, releaseMs, set = {} } = move;
   const { poll_count: polls = task.poll_count, failure_count: failures = task.failure_count } = set;
   const now = [progressIn(state, progress), polls, failures];
   // A cancel request or a notification in the meantime makes the task due at once.
-  const values = [id, fence, state, ...now, isCancelRequested, hints, releaseMs];
+  const values = [id, fence, state, ...now, isCancelRequested, notification_count, releaseMs];
   return (await pool.query({ ...rescheduleStatement, values })).rowCount === 1;
 }

@@ -165,15 +165,15 @@ export class SubmitSteps {
     const isTold = callbackUrl !== undefined && vendor.tasks.callbacks !== undefined;
     const leftMs = (isTold ? unknownMs : 0) - (task.age_ms ?? 0);
     let set: TransitionColumns = {};
-    if (task.hint_task_id !== null) {
-      const hinted = await resolveVendorTaskId(this.#work, work, vendor);
-      if ("vendorTaskId" in hinted) return this.accept(work, hinted);
-      if (hinted.isOpen && leftMs > 0) {
+    if (task.reported_vendor_task_id !== null) {
+      const resolved = await resolveVendorTaskId(this.#work, work, vendor);
+      if ("vendorTaskId" in resolved) return this.accept(work, resolved);
+      if (resolved.isOpen && leftMs > 0) {
         const pause = Math.min(leftMs, this.#work.pause(task.failure_count));
         const failures = task.failure_count + 1;
         return void (await this.#work.release(work, pause, { failure_count: failures }));
       }
-      set = hinted.isOpen ? { is_trailing: true } : { hint_task_id: null };
+      set = resolved.isOpen ? { is_late_charge_pending: true } : { reported_vendor_task_id: null };
     }
     if (task.cancel_requested) return this.#work.cancel(work, { set });
     if (leftMs > 0) return void (await this.#work.release(work, leftMs, set));
@@ -201,8 +201,8 @@ export class SubmitSteps {
       }
       return this.#finalize({ ...work, task }, done);
     }
-    const { cancel_requested: isCancelled, hint_task_id: hint } = work.task;
-    const releaseMs = isCancelled || hint !== null ? 0 : this.#work.pollPause(work.task, 0);
+    const { cancel_requested: isCancelled, reported_vendor_task_id: reported } = work.task;
+    const releaseMs = isCancelled || reported !== null ? 0 : this.#work.pollPause(work.task, 0);
     const task = await this.#work.transitionKept(work, { event: "accept", set, releaseMs });
     if (task === undefined) await this.#work.recordLate(work.task, "accepted", { vendorTaskId });
   }

@@ -74,7 +74,7 @@ const active = "state in ('submitting', 'submit_unknown', 'running', 'finalizing
 const isDue = `${active} and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
-const isLateChargeDue = `is_trailing and next_time <= clock_timestamp()
+const isLateChargeDue = `is_late_charge_pending and next_time <= clock_timestamp()
   and (lease_until is null or lease_until <= clock_timestamp())`;
 
 const loadSql = `select vendor, count(*)::int as count from task where ${atVendor} group by vendor`;

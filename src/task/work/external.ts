@@ -95,7 +95,7 @@ export function createExternalTasks(options: ExternalTasksOptions): ExternalTask
         // If this process dies now, recovery knows that the vendor has the task.
         await recordNotification(transaction, task.attempt_token ?? "", {
           vendorTaskId,
-          isSure: true,
+          isConfirmed: true,
         });
       });
       const set = { vendor_task_id: vendorTaskId };

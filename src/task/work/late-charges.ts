@@ -18,8 +18,8 @@ const pauseFactor = 4;
 /** $1: id, $2: fence, $3: its notification count as read, $4: the pause in milliseconds. */
 const releaseSql = `
   update task set lease_until = null, poll_count = poll_count + 1, next_time = clock_timestamp()
-    + case when hints <> $3 then 0 else $4 end * interval '1 ms'
-  where id = $1 and fence = $2 and is_trailing`;
+    + case when notification_count <> $3 then 0 else $4 end * interval '1 ms'
+  where id = $1 and fence = $2 and is_late_charge_pending`;
 
 /** The outcome that the vendor charges for; `undefined`: none. */
 function billedOutcome(news: TaskUpdate): TaskOutcome | undefined {
@@ -97,7 +97,12 @@ export class LateChargeSteps {
   }
 
   async #release({ task }: Work, ms = this.#pauseOf(task)): Promise<void> {
-    await this.#work.options.pool.query(releaseSql, [task.id, task.fence, task.hints, ms]);
+    await this.#work.options.pool.query(releaseSql, [
+      task.id,
+      task.fence,
+      task.notification_count,
+      ms,
+    ]);
   }
 
   #pauseOf({ vendor, poll_count: polls }: TaskRow): number {

@@ -8,7 +8,7 @@ const renewSql = `
     next_time = clock_timestamp() + $3 * interval '1 ms'
   from unnest($1::uuid[], $2::int[]) as mine(id, fence)
   where task.id = mine.id and task.fence = mine.fence and task.lease_until is not null
-    and (task.finish_time is null or task.is_trailing)
+    and (task.finish_time is null or task.is_late_charge_pending)
   returning task.id, task.cancel_requested`;
 
 /** The lease of one task. */

@@ -76,7 +76,7 @@ export class RunningSteps {
     if (news !== undefined && news.status !== "running") return this.#apply(work, news);
     const isStopped = await this.#stop(work).catch(() => false);
     // A task that goes on there may still be charged.
-    await this.#work.fail(work, { ...timedOut, set: { is_trailing: !isStopped } });
+    await this.#work.fail(work, { ...timedOut, set: { is_late_charge_pending: !isStopped } });
   }
 
   /**

@@ -76,8 +76,8 @@ const errorCharsMax = 8_192;
 
 /** $1: id, $2: fence. */
 const endLateChargesSql = `
-  update task set is_trailing = false, lease_until = null
-  where id = $1 and fence = $2 and is_trailing`;
+  update task set is_late_charge_pending = false, lease_until = null
+  where id = $1 and fence = $2 and is_late_charge_pending`;
 
 /** A transition to a state that other processes cannot reach without asking the vendor again. */
 interface KeptTransition {
@@ -319,7 +319,7 @@ export class TaskWork {
     // The task runs there: its late charge is polled for.
     if (vendorTaskId === null || vendorTaskId === task.vendor_task_id) return;
     const { pool } = this.options;
-    await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isSure: true });
+    await recordNotification(pool, task.attempt_token ?? "", { vendorTaskId, isConfirmed: true });
   }
 
   /** Records a notification that a vendor's client got in this process. Never fails: the next poll would find it. */

@@ -9,10 +9,10 @@ import type { VendorTasks } from "../../provider/task.ts";
 import type { TaskRow } from "../task-row.ts";
 
 /** The vendor's task id in a notification. */
-interface Hint {
+interface VendorReport {
   readonly vendorTaskId: string;
   /** Whether it comes from the vendor's own reply to us. */
-  readonly isSure: boolean;
+  readonly isConfirmed: boolean;
 }
 
 /**
@@ -20,11 +20,14 @@ interface Hint {
  * back. A task that ended while its submit was unknown is polled again for late charges, once for each vendor task id.
  */
 const notificationSql = `
-  update task set hints = hints + 1,
-    hint_task_id = case when is_hint_sure then hint_task_id else coalesce($2, hint_task_id) end,
-    is_hint_sure = is_hint_sure or $3,
-    is_trailing = is_trailing or (state in ('failed', 'cancelled') and vendor_task_id is null
-      and $2::text is not null and $2 is distinct from hint_task_id and not is_hint_sure),
+  update task set notification_count = notification_count + 1,
+    reported_vendor_task_id = case when is_reported_id_confirmed then reported_vendor_task_id
+      else coalesce($2, reported_vendor_task_id) end,
+    is_reported_id_confirmed = is_reported_id_confirmed or $3,
+    is_late_charge_pending = is_late_charge_pending
+      or (state in ('failed', 'cancelled') and vendor_task_id is null
+      and $2::text is not null and $2 is distinct from reported_vendor_task_id
+      and not is_reported_id_confirmed),
     next_time = case when lease_until is null or lease_until <= clock_timestamp()
       then clock_timestamp() else next_time end
   where attempt_token = $1 and state not in ('queued', 'completed')`;
@@ -33,10 +36,10 @@ const notificationSql = `
 export async function recordNotification(
   pool: Pick<Pool | PoolClient, "query">,
   attemptToken: string,
-  hint?: Hint,
+  report?: VendorReport,
 ): Promise<void> {
-  const { vendorTaskId = null, isSure = false } = hint ?? {};
-  await pool.query(notificationSql, [attemptToken, vendorTaskId, isSure]);
+  const { vendorTaskId = null, isConfirmed = false } = report ?? {};
+  await pool.query(notificationSql, [attemptToken, vendorTaskId, isConfirmed]);
 }
 
 /**
@@ -46,11 +49,15 @@ export async function recordNotification(
  */
 export async function confirmVendorTaskId(
   { callbacks }: Pick<VendorTasks, "callbacks">,
-  task: Pick<TaskRow, "attempt_token" | "hint_task_id" | "is_hint_sure">,
+  task: Pick<TaskRow, "attempt_token" | "reported_vendor_task_id" | "is_reported_id_confirmed">,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { attempt_token: token, hint_task_id: id, is_hint_sure: isSure } = task;
-  if (id === null || isSure) return id ?? undefined;
+  const {
+    attempt_token: token,
+    reported_vendor_task_id: id,
+    is_reported_id_confirmed: isConfirmed,
+  } = task;
+  if (id === null || isConfirmed) return id ?? undefined;
   const isOurs = token !== null && (await callbacks?.isOurs(id, token, signal));
   return isOurs ? id : undefined;
 }
@@ -87,8 +94,8 @@ export function createCallbacks({ pool, tasksOf, onNews }: CallbacksOptions): Ca
       const vendor = await vendorOf(token);
       if (vendor === undefined) return;
       const vendorTaskId = tasksOf(vendor)?.callbacks?.taskIdIn(body);
-      const hint = vendorTaskId === undefined ? undefined : { vendorTaskId, isSure: false };
-      await mapDatabaseLoss(recordNotification(pool, token, hint));
+      const report = vendorTaskId === undefined ? undefined : { vendorTaskId, isConfirmed: false };
+      await mapDatabaseLoss(recordNotification(pool, token, report));
       onNews?.();
     },
   };

@@ -90,7 +90,7 @@ test("an external task whose process died after the vendor's answer is run to it
   await acceptJob(pool, task.id, { vendorId: "p-died", status: "starting", body: null });
   await recordNotification(pool, task.attempt_token ?? "", {
     vendorTaskId: "p-died",
-    isSure: true,
+    isConfirmed: true,
   });
   const call = await gateway.call("lost-2");
   expect([call.errorCode, call.cost?.amountNanos ?? 0n]).toEqual(["upstream_error", 0n]);

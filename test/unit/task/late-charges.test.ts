@@ -44,8 +44,8 @@ function work(options: TestWorkerOptions): void {
 /** Waits until nobody looks after a task any more. */
 function settled(id: string): Promise<true> {
   return until(async () => {
-    const { is_trailing: isTrailing, finish_time: end } = await tasks.row(id);
-    return end !== null && !isTrailing ? true : undefined;
+    const { is_late_charge_pending: isLateChargePending, finish_time: end } = await tasks.row(id);
+    return end !== null && !isLateChargePending ? true : undefined;
   });
 }
 
@@ -121,9 +121,10 @@ describe("R-TSK-6: a task that ran out of time while its vendor went on", () => 
     await settled(id);
     await tasks.stopAll();
     // Even if somebody began again.
-    await tasks.pool.query("update task set is_trailing = true, next_time = now() where id = $1", [
-      id,
-    ]);
+    await tasks.pool.query(
+      "update task set is_late_charge_pending = true, next_time = now() where id = $1",
+      [id],
+    );
     work(one({ v }));
     await settled(id);
     expect(await booked(id)).toEqual(sevens);
@@ -214,7 +215,7 @@ test("a task that its vendor has cancelled is not polled for late charges", asyn
   });
   const id = await start({ ...one({ v }), timings: { runMs: 50 } });
   expect(await tasks.ended([id])).toMatchObject([
-    { error_code: "task_timeout", is_trailing: false },
+    { error_code: "task_timeout", is_late_charge_pending: false },
   ]);
   expect(await booked(id)).toEqual(nothing);
 });

@@ -67,7 +67,7 @@ test("progress goes up and never down", async () => {
 
 test.each([
   ["asked to cancel it", "cancel_requested = true"],
-  ["told of news", "hints = hints + 1"],
+  ["told of news", "notification_count = notification_count + 1"],
 ])("who %s meanwhile waits for no pause", async (_, set) => {
   const task = await taken();
   await tasks.pool.query(`update task set ${set} where id = $1`, [task.id]);

@@ -1,13 +1,17 @@
 -- Asynchronous tasks, their history, and their result files.
 
--- state: see src/task/state.ts. type: uas.inference.v1.ModelType. params, result, usage: json and not jsonb, which
--- cannot hold U+0000 or half a surrogate pair. fingerprint: SHA-256 of what was asked for. fence: grows with every
--- claim, so that a process that was taken for dead can write no more. next_time: when a worker should look at it.
--- attempt_token: tells the vendor that a repeated submission is the same one. hold, cost: nano-USD. hints: how often
--- somebody said that there is news at the vendor. hint_task_id: the vendor's id of the task, as they said.
--- is_hint_sure: the vendor has said so itself, in an answer to us. is_trailing: the task has ended, but its vendor may
--- still be at work and charge for it. path: the public path of a vendor's own interface at which it was submitted;
--- null: the gateway's own. call_path: the path in its call record; null: by the other facts. is_cancel_billed: whether it may cost anything when it is cancelled.
+-- state: see src/task/state.ts. type: uas.inference.v1.ModelType. hold, cost: nano-USD.
+-- params, result, usage: json, because jsonb cannot store U+0000 or half a surrogate pair.
+-- fingerprint: SHA-256 of the request. next_time: when a worker processes the task next.
+-- fence: grows with each claim. A process that was taken for dead can no longer write.
+-- attempt_token: shows the vendor that a repeated submission is the same one.
+-- notification_count: number of vendor notifications received.
+-- reported_vendor_task_id: the vendor's task ID according to a notification.
+-- is_reported_id_confirmed: the vendor named the ID in a reply to a request of ours.
+-- is_late_charge_pending: the task has ended, but the vendor may still run it and charge for it.
+-- path: public path of the vendor's own form by which it was submitted; null for the gateway's own
+-- form. call_path: path in its call record; null if it follows from the rest.
+-- is_cancel_billed: a cancelled task costs what the vendor charged.
 create table task (
   id uuid not null,
   account_id uuid not null,
@@ -47,10 +51,10 @@ create table task (
   start_time timestamptz null,
   finish_time timestamptz null,
   expire_time timestamptz null,
-  hints int not null default 0,
-  hint_task_id text null,
-  is_hint_sure boolean not null default false,
-  is_trailing boolean not null default false,
+  notification_count int not null default 0,
+  reported_vendor_task_id text null,
+  is_reported_id_confirmed boolean not null default false,
+  is_late_charge_pending boolean not null default false,
   path text null,
   is_cancel_billed boolean not null default false,
   call_path text null,
@@ -75,7 +79,7 @@ create index task_queued_index on task (account_id, id) where (state = 'queued')
 create index task_next_time_index on task (next_time)
   where (state in ('submitting', 'submit_unknown', 'running', 'finalizing'));
 create index task_attempt_token_index on task (attempt_token) where (attempt_token is not null);
-create index task_trailing_index on task (next_time) where (is_trailing);
+create index task_late_charge_index on task (next_time) where (is_late_charge_pending);
 
 -- kind: `state` for changes of state, which a trigger writes; else a word of the task room's.
 create table task_event (

@@ -171,7 +171,7 @@ describe("R-TSK-7: a blind submit that got no answer, of a vendor that calls bac
     const token = await inState(id, "submit_unknown");
     await door(v).take(token, Buffer.from("job-of-somebody-else"));
     expect(await tasks.ended([id])).toMatchObject([
-      { error_code: "upstream_submit_unknown", cost: "0", is_trailing: false },
+      { error_code: "upstream_submit_unknown", cost: "0", is_late_charge_pending: false },
     ]);
     expect([v.asked.length, v.checked]).toEqual([1, ["job-of-somebody-else"]]);
     expect(await tasks.balance(account)).toEqual({ available: 500n, held: 0n });
