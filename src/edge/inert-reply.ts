@@ -1,6 +1,7 @@
 /**
- * Makes replies inert in browsers. Replies contain bytes of vendors and customers, and browsers open addresses of the
- * gateway like any page: without these headers, a script in them would act as the user that is signed in to the console.
+ * Makes replies inert in browsers. Replies contain bytes of vendors and customers, and browsers
+ * open addresses of the gateway like any page. Without these headers, a script in a reply would act
+ * as the user who is signed in to the console.
  */
 import {
   type IncomingMessage,
@@ -19,14 +20,14 @@ export const inertHeaders = {
 const opaqueType = "application/octet-stream";
 
 /**
- * A response of the public listener. It adds the headers when the head is written, the one place that every reply
- * passes: those of routes, of RPCs, errors, and those of Node.js itself. Pages of the console are exempt: {@link
- * markOwnPage}.
+ * A response of the public listener. It adds the headers when the head is written, because every
+ * reply passes this point: replies of routes and RPCs, errors, and responses that Node.js itself
+ * sends. Pages of the console are exempt: {@link markOwnPage}.
  */
 export class InertReply<
   Request extends IncomingMessage = IncomingMessage,
 > extends ServerResponse<Request> {
-  /** Whether the content is the gateway's own page, with headers of its own. */
+  /** Whether the content is a page of the gateway, which sets its headers itself. */
   isOwnPage = false;
 
   override writeHead(
@@ -89,7 +90,9 @@ function isAttachment(disposition: OutgoingHttpHeader | undefined): boolean {
 /** `plain` is shown by browsers, `file` is stored, `active` is stored under another type. */
 type ContentForm = "plain" | "file" | "active";
 
-/** One type. Browsers take the last of several, which begins after a comma. */
+/**
+ * A single media type. If there are several, browsers use the last one, which begins after a comma.
+ */
 const oneType = /^([\w!#$&^.+-]+\/[\w!#$&^.+-]+)\s*(?:;(?:[^,"]|"[^"]*")*)?$/;
 
 /** Documents that can contain scripts, scripts, and style sheets, which pages of one origin load from each other. */

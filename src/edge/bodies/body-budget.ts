@@ -7,7 +7,7 @@ import type { Caller } from "../../core/caller.ts";
 import { ErrorCode, GatewayError } from "../../core/errors.ts";
 import { anonymousMessageBytesMax, unfinishedBodyBytesMax } from "../../core/limits.ts";
 
-/** Memory of a piece beside its bytes: a `Buffer` and its place in a list. */
+/** Memory of a piece in addition to its bytes: a `Buffer` and its entry in a list. */
 const pieceBytes = 100;
 
 /** The unfinished bodies of a process. */
@@ -17,7 +17,7 @@ export class BodyBudget {
   readonly #owned = new Map<string, number>();
   readonly #onRefused: () => void;
 
-  /** @param onRefused called for each body that exceeds a budget. Default: nothing happens */
+  /** @param onRefused called for each body that exceeds a budget. Does nothing by default */
   constructor(onRefused: () => void = () => {}) {
     this.#onRefused = onRefused;
   }
@@ -55,7 +55,7 @@ export class BodyBudget {
     this.#owned.set(owner, owned);
   }
 
-  /** Gives counted bytes back. */
+  /** Returns counted bytes to the budget. */
   release(bytes: number, owner: string): void {
     const owned = (this.#owned.get(owner) ?? 0) - bytes;
     if (owned > 0) this.#owned.set(owner, owned);
@@ -89,7 +89,10 @@ export class ArrivingBody {
     this.#taken += taken;
   }
 
-  /** Gives all bytes back: the body is complete, or gone. Further pieces begin another one. */
+  /**
+   * Returns all bytes to the budget: the body is complete or discarded. Further pieces count as
+   * another body.
+   */
   close(): void {
     if (this.#taken > 0) this.#budget.release(this.#taken, ownerOf(this.#caller));
     this.#taken = this.#received = 0;

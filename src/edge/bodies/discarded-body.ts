@@ -1,4 +1,4 @@
-/** Ends connections whose client goes on sending a body that nobody reads. */
+/** Closes connections whose client keeps sending a body that is not read. */
 import type { IncomingMessage } from "node:http";
 import { discardedBodyBytesMax, discardedBodyLingerMs } from "../../core/limits.ts";
 

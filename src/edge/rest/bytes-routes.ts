@@ -52,7 +52,8 @@ interface ReplyPart {
 }
 
 /**
- * Forwards a reply. Failures before its head are answered like any other; after it the route controls the stream.
+ * Forwards a reply. A failure before its head becomes an ordinary error reply; afterwards the route
+ * controls the stream.
  */
 async function pass(
   reply: FastifyReply,
@@ -77,7 +78,8 @@ async function pass(
     }
     writer.end();
   } catch {
-    // The service could not report the failure in its dialect, and a clean end would look like success.
+    // The service could not report the failure in its dialect, and a clean end would look like
+    // success.
     raw.destroy();
   } finally {
     writer.close();

@@ -1,6 +1,7 @@
 /**
- * Gives the console its own host (`UAS_CONSOLE_URL`). The console then answers on that host only, and everything else on
- * the others, so that no reply of a vendor shares the origin of the console.
+ * Gives the console a separate host (`UAS_CONSOLE_URL`). The console then answers on that host
+ * only, and everything else on the other hosts. So no vendor reply shares the origin of the
+ * console.
  */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -42,10 +43,10 @@ export class ConsoleHost {
   }
 
   /**
-   * Registers the separation for all routes that are registered afterwards. It goes by the route that was found, because
-   * a path has several spellings.
+   * Separates the hosts for all routes that are registered afterwards. It checks the matched route,
+   * because a path has several spellings.
    *
-   * @param refuse answers that there is no such path
+   * @param refuse replies that the path does not exist
    */
   separate(
     app: FastifyInstance,

@@ -52,9 +52,9 @@ export function prepareConsole(
 }
 
 /**
- * Whether one of our own pages sent the request. Browsers state the origin, and pages cannot forge it:
- * `Sec-Fetch-Site` for https or localhost, `Origin` for everything but reads. A read with neither is allowed: only
- * the sender sees the answer, and it changes nothing.
+ * Whether a page of the gateway sent the request. Browsers state the origin, and pages cannot forge
+ * it: `Sec-Fetch-Site` for https or localhost, `Origin` for everything but reads. A read with
+ * neither header is allowed: only the sender sees the reply, and it changes nothing.
  */
 function isOwnPage(request: FastifyRequest, publicUrl: string | undefined): boolean {
   const { "sec-fetch-site": site, origin } = request.headers;
@@ -99,7 +99,7 @@ function browserSessionOf(
     reply?.raw.setHeader("set-cookie", [...cookies.values()]);
   };
   return {
-    // A connection that was closed meanwhile has no address any more, which Fastify's types leave out.
+    // A connection that was closed meanwhile has no address, which Fastify's types omit.
     ipAddress: request.socket.remoteAddress === undefined ? "" : request.ip,
     userAgent: request.headers["user-agent"] ?? "",
     token: readCookie(request.headers.cookie, name),

@@ -1,11 +1,11 @@
 /**
- * Lets pages of configured origins call the public listener (Fetch standard, CORS). Never with cookies, so that such a page has
- * only what its API key allows.
+ * Lets pages of configured origins call the public listener (Fetch standard, CORS). Cookies are
+ * never allowed, so such a page can do only what its API key allows.
  */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 
-/** How long browsers remember a preflight, in seconds: the most that Chrome takes. */
+/** How long browsers cache a preflight: the maximum that Chrome accepts. */
 const maxAgeSeconds = 7_200;
 
 /** The console's own pages have cookies: no other page calls below this path. */

@@ -39,7 +39,7 @@ export function createDirectDeps(options: FacadeOptions): RestCallDeps {
   };
 }
 
-/** Takes over requests before the rest of Fastify runs. */
+/** Takes over requests of direct routes before Fastify processes them. */
 export function interceptDirectRoutes(
   route: RestRouteOptions,
   deps: RestCallDeps,
@@ -51,9 +51,10 @@ export function interceptDirectRoutes(
 }
 
 /**
- * Requests that are served as soon as Node has read their head: those to the exact path of a direct route, or below a
- * native prefix. All others, and those of pages, which may need headers of their own, go through Fastify. So Fastify
- * decides nothing that matters to a direct route but its address.
+ * Requests that are served as soon as Node has read their head: requests to the exact path of a
+ * direct route, or below a native prefix. All other requests go through Fastify, as do requests
+ * from pages, which may need additional headers. Therefore Fastify's settings affect a direct route
+ * only by its address.
  */
 export class DirectPaths {
   readonly #routes = new Map<string, RestRouteOptions>();

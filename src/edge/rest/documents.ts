@@ -5,7 +5,11 @@ import type { FastifyInstance } from "fastify";
 
 const folder = join(import.meta.dirname, "../../../gen");
 
-/** Registers both documents. They need no key. @param prefixes where this gateway serves vendors' native APIs */
+/**
+ * Registers both documents. They need no key.
+ *
+ * @param prefixes the paths under which this gateway serves vendors' native APIs
+ */
 export function registerDocuments(app: FastifyInstance, prefixes: readonly string[]): void {
   const openapi = readFileSync(join(folder, "openapi.json"));
   const llms = readFileSync(join(folder, "llms.txt"), "utf8");

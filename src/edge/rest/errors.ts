@@ -43,7 +43,7 @@ export function unsupportedMediaType(): GatewayError {
   );
 }
 
-/** The error for a body that is no form, where one is needed. */
+/** The error for a body that is not a form although the route requires one. */
 export function noForm(): GatewayError {
   return new GatewayError(
     ErrorCode.UNSUPPORTED_MEDIA_TYPE,
@@ -144,10 +144,10 @@ export function emptyBody(): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, "The body is empty: send a JSON object");
 }
 
-/** Statuses where the SDKs' own retry would only repeat the failure. */
+/** Statuses for which an SDK's retry would only repeat the failure. */
 const neverRetry = new Set([401, 402, 403]);
 
-/** Codes where a retry could create a second job at the vendor (R-ERR-5). */
+/** Codes for which a retry could create a second job at the vendor (R-ERR-5). */
 const neverAgain = new Set<SentErrorCode>([ErrorCode.UPSTREAM_SUBMIT_UNKNOWN]);
 
 /** The response headers of an error. */
@@ -162,7 +162,7 @@ export function errorHeaders(error: GatewayError): Record<string, string> {
   return headers;
 }
 
-/** The request id in the reply's headers; empty where there is none. */
+/** The request id in the reply's headers; empty if there is none. */
 export function requestIdOf(reply: FastifyReply): string {
   const id = reply.getHeader("x-request-id");
   return typeof id === "string" ? id : "";

@@ -42,7 +42,8 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
       return createHttpServer(serve, consoleHost?.withoutUpgrades(sockets) ?? sockets, options);
     },
     return503OnClosing: false,
-    // As long as a head may be: a name that is too long is no malformed request, but one that nothing has.
+    // As long as a head may be: a name that is too long is not a malformed request, but a name that
+    // does not exist.
     routerOptions: { maxParamLength: headerBytesMax },
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     clientErrorHandler,
@@ -56,7 +57,7 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
     sendError(reply, styleOf(request.headers), noSuchPath(request.method, request.url, fixedPaths));
   consoleHost?.separate(app, refusePath);
   registerCors(app, options.corsOrigins ?? []);
-  // Bodies are read by routes that know their caller, and by nothing else.
+  // Only routes read bodies, once they have identified the caller.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.addConstraintStrategy(whenHeaderStrategy(routes));
@@ -82,10 +83,10 @@ export async function createFacade(options: FacadeOptions): Promise<FastifyInsta
   return app;
 }
 
-/** The dialect of errors where no route determines one. */
+/** The dialect of errors if no route determines one. */
 const fallbackDialect = Dialect.CHAT_COMPLETIONS;
 
-/** Picks the dialect of a 404: that of the routes selected by the request's headers. */
+/** Picks the dialect of a 404: the dialect of the routes that the request's headers select. */
 function createStyleOf(routes: readonly RestRoute[]): (headers: IncomingHttpHeaders) => DialectId {
   const chosen = new Map(routes.map(({ whenHeader = "", dialect }) => [whenHeader, dialect]));
   chosen.delete("");

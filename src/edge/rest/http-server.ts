@@ -26,11 +26,13 @@ import {
   wholeReply,
 } from "../bodies/malformed-request.ts";
 
-/** How long an idle connection is kept for further requests, in milliseconds: longer than balancers and SDKs keep it, so that
- * they close it, and never send a request to a closing one. */
+/**
+ * How long an idle connection is kept for further requests. Longer than load balancers and SDKs
+ * keep it, so that they close it first and never send a request to a closing connection.
+ */
 const keepAliveMs = 72_000;
 
-/** How often the limits of time are checked, in milliseconds. */
+/** Interval between checks of the time limits. */
 const checkMs = 1_000;
 
 /** Browsers use https for a year once they have seen it. */
@@ -40,16 +42,17 @@ const onlyHttps = "max-age=31536000";
 export interface Upgrades {
   /** Whether a request with an upgrade becomes a WebSocket. All others are served as if they had none. */
   accepts(request: IncomingMessage): boolean;
-  /** Takes over the socket of such a request. */
+  /** Takes over the socket of an upgrade request. */
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
 
 /**
  * Creates the server.
  *
- * @param listener gets every request that is lawful HTTP
+ * @param listener receives every valid HTTP request
  * @param upgrades takes over the connections of requests that become WebSockets
- * @param options `publicUrl`, `consoleUrl`: with https, replies say that browsers must use it
+ * @param options `publicUrl` and `consoleUrl`: with https, replies tell browsers to use nothing
+ * else
  */
 export function createHttpServer(
   listener: RequestListener,
@@ -74,7 +77,7 @@ export function createHttpServer(
     requireHostHeader: false,
     shouldUpgradeCallback: (request: IncomingMessage) => upgrades.accepts(request),
   };
-  // One function for all responses: it costs each of them less than one of its own.
+  // One function for all responses: cheaper than a closure per response.
   const onClose = function (this: ServerResponse): void {
     limitRest(this.req);
   };
@@ -86,7 +89,8 @@ export function createHttpServer(
     else sendPlain(response, { status: 400, message: problem });
   };
   const server = createServer(options, serve);
-  // Without a listener Node says "100 Continue" before anybody has looked at the head. Who reads the body says it.
+  // Without a listener Node sends "100 Continue" before the head is checked. The code that reads
+  // the body sends it.
   server.on("checkContinue", serve);
   server.on("checkExpectation", (_request, response: ServerResponse) => {
     const message = "The header `expect` may only be 100-continue: leave it out";
@@ -95,7 +99,7 @@ export function createHttpServer(
   server.on("upgrade", (request, socket, head) => {
     const problem = hostProblem(request);
     if (problem === undefined) return upgrades.onUpgrade(request, socket, head);
-    // Node no longer listens: the error of a client that has left would end the process.
+    // Node no longer listens: the error of a disconnected client would end the process.
     socket.on("error", () => socket.destroy());
     socket.end(wholeReply(400, plainError(problem)));
   });
@@ -104,9 +108,10 @@ export function createHttpServer(
 }
 
 /**
- * Lets clients close their sending side and still get their reply; by default Node.js ends the connection. A client that
- * has closed both sides looks the same until something was sent to it twice: its system refuses the first, and the second
- * reports that. So such connections are probed, and who is gone disconnects as any other client.
+ * Lets clients close their sending side and still receive their reply; by default Node.js ends the
+ * connection. A client that has closed both sides looks the same until two packets were sent to it:
+ * its system rejects the first, and the second reports that. Therefore such connections are probed,
+ * and a client that is gone counts as disconnected.
  */
 function allowHalfOpen(server: Server): void {
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -116,7 +121,7 @@ function allowHalfOpen(server: Server): void {
 /** The event of a response whose client has closed its sending side; see {@link probe}. */
 export const halfClosed = "halfClosed";
 
-/** Pauses between probes, in milliseconds; the last one is repeated. */
+/** Pauses between probes in milliseconds; the last one is repeated. */
 const probePauses: readonly number[] = [50, 1_000, 10_000];
 
 /** Sends something that the client passes over: an interim reply, or in a stream what fills silence there. */
@@ -126,7 +131,7 @@ function probe(socket: Socket, [pauseMs = 0, ...later]: readonly number[]): void
   const isHead = !response.headersSent && response.req.httpVersion !== "1.0";
   if (isHead) response.writeProcessing();
   else if (!response.emit(halfClosed)) {
-    // Nothing can be sent, so nobody could tell whether its client still reads.
+    // No probe can be sent, so it would be unknown whether the client still reads.
     response.destroy();
     return;
   }

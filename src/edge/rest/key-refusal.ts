@@ -3,7 +3,10 @@ import { type GatewayError } from "../../core/errors.ts";
 import { invalidKey, missingKey, type OnRefusedKey, type RefusedKey } from "../../core/caller.ts";
 import type { FacadeOptions } from "./options.ts";
 
-/** Response headers where the key stands in the URL: they keep the answer out of caches, and the URL out of referrers. */
+/**
+ * Response headers if the URL contains the key: they keep the reply out of caches, and the URL out
+ * of referrers.
+ */
 export const keyInUrlHeaders = {
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
@@ -19,16 +22,18 @@ export function refuseMissingKey(metrics: FacadeOptions["metrics"]): GatewayErro
 interface KeyRefusal {
   readonly onRefusedKey: OnRefusedKey | undefined;
   readonly requestId: string;
-  /** As call records name it; `undefined`: the request is no call to a model, and is not recorded. */
+  /**
+   * The path in call records. Undefined if the request does not call a model, and is not recorded.
+   */
   readonly path: string | undefined;
 }
 
 /**
- * Records a call with a recognised but disabled, deleted or expired key for the account that owns it. The caller gets
- * the same error as for an unknown key (R-AUTH-2).
+ * Records a call with a recognised key that is disabled, deleted or expired, for the account that
+ * owns the key. The caller gets the same error as for an unknown key (R-AUTH-2).
  *
- * @param request marked as recorded where a record is kept
- * @param found `undefined`: the key is unknown
+ * @param request marked as recorded if a record is written
+ * @param found undefined if the key is unknown
  */
 export function refuseKey(
   request: { isRecorded: boolean },

@@ -24,13 +24,13 @@ export type ServedFile =
       readonly extension: string;
       readonly bytes: number;
       readonly sha256: string;
-      /** Time until it expires, in milliseconds. */
+      /** Time until it expires. */
       readonly leftMs: number;
       /** Opens a byte range; both ends are inclusive. @throws GatewayError */
       open(range: { readonly start: number; readonly end: number }): Promise<Readable>;
     };
 
-/** Finds a file by token; `undefined` where there is none. */
+/** Finds a file by its token; undefined if there is none. */
 export type FindFile = (token: string) => Promise<ServedFile | undefined>;
 
 /** Receives vendors' callbacks about tasks. */
@@ -44,9 +44,12 @@ export interface CallbackReceiver {
 /** A request in a wire style: the message of the contract, so that no call copies it. */
 interface WireFields extends ExchangeRequest {
   readonly body: Buffer;
-  /** What is asked of a model for images or audio. Unspecified on other routes. */
+  /** The requested image or audio operation. Unspecified on other routes. */
   readonly mediaOperation: MediaOperation;
-  /** A form with files, which is read while it arrives; `body` is empty then. Absent: the body is JSON. */
+  /**
+   * A form with files, which is read while it arrives; `body` is then empty. Undefined if the body
+   * is JSON.
+   */
   readonly form?: ArrivingForm | undefined;
 }
 
@@ -94,7 +97,7 @@ export interface FacadeOptions {
   /** Handlers of model calls. */
   readonly direct: DirectHandlers;
   readonly authenticate: Authenticate;
-  /** Called for recognised keys that are disabled, deleted or expired. Default: nothing happens. */
+  /** Called for recognised keys that are disabled, deleted or expired. Does nothing by default. */
   readonly onRefusedKey?: OnRefusedKey;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -104,8 +107,10 @@ export interface FacadeOptions {
   readonly requireCapacity: () => void;
   /** The budgets of request bodies. */
   readonly bodies: BodyBudget;
-  /** Aborted when clients are to connect anew, with "replacement" where another process serves at the same address.
-   * Default: never. */
+  /**
+   * Aborted if clients should reconnect, with the reason "replacement" if another process serves
+   * the same address. Never aborted by default.
+   */
   readonly draining?: AbortSignal | undefined;
   /** Aborted when running requests must end. */
   readonly stopping: AbortSignal;
@@ -113,17 +118,17 @@ export interface FacadeOptions {
   readonly whyNotReady: () => Promise<string | undefined>;
   /** Finds a result file by token. */
   readonly findFile: FindFile;
-  /** Receives vendors' callbacks. Default: every token is unknown. */
+  /** Receives vendors' callbacks. By default every token is unknown. */
   readonly callbacks?: CallbackReceiver;
   /** The native vendor APIs to serve. */
   readonly natives: readonly NativePrefix[];
-  /** The origins whose pages may call. Default: none. */
+  /** The origins whose pages may call. Empty by default. */
   readonly corsOrigins?: readonly string[] | undefined;
   /** Addresses and ranges of trusted proxies. */
   readonly trustProxy: readonly string[];
-  /** The public origin; https makes browsers use nothing else. Default: unknown. */
+  /** The public origin; with https, browsers use nothing else. Unknown by default. */
   readonly publicUrl?: string | undefined;
-  /** The origin of the console, if it has its own host. Default: it answers on every host. */
+  /** The origin of the console, if it has a separate host. By default it answers on every host. */
   readonly consoleUrl?: string | undefined;
 }
 

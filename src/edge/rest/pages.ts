@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 export interface PageFile {
   readonly contentType: string;
   readonly bytes: Buffer;
-  /** The bytes compressed; `undefined`: that is not smaller. */
+  /** The compressed bytes; undefined if they are not smaller. */
   readonly gzip: Buffer | undefined;
 }
 
@@ -45,10 +45,13 @@ const headersAlways: Readonly<Record<string, string>> = {
 const hashedFolder = "assets/";
 
 /**
- * Registers `/console` and everything below it, in a scope of its own. Until the pages are there, requests wait.
+ * Registers `/console` and everything below it in a separate scope. Requests wait until the pages
+ * are built.
  *
- * @param pages resolves to `undefined` if they could not be built: requests get a 503 that says what to do
- * @param apiOrigin gets the origin of the API, if it is another one than that of the pages. Default: it is the same
+ * @param pages resolves to undefined if they could not be built: requests then get a 503 that says
+ * what to do
+ * @param apiOrigin receives the origin of the API if it differs from the pages' origin. By default
+ * they are equal
  */
 export async function registerPages(
   scope: FastifyInstance,
@@ -83,7 +86,7 @@ export async function registerPages(
   registerEntry(scope, pages);
 }
 
-/** The document, with the origin of the API where `common/api.ts` reads it. */
+/** The document, with the origin of the API in the element that `common/api.ts` reads. */
 function withApiOrigin(index: PageFile, api: string): PageFile {
   if (api === "") return index;
   const meta = `<head><meta name="api-origin" content="${api}">`;
@@ -91,7 +94,10 @@ function withApiOrigin(index: PageFile, api: string): PageFile {
   return { ...index, bytes, gzip: undefined };
 }
 
-/** The address that a newcomer's browser opens, and the icon that browsers ask for unasked. */
+/**
+ * Registers the root address, which new users open, and the icon that browsers request
+ * automatically.
+ */
 function registerEntry(scope: FastifyInstance, pages: Promise<Pages | undefined>): void {
   scope.get("/", ({ headers }, reply) => {
     if (!/\btext\/html\b/.test(headers.accept ?? "")) return reply.callNotFound();

@@ -33,7 +33,7 @@ export function passedQuery(url: string): string {
 
 /** A key, and whether it was in the URL. */
 export interface PresentedKey {
-  /** `undefined` where none was sent. */
+  /** Undefined if no key was sent. */
   readonly key: string | undefined;
   readonly isInUrl: boolean;
 }
@@ -71,7 +71,7 @@ export function namedHeaders(
  * Reads the fields of an RPC with a body in a wire style.
  *
  * @param forwarded the headers to forward, by lower-case name
- * @throws GatewayError INVALID_REQUEST where the body is missing
+ * @throws GatewayError INVALID_REQUEST if the body is missing
  */
 export function readWireRequest(
   { headers: sent, url = "" }: Head,
@@ -96,17 +96,22 @@ function joined(pieces: readonly Buffer[]): Buffer {
 /** Options of {@link readBody}. */
 export interface ReadBodyOptions {
   readonly bodies: BodyBudget;
-  /** Whose budget the body uses while it is not complete, and how long it may be. `undefined`: a vendor that calls back. */
+  /**
+   * The caller whose budget the body uses until it is complete, and who determines its maximum
+   * length. Undefined for a vendor's callback.
+   */
   readonly caller: Caller | undefined;
 }
 
 /**
- * Reads a whole body; empty where there is none. The bytes are copied, since the pieces are the socket's own
- * memory; that of a long body is counted, so that it can be freed with the end of its call: core/body-memory.ts. A client
- * that asked whether to send it (`expect: 100-continue`) is told so here, once nothing else can refuse the request.
+ * Reads a whole body; empty if there is none. The bytes are copied, because the pieces are in the
+ * socket's memory. The copy of a long body is counted, so that it is freed when its call ends:
+ * core/body-memory.ts. A client that waits for permission to send (`expect: 100-continue`) receives
+ * it here, once nothing else can refuse the request.
  *
- * @throws GatewayError REQUEST_TOO_LARGE, before reading where the length is known; INVALID_REQUEST where the body
- * is cut off; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget
+ * @throws GatewayError REQUEST_TOO_LARGE, before reading if the length is announced;
+ * INVALID_REQUEST if the body is incomplete; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a
+ * budget
  */
 export async function readBody(
   request: IncomingMessage,
@@ -127,7 +132,8 @@ export async function readBody(
     const refuse = (error: GatewayError): void => {
       isOver = true;
       body.close();
-      // The listeners live as long as the request, whose rest is still passed over; what they kept must not.
+      // The listeners stay until the request ends, since its remaining bytes are still discarded.
+      // They must not keep these bodies in memory.
       first = others = undefined;
       request.pause();
       reject(error);
@@ -170,7 +176,11 @@ export async function readBody(
   });
 }
 
-/** The length that a body is said to have; `undefined`: none is said. @throws GatewayError REQUEST_TOO_LARGE */
+/**
+ * The announced length of a body; undefined if none is announced.
+ *
+ * @throws GatewayError REQUEST_TOO_LARGE
+ */
 function announcedBytes(
   { headers }: IncomingMessage,
   caller: Caller | undefined,
@@ -187,14 +197,17 @@ function announcedBytes(
 export interface ArrivingForm {
   /** With its boundary. */
   readonly contentType: string;
-  /** @throws GatewayError INVALID_REQUEST where it is cut off; RATE_LIMIT_EXCEEDED or SERVICE_UNAVAILABLE over a budget */
+  /**
+   * @throws GatewayError INVALID_REQUEST if it is incomplete; RATE_LIMIT_EXCEEDED or
+   * SERVICE_UNAVAILABLE over a budget
+   */
   readonly pieces: AsyncIterable<Uint8Array>;
 }
 
 /**
  * Opens a form. Its reader may stop early: the connection stays open for the reply.
  *
- * @throws GatewayError REQUEST_TOO_LARGE where the length is known
+ * @throws GatewayError REQUEST_TOO_LARGE if the announced length is too large
  */
 export function openForm(
   request: IncomingMessage,
@@ -241,7 +254,8 @@ export async function replyBeforeBodyEnds(
 ): Promise<void> {
   const length = { "content-length": String(body.length) };
   if (isWaiting(request)) {
-    // Whether its client still sends the body, nobody can tell, nor what comes next on the connection.
+    // It is unknown whether the client still sends the body, so the next bytes on the connection
+    // cannot be interpreted.
     response.writeHead(status, { ...headers, ...length, connection: "close" });
     response.end(body);
     return;

@@ -40,11 +40,17 @@ export interface RestRouteOptions {
   isCall(request: IncomingMessage): boolean;
   /** The path in the call record. */
   pathOf(request: IncomingMessage): string;
-  /** The caller where the path itself is a credential, or none is needed; `undefined` where a key is required. */
+  /**
+   * The caller if the path itself is a credential, or none is needed. Undefined if a key is
+   * required.
+   */
   callerWithoutKey?(request: IncomingMessage): Caller | undefined;
   /** Checks the request's head before its body is read. @throws GatewayError */
   checkHead(request: IncomingMessage): void;
-  /** Whether the body is a form, which the handler reads while it arrives. Default: bodies are read before. */
+  /**
+   * Whether the body is a form, which the handler reads while it arrives. By default, bodies are
+   * read before the handler runs.
+   */
   isForm?(request: IncomingMessage): boolean;
   /** Calls the handler. @throws GatewayError for failures that were not written to the sink */
   handle(
@@ -75,7 +81,7 @@ interface WholeReply {
   readonly body: Buffer;
 }
 
-/** Bodies up to this length, in bytes, are written together with their head; a separate write costs 3 µs. */
+/** Bodies up to this length are written together with their head; a separate write costs 3 µs. */
 const joinedBytesMax = 16 * 1024;
 
 /**
@@ -95,7 +101,10 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   readonly #route: RestRouteOptions;
   readonly #deps: RestCallDeps;
   readonly #startedMs = performance.now();
-  /** Headers of the response that say that the key was in the URL, or that the connection ends; `undefined`: neither. */
+  /**
+   * Response headers for a key in the URL, or for a connection that closes. Undefined if neither
+   * applies.
+   */
   #headers: Record<string, string> | undefined;
   #errorCode = "";
   #writer: StreamWriter | undefined;
@@ -201,7 +210,11 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
     return this.#headers === undefined ? headers : Object.assign(headers, this.#headers);
   }
 
-  /** Finds the key, or the caller where none is needed, before any byte of the body is read. @throws GatewayError */
+  /**
+   * Finds the key, or the caller if no key is needed, before any byte of the body is read.
+   *
+   * @throws GatewayError
+   */
   #begin(): Caller | string {
     const { metrics, isOpen } = this.#deps;
     const request = this.#request;
@@ -238,8 +251,8 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
   }
 
   /**
-   * Ends the reply. Only after settlement: what came to its end is charged, even if the process is killed in that moment,
-   * and the client finds its call record at once.
+   * Ends the reply, only after settlement. So a complete reply is charged even if the process is
+   * killed at that moment, and the client finds its call record at once.
    */
   #end(): void {
     this.#writer?.end();
@@ -300,22 +313,23 @@ export class RestCall extends CancelSource implements Sink<Buffer>, Placed {
 }
 
 /**
- * Interval of the silence check in milliseconds, and the number of silent intervals after which filler is sent: 15
- * to 20 s (R-TXT-8). Counting intervals costs writes nothing; restarting a timer at each write did.
+ * Interval of the silence check, and the number of silent intervals after which filler is sent: 15
+ * to 20 s (R-TXT-8). Counting intervals adds no cost to writes; restarting a timer at each write
+ * did.
  */
 const lookMs = 5_000;
 const silentLooks = 4;
 
 /**
- * How long a client may take no data before it is disconnected, in milliseconds. Until then it holds memory, and a
- * stream also a balance hold and a vendor connection.
+ * How long a client may read no data before it is disconnected. Until then it uses memory; a stream
+ * also uses a hold and a vendor connection.
  */
 export const stallMs = 120_000;
 
 /**
- * Pieces up to this size, in bytes, are copied behind their head or into their HTTP chunk. Node.js passes a head
- * and its body to the system as two pieces in a `writev`, a chunk as three, which costs 3 µs more than one; from
- * this size on, copying costs as much.
+ * Pieces up to this size are copied behind their head or into their HTTP chunk. Otherwise Node.js
+ * passes a head and its body to the system as two pieces in a `writev`, and a chunk as three, which
+ * costs 3 µs more than one piece. For larger pieces, copying costs as much.
  */
 const copiedBytesMax = 16 * 1024;
 
@@ -410,7 +424,7 @@ export class StreamWriter {
 
   readonly #fill = (): void => {
     const response = this.#response;
-    // What is written to a reply that has ended, and has not left yet, would end the process.
+    // A write to a reply that has ended but is not completely sent would end the process.
     const canWrite = !response.destroyed && !response.writableEnded && !response.writableNeedDrain;
     if (this.#filler && canWrite) this.#send(this.#filler);
   };

@@ -3,7 +3,7 @@ import { clone, type DescMethod, type DescService, getOption, hasOption } from "
 import { type Route, RouteSchema, route } from "../../../gen/uas/http/v1/http_pb.ts";
 import { type DialectId, dialects } from "../../dialect/index.ts";
 
-/** One route: its path and its RPC. */
+/** A route: its path and its RPC. */
 export interface RestRoute {
   readonly method: DescMethod;
   readonly route: Route;
@@ -26,7 +26,10 @@ export interface RestRoute {
  */
 const prefixAliases = [{ prefix: "/v1/", alias: "/v1/v1/" }] as const;
 
-/** Lists the routes of `services`, in the contract's order: those of each method, then their aliases. */
+/**
+ * Lists the routes of `services` in the contract's order: the routes of each method, then their
+ * aliases.
+ */
 export function routeTable(services: readonly DescService[]): RestRoute[] {
   return services
     .flatMap((service) => service.methods)

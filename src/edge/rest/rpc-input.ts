@@ -61,7 +61,7 @@ const scalarTexts: ReadonlyMap<ScalarType, string> = new Map([
   [ScalarType.FLOAT, "must be a number"],
 ]);
 
-/** The caller of an RPC, besides its message. */
+/** The caller of an RPC. */
 interface RpcCaller {
   readonly values: ContextValues;
   /** Read instead of the context values by a service in another process. */

@@ -35,7 +35,7 @@ export interface RequestState {
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set before the body is read; `undefined` where the request was refused earlier. */
+    /** Set before the body is read; undefined if the request was refused earlier. */
     state: RequestState | undefined;
     /** The documented code of the error response; empty on success. */
     errorCode: string;
@@ -161,7 +161,7 @@ interface PlaceRoutes {
   readonly idHeaders: readonly string[];
 }
 
-/** Answers 405 where the path exists for other methods, before the key is checked. */
+/** Replies 405 if the path exists for other methods, before the key is checked. */
 function refuseOtherMethods(scope: FastifyInstance, { routes, idHeaders }: PlaceRoutes): void {
   const allowed = new Set(routes.map((each) => each.route.method));
   if (allowed.has("GET")) allowed.add("HEAD");

@@ -95,8 +95,8 @@ export function pathFieldsOf(
 }
 
 /**
- * Uses the id in the body's `requestContext` where the headers carry no valid one. From then on it is the request's
- * id in the reply, in errors and in the log.
+ * Uses the id in the body's `requestContext` if the headers contain no valid one. From then on it
+ * is the request's id in the reply, in errors and in the log.
  *
  * @param names the headers that carry the id
  */
@@ -163,10 +163,11 @@ interface JsonBodyOptions {
 }
 
 /**
- * Reads a JSON body. Member names are the contract's, in camelCase or snake_case. The body may be omitted where all
- * fields are in the path.
+ * Reads a JSON body. Member names are the contract's, in camelCase or snake_case. The body may be
+ * omitted if all fields are in the path.
  *
- * @throws GatewayError INVALID_REQUEST, naming members that are unknown, repeated or of the wrong type
+ * @throws GatewayError INVALID_REQUEST, naming members that are unknown, repeated or of the wrong
+ * type
  */
 function readJsonBody(
   { body }: FastifyRequest,
@@ -243,7 +244,7 @@ function checkValue(value: unknown, field: DescField, name: string): void {
   checkMembers(value, message.fields, `${name}.`);
 }
 
-/** How many unknown names an error lists, and how many characters of each. */
+/** Maximum number of unknown names that an error lists, and of characters of each. */
 const namesMax = 10;
 const nameCharsMax = 64;
 

@@ -68,7 +68,7 @@ const unserved: readonly Unserved[] = [
   { path: /^\/api\/embed(?:dings)?$/, advice: "use POST /v1/embeddings" },
 ];
 
-/** What to use in place of a path that is not served; `undefined`: the path is nobody's that is known. */
+/** The path to use in place of one that is not served; undefined if the path is unknown. */
 export function adviceFor(path: string): string | undefined {
   const usual = path.startsWith("/v1/v1/") ? path.slice("/v1".length) : path;
   return unserved.find((each) => each.path.test(usual))?.advice;

@@ -7,7 +7,7 @@ import { ErrorCode, GatewayError } from "../../core/errors.ts";
 /**
  * Checks whether a caller may call a method.
  *
- * @param nobody the error for anonymous callers. Default: the key is missing
+ * @param nobody the error for anonymous callers. By default it says that the key is missing
  * @throws GatewayError UNAUTHENTICATED or ACCESS_DENIED
  */
 export type CheckAccess = (method: DescMethod, caller: Caller, nobody?: () => GatewayError) => void;
@@ -39,9 +39,9 @@ const rules: ReadonlyMap<Access, Rule> = new Map<Access, Rule>([
 /**
  * Reads the access options.
  *
- * @param standard services outside the contract that declare no access (health, reflection): open to everybody who
- * can reach them. Default: none
- * @throws where a method of `services` declares no access
+ * @param standard services outside the contract that declare no access (health, reflection): open
+ * to every client that can reach them. None by default
+ * @throws if a method of `services` declares no access
  */
 export function createAccessCheck(
   services: readonly DescService[],

@@ -91,8 +91,8 @@ interface CallOptions {
 }
 
 /**
- * The parts of a request besides its message. Headers are created on demand: within the process, context values
- * carry the same facts.
+ * The parts of a request other than its message. Headers are created on demand: within the process,
+ * context values carry the same data.
  */
 class Common {
   readonly service: DescService;
@@ -281,7 +281,7 @@ class Single<T> implements AsyncIterable<T> {
   }
 }
 
-/** The single message of a request stream, even where an interceptor replaced the stream. */
+/** The single message of a request stream, even if an interceptor replaced the stream. */
 async function one(messages: AsyncIterable<unknown>): Promise<unknown> {
   if (messages instanceof Single) return messages.value;
   for await (const message of messages) return message;

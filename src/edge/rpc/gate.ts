@@ -26,7 +26,7 @@ import { createErrorConversion } from "./interceptors.ts";
 /** Runs before the message of an RPC is read. Sets the caller. @throws ConnectError */
 export type RequestGate = (context: HandlerContext) => Promise<void>;
 
-/** What every gate needs. */
+/** Options of every gate. */
 interface GateOptions {
   readonly checkAccess: CheckAccess;
   readonly log: Logger;
@@ -37,7 +37,10 @@ interface GateOptions {
 /** Options of {@link createKeyGate}. */
 interface KeyGateOptions extends GateOptions {
   readonly authenticate: Authenticate;
-  /** The operator token, for the internal listener only. `undefined`: no token makes its bearer an operator. */
+  /**
+   * The operator token, for the internal listener only. If undefined, no token gives operator
+   * access.
+   */
   readonly operatorToken: string | undefined;
   /** Called for recognised keys that are disabled, deleted or expired. */
   readonly onRefusedKey: OnRefusedKey;
@@ -72,7 +75,7 @@ const operatorByToken: Caller = { kind: "operator", via: "operator token" };
 
 /** Options of {@link createSessionGate}. */
 interface SessionGateOptions extends GateOptions {
-  /** Resolves the token of a session cookie; anonymous where it is invalid. */
+  /** Resolves the token of a session cookie; anonymous if it is invalid. */
   readonly identify: (token: string) => Promise<Caller>;
 }
 

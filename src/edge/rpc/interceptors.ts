@@ -117,7 +117,7 @@ export function createAccess(checkAccess: CheckAccess): Interceptor {
   };
 }
 
-/** Time for readers to receive the reason while the gateway stops, in milliseconds. */
+/** Time that readers have to receive the reason while the gateway stops. */
 const hearMs = 1_000;
 
 /**
@@ -167,7 +167,7 @@ function endWith<T>(signal: AbortSignal, source: AsyncIterable<T>): AsyncIterabl
   };
 }
 
-/** Gives every RPC the clock by which it dates what it records. */
+/** Gives every RPC the clock that dates its records. */
 export function createClocked(clock: Clock): Interceptor {
   return (next) => (request) => {
     request.contextValues.set(clockKey, clock);
@@ -175,7 +175,7 @@ export function createClocked(clock: Clock): Interceptor {
   };
 }
 
-/** Assigns a request id to every RPC, the caller's own where valid, and echoes it. */
+/** Assigns a request id to every RPC, the caller's id if it is valid, and echoes it. */
 export const requestId: Interceptor = (next) => async (request) => {
   const { contextValues, header } = request;
   let id = contextValues.get(requestIdKey);

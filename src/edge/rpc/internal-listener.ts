@@ -48,11 +48,15 @@ export interface InternalListener {
 interface InternalListenerOptions extends RouterOptions {
   readonly address: ListenAddress;
   readonly page: PlainPage;
-  /** How long a client may take to send the head of a request, in milliseconds. Default: {@link usualHeadMs}. */
+  /** Maximum time a client may take to send the head of a request. Default {@link usualHeadMs}. */
   readonly headMs?: number;
 }
 
-/** Opens the listener. @throws where the port is in use */
+/**
+ * Opens the listener.
+ *
+ * @throws if the port is in use
+ */
 export async function openInternalListener(
   options: InternalListenerOptions,
 ): Promise<InternalListener> {
@@ -137,7 +141,7 @@ function createHttp1(handler: RequestListener, headMs: number): HttpServer {
   // Node's own check of hosts answers without a body.
   const options = { ...limits, connectionsCheckingInterval: 1_000, requireHostHeader: false };
   const server = createHttpServer(options, handler);
-  // Who reads the message says "100 Continue", once its caller is known.
+  // The code that reads the message sends "100 Continue", once its caller is identified.
   server.on("checkContinue", handler);
   server.on("clientError", clientErrorListener(malformedRpc));
   // Its connections come from another server. Node checks the limits of time of servers that listen, and of no others.
@@ -190,7 +194,7 @@ function peek(socket: Socket, headMs: number, onKnown: (isHttp2: boolean) => voi
   socket.on("readable", onReadable);
 }
 
-/** Takes no new connections; resolves when the last one has ended. */
+/** Stops accepting connections; resolves when the last one has ended. */
 function closed(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()));
 }
@@ -225,7 +229,7 @@ const unknownRpc: RpcRefusal = {
   message: "there is no such RPC: list them by server reflection, or see proto/",
 };
 
-/** As Connect reports errors. */
+/** Refuses a request with an error in the form of Connect. */
 function refuseRpc(
   response: ServerResponse | Http2ServerResponse,
   { status, message }: RpcRefusal,
@@ -279,7 +283,7 @@ const notFound: PlainAnswer = {
 };
 
 /**
- * Opens a listener; its error says in one line why that failed.
+ * Opens a listener. If that fails, the error gives the reason in one line.
  *
  * @param variable the environment variable that sets the address
  */

@@ -33,7 +33,7 @@ export interface RouterOptions {
   readonly bodies: BodyBudget;
   /** Whether gRPC itself is served. It needs HTTP/2. Default true. */
   readonly grpc?: boolean;
-  /** Maximum message in bytes. Default: the largest request body, and what the message has around it. */
+  /** Maximum message size in bytes. Default: the largest request body and the fields around it. */
   readonly messageBytesMax?: number;
   /** Aborted when running RPCs must end. */
   readonly shutdownSignal: AbortSignal;
@@ -67,7 +67,8 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
       handle.requestPath,
       async (request, response, values = createContextValues()) => {
         try {
-          // HTTP/1.0 has none, and Connect makes a URL of it. Others were refused.
+          // HTTP/1.0 has no such header, and Connect builds a URL from it. Other requests without
+          // it were refused.
           request.headers.host ??= "localhost";
           const universal = universalRequestFromNodeRequest(request, response, undefined, values);
           const body = readRequest(request, response, { values, bodies });
@@ -75,7 +76,7 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
           const reply = await handle({ ...universal, body });
           await universalResponseToNodeResponse(await blameMessage(reply), response);
         } catch {
-          // The connection broke while the reply was written: nobody is left to be told.
+          // The connection broke while the reply was written, so no error can be sent.
           response.destroy();
         }
       },
@@ -85,8 +86,9 @@ export function createRpcHandlers(options: RouterOptions): ReadonlyMap<string, H
 }
 
 /**
- * Passes over what is left of a request that was answered before it was read whole, for example because more came than its
- * message: otherwise the next request on its connection would wait behind it for ever. HTTP/2 has a stream for each request.
+ * Discards the remaining bytes of a request that was answered before it was read completely, for
+ * example because it was longer than its message. Otherwise the next request on the connection
+ * would never be read. HTTP/2 has a stream for each request.
  */
 function passRest(request: NodeRequest): void {
   if (request.httpVersionMajor !== 1 || request.readableEnded) return;
@@ -104,8 +106,8 @@ interface ReadRequestOptions {
 }
 
 /**
- * The pieces of a request. Nothing is read before the first one is asked for. Clients of the contract send one message; all
- * messages of a reflection stream count as one.
+ * The pieces of a request. Nothing is read before the first piece is requested. Clients of the
+ * contract send one message; all messages of a reflection stream count as one.
  *
  * @throws ConnectError
  */
@@ -130,7 +132,7 @@ async function* readRequest(
   const pieces = request.iterator({ destroyOnReturn: false });
   try {
     checkBodySize(Number(announced ?? 0), caller);
-    // HTTP/2 has said so by itself.
+    // Node has sent it already for HTTP/2.
     if (request.httpVersionMajor === 1 && expect !== undefined) response.writeContinue();
     for (;;) {
       const { done, value } = await new Promise<IteratorResult<unknown>>((resolve, reject) => {
@@ -158,7 +160,10 @@ function cutOff(cause: unknown): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, text, { cause });
 }
 
-/** Reports an unreadable message as the client's error where no interceptor saw it: in the head, or in the trailers. */
+/**
+ * Reports an unreadable message as the client's error if no interceptor saw it: in the head or in
+ * the trailers.
+ */
 async function blameMessage(reply: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { status, body, trailer } = reply;
   if (trailer?.get("grpc-status") === String(Code.Internal)) {

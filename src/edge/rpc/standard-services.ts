@@ -51,7 +51,7 @@ export function createHealthService(
   };
 }
 
-/** Interval at which a watched status is checked, in milliseconds. */
+/** Interval between checks of a watched status. */
 const watchMs = 1_000;
 
 function pause(signal: AbortSignal): Promise<void> {
@@ -67,8 +67,8 @@ function pause(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Server reflection under the name that it had before its release, with the same messages: older clients (grpcurl before 1.9,
- * Postman) ask for no other.
+ * Server reflection under its name before its release, with the same messages. Older clients
+ * (grpcurl before 1.9, Postman) request no other.
  */
 export const ServerReflectionAlpha: DescService = alphaOf(ServerReflection);
 

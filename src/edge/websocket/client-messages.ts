@@ -74,7 +74,7 @@ export function readMessage(bytes: Buffer): SocketRequest {
   };
 }
 
-/** A string; empty where it is absent or null. */
+/** A string; empty if it is absent or null. */
 function readString(bytes: Buffer, members: Members, name: string): string {
   const text = textOf(bytes, members, name);
   const value: unknown = text === undefined ? "" : JSON.parse(text);

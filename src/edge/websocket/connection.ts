@@ -1,4 +1,7 @@
-/** One WebSocket: reads requests, serves those of each stream in order, and ends in order. */
+/**
+ * One WebSocket: reads requests, serves the requests of each stream in order, and closes after they
+ * end.
+ */
 import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
 import { streamBufferBytesMax } from "../../core/limits.ts";
@@ -17,11 +20,15 @@ import { errorMessage, SocketTurn } from "./turn.ts";
 import { type ConversationMemory, LastConversation } from "./kept-conversations.ts";
 import { type SocketRequest, readMessage, continued, inputJson } from "./client-messages.ts";
 
-/** What a connection needs of its server. */
+/** Dependencies of a connection that its server provides. */
 export interface ConnectionDeps
   extends Pick<FacadeOptions, "log" | "isOpen" | "requireCapacity" | "bodies"> {
   readonly memory: ConversationMemory;
-  /** Checks the key of the connection again. @throws GatewayError where it is no longer accepted */
+  /**
+   * Checks the key of the connection again.
+   *
+   * @throws GatewayError if it is no longer accepted
+   */
   identify(request: IncomingMessage): Promise<KeyCaller>;
   /** Serves a request, given its body. */
   serve(request: IncomingMessage, body: Buffer, turn: DirectCall): ReturnType<ServeTurn>;
@@ -29,13 +36,13 @@ export interface ConnectionDeps
 
 type ServeTurn = (call: DirectCall) => Promise<{ readonly settled?: Promise<void> }>;
 
-/** What a connection is made of. */
+/** Constructor parts of a connection. */
 export interface ConnectionParts {
   readonly webSocket: WebSocket;
   /** The handshake. */
   readonly request: IncomingMessage;
   readonly caller: KeyCaller;
-  /** That of all its calls. */
+  /** The request id of all its calls. */
   readonly requestId: string;
 }
 
@@ -63,14 +70,14 @@ export class SocketConnection {
   readonly #deps: ConnectionDeps;
   readonly #streams = new Map<string, Stream>();
   readonly #openedMs = performance.now();
-  /** What has arrived since the last complete message. */
+  /** Bytes received since the last complete message. */
   readonly #arriving: ArrivingBody;
   #isAlive = true;
   /** Cuts a connection whose client does not answer the close. */
   #cut: NodeJS.Timeout | undefined;
   #requests = 0;
   #served = 0;
-  /** How to close once nothing runs. */
+  /** Code and reason for the close, once no turn is running. */
   #ending: { readonly code: number; readonly reason: string } | undefined;
 
   constructor(parts: ConnectionParts, deps: ConnectionDeps) {
@@ -82,7 +89,7 @@ export class SocketConnection {
     webSocket.on("pong", this.#onAlive);
     webSocket.on("ping", this.#onAlive);
     webSocket.on("close", this.#onClose);
-    // The close that follows says the rest.
+    // The close event that follows carries the details.
     webSocket.on("error", () => {});
     // Before the socket's own listener, which may complete the message.
     request.socket.prependListener("data", this.#onBytes);
@@ -108,14 +115,18 @@ export class SocketConnection {
       await this.#deps.identify(request);
     } catch (error) {
       const { code } = toGatewayError(error);
-      // Without its database, the gateway does not know.
+      // Without its database, the gateway cannot decide.
       if (code === ErrorCode.UNAUTHENTICATED)
         this.#close(codes.refused, "the API key is no longer accepted");
       else this.#deps.log.warn({ requestId, err: error }, "a WebSocket's key could not be checked");
     }
   }
 
-  /** Ends the connection once what runs has ended; what waits is not served. @param error told before the close */
+  /**
+   * Ends the connection once running requests have ended; waiting requests are not served.
+   *
+   * @param error sent before the close
+   */
   end(code: number, reason: string, error?: GatewayError): void {
     if (this.#ending !== undefined) return;
     this.#ending = { code, reason };

@@ -1,6 +1,6 @@
 /**
- * The conversations that connections keep: those of responses that are not stored, and of requests
- * that were only prepared.
+ * Stores the conversations of a connection: of responses that are not stored elsewhere, and of
+ * requests that were only prepared.
  */
 import { listElements, memberOf } from "../../wire/json/source.ts";
 import { parseRecord, textAt, isRecord } from "../../wire/json/value.ts";
@@ -11,14 +11,18 @@ import { webSocketMax } from "../../config/web-socket-limits.ts";
 export class ConversationMemory {
   #bytes = 0;
 
-  /** Takes memory. @returns false where there is not enough */
+  /**
+   * Reserves memory.
+   *
+   * @returns false if there is not enough
+   */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > webSocketMax.conversationBytes) return false;
     this.#bytes += bytes;
     return true;
   }
 
-  /** Gives memory back. */
+  /** Releases memory. */
   give(bytes: number): void {
     this.#bytes -= bytes;
   }
@@ -35,12 +39,15 @@ export class LastConversation {
     this.#memory = memory;
   }
 
-  /** The items of a response's conversation, as JSON without brackets; `undefined`: it is another response. */
+  /**
+   * The items of a response's conversation, as JSON without brackets. Undefined if it belongs to
+   * another response.
+   */
   find(responseId: string): string | undefined {
     return responseId !== "" && responseId === this.#responseId ? this.#items : undefined;
   }
 
-  /** Keeps a conversation in place of the one before, where there is memory for it. */
+  /** Replaces the stored conversation, if there is enough memory. */
   keep(responseId: string, items: string): void {
     this.forget();
     const bytes = Buffer.byteLength(items);
@@ -66,7 +73,7 @@ export interface EndedResponse {
   readonly items: string;
 }
 
-/** Reads an event; `undefined`: it does not end a response that can be continued. */
+/** Reads an event. Undefined if it does not end a response that can be continued. */
 export function endedResponse(event: string): EndedResponse | undefined {
   if (!/"response\.(?:completed|incomplete)"/.test(event)) return undefined;
   const { type, response } = parseRecord(event) ?? {};
@@ -77,7 +84,7 @@ export function endedResponse(event: string): EndedResponse | undefined {
   return { id: textAt(response, "id"), items: items.join(",") };
 }
 
-/** Reasoning without its content can only be continued where the vendor has stored it. */
+/** Reasoning without its content can be continued only if the vendor has stored it. */
 function isContinuable(item: unknown): boolean {
   return (
     !isRecord(item) || item["type"] !== "reasoning" || textAt(item, "encrypted_content") !== ""

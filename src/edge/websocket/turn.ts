@@ -1,4 +1,7 @@
-/** One request of a connection: the sink of its reply, whose events become messages, and the conversation that it continues. */
+/**
+ * One request of a connection: the sink of its reply, whose events become messages, and the
+ * conversation that it continues.
+ */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { KeyCaller } from "../../core/caller.ts";
 import { type CancelSignal, CancelSource } from "../../core/cancel-signal.ts";
@@ -11,13 +14,13 @@ import { errorHeaders } from "../rest/errors.ts";
 import type { DirectCall } from "../rest/options.ts";
 import { type EndedResponse, endedResponse } from "./kept-conversations.ts";
 
-/** Where the messages of a turn go. */
+/** The destination of the messages of a turn. */
 interface Messages {
   /** Sends one message. Resolves when more can be taken; `undefined` means at once. */
   send(text: string): Promise<void> | undefined;
 }
 
-/** What a turn needs. */
+/** Options of a turn. */
 interface TurnOptions {
   readonly messages: Messages;
   readonly caller: KeyCaller;
@@ -28,7 +31,7 @@ interface TurnOptions {
   readonly previousId: string;
 }
 
-/** One request: its caller, its cancellation, and the sink of its reply. */
+/** A request with its caller, its cancellation and the sink of its reply. */
 export class SocketTurn extends CancelSource implements DirectCall {
   readonly #options: TurnOptions;
   readonly #events = new EventDataReader();
@@ -81,7 +84,7 @@ export class SocketTurn extends CancelSource implements DirectCall {
   chunk(out: Buffer): Promise<void> | undefined {
     let waiting: Promise<void> | undefined;
     this.#events.read([out], (event) => {
-      // What ends streams of other styles is no event.
+      // Other styles end their streams with a line that is not an event.
       if (event.startsWith("{")) waiting = this.#onEvent(event);
     });
     return waiting;
@@ -120,7 +123,9 @@ const isError = /^\s*\{[^{}[\]]{0,200}"type"\s*:\s*"error"/;
 /** Statuses by the documented code. */
 const statuses = new Map(Object.values(errorMeanings).map(({ word, status }) => [word, status]));
 
-/** Tells the status of an error within a stream: some clients take events without one for notices. */
+/**
+ * Adds the status to an error within a stream: some clients treat events without one as notices.
+ */
 function withStatus(event: string): string {
   const record = parseRecord(event) ?? {};
   if (record["status"] !== undefined) return event;

@@ -1,6 +1,7 @@
 /**
- * The WebSocket edge: `GET /v1/responses` with an upgrade. A connection carries any number of requests; each is a call of
- * its own, with its own admission, hold and settlement, as if it had come by POST.
+ * The WebSocket edge: `GET /v1/responses` with an upgrade. A connection carries any number of
+ * requests. Each is a separate call, with separate admission, hold and settlement, as if it were a
+ * POST.
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -23,7 +24,7 @@ import type { RestRoute } from "../rest/route-table.ts";
 import { SocketConnection } from "./connection.ts";
 import { ConversationMemory } from "./kept-conversations.ts";
 
-/** How long clients may take to answer the close of a server that ends, in milliseconds. */
+/** Maximum time clients may take to answer the close when the server ends. */
 const cutMs = 1_000;
 
 /** The connections of a listener. */
