@@ -9,7 +9,11 @@ interface SingleFlight {
   ended(): Promise<void>;
 }
 
-/** Makes a job run one at a time. @param failed told of each failure */
+/**
+ * Makes a job run one at a time.
+ *
+ * @param failed called with each failure
+ */
 export function singleFlight(
   job: () => Promise<unknown>,
   failed: (error: unknown) => void,
@@ -31,13 +35,14 @@ export function singleFlight(
 const answerSteps = 9;
 
 /**
- * Calls `onLate` where an answer is not there in time, unless the timeout is cleared before. Time in which the event loop
- * was blocked (a program that is being loaded and compiled, a machine with too much work) counts as one step of nine at
- * most, however long it was: the answer lies unread in its socket, and a plain timer would fire before it is read.
+ * Calls `onLate` if an answer does not arrive in time, unless the timeout is cleared before. Time
+ * in which the event loop was blocked (a program that loads and compiles, an overloaded machine)
+ * counts as one step of nine at most. During that time the answer waits unread in its socket, and a
+ * plain timer would fire before it is read.
  *
- * @param limitMs how long the answer may take, in milliseconds
- * @param isHeard asked at each step whether there was a sign of life since the last one, which starts the time anew.
- *   Default: there is none
+ * @param limitMs maximum time for the answer
+ * @param isHeard checked at each step: whether any data arrived since the last step, which restarts
+ * the time. Never by default
  * @returns clears the timeout
  */
 export function setAnswerTimeout(
@@ -58,10 +63,10 @@ export function setAnswerTimeout(
 }
 
 /**
- * Resolves as `work` does, but rejects where the database does not answer within `waitMs` milliseconds (see
- * {@link setAnswerTimeout}): one that hangs must not hold a call forever.
+ * Resolves as `work` does, but rejects if the database does not answer within `waitMs` (see {@link
+ * setAnswerTimeout}). A database that hangs must not block a call indefinitely.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE after the timeout; whatever `work` throws
+ * @throws GatewayError SERVICE_UNAVAILABLE after the timeout; every error of `work`
  */
 export async function withTimeout<T>(waitMs: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -87,7 +92,7 @@ export function pause(ms: number, signal: CancelSignal): Promise<void> {
   });
 }
 
-/** The longest delay that Node.js timers accept, in milliseconds. */
+/** The longest delay that Node.js timers accept. */
 const timeoutMsMax = 2 ** 31 - 1;
 
 /** A deadline. Dispose of it to release its timer and listeners. */
@@ -98,9 +103,10 @@ interface TimeLimit extends Disposable {
 }
 
 /**
- * A signal that is aborted after `ms` milliseconds with a `TimeoutError`, or with any of `others` and its reason. Disposing of
- * it removes its timer and listeners at once. With a listener, Node.js keeps an `AbortSignal.timeout` until its time has
- * passed, whoever still needs it: 0.7 KB for each file that was stored in the last 30 minutes.
+ * A signal that is aborted after `ms` milliseconds with a `TimeoutError`, or with any of `others`
+ * and its reason. Disposing of it removes its timer and listeners at once. Node.js keeps an
+ * `AbortSignal.timeout` with a listener until its time has passed, even if it is no longer needed:
+ * 0.7 KB for each file that was stored in the last 30 minutes.
  */
 export function limitTime(ms: number, others: readonly AbortSignal[]): TimeLimit {
   const controller = new AbortController();

@@ -1,12 +1,17 @@
 /**
- * Memory of large bodies, freed as soon as nobody needs it. V8 would free it with its next full collection, and each new body
- * would get new pages of the system: a request of 1 MB then takes 2.5 times the CPU (docs/performance.md).
+ * Memory of large bodies, freed as soon as it is no longer used. V8 would free it with its next
+ * full collection, and each new body would get new pages from the system: a request of 1 MB then
+ * takes 2.5 times the CPU (docs/performance.md).
  *
- * Freed memory is an `ArrayBuffer` of length 0: whoever still reads it finds nothing. So everybody who reads a body after the
- * end of its call must be counted by {@link useMemory}. Where the count never reaches 0, V8 frees the memory.
+ * Freed memory is an `ArrayBuffer` of length 0, so a late reader finds no bytes. Therefore every
+ * reader of a body after the end of its call must be counted by {@link useMemory}. If the count
+ * never reaches 0, V8 frees the memory.
  */
 
-/** The shortest body that is counted, in bytes. A socket that takes as much tells when the system has all of it. */
+/**
+ * The shortest body that is counted, in bytes. A socket reports when the system has received all of
+ * a body of this size.
+ */
 export const countedBytesMin = 64 * 1024;
 
 /** By memory: how many need it. */
@@ -35,7 +40,7 @@ export function leaveMemory({ buffer }: Uint8Array): void {
   freeMemory(buffer);
 }
 
-/** Frees memory at once. Nobody may read it any more. */
+/** Frees memory at once. It must not be read afterwards. */
 export function freeMemory(memory: ArrayBufferLike): void {
   (memory as ArrayBuffer).transfer(0);
 }

@@ -10,13 +10,13 @@ import { ErrorCode, GatewayError } from "./errors.ts";
 export interface BrowserSession {
   /** The client address, as far as proxies are trusted. */
   readonly ipAddress: string;
-  /** The `User-Agent` header; empty where it was not sent. */
+  /** The `User-Agent` header; empty if it was not sent. */
   readonly userAgent: string;
-  /** The token in the session cookie; `undefined` where there is no cookie. */
+  /** The token in the session cookie; undefined if there is no cookie. */
   readonly token: string | undefined;
   /** Sets the session cookie, valid for `maxAgeMs`; `undefined` deletes it. */
   keep(token: string | undefined, maxAgeMs?: number): void;
-  /** The cookie that outlives sessions and proves earlier sign-ins; `undefined` where there is none. */
+  /** The cookie that outlives sessions and proves earlier sign-ins; undefined if there is none. */
   readonly known: string | undefined;
   /** Sets that cookie, valid for `maxAgeMs`. */
   remember(known: string, maxAgeMs: number): void;
@@ -32,14 +32,22 @@ export interface RpcContext {
   readonly values: ContextValues;
 }
 
-/** The browser session of an RPC. @throws GatewayError ACCESS_DENIED where it did not come from the console */
+/**
+ * The browser session of an RPC.
+ *
+ * @throws GatewayError ACCESS_DENIED if it did not come from the console
+ */
 export function requireBrowserSession({ values }: RpcContext): BrowserSession {
   const session = values.get(browserSessionKey);
   if (session !== undefined) return session;
   throw denied("this RPC is for browsers: call it under /console/rpc of the public listener");
 }
 
-/** The signed-in session of an RPC. @throws GatewayError ACCESS_DENIED where the caller has none */
+/**
+ * The signed-in session of an RPC.
+ *
+ * @throws GatewayError ACCESS_DENIED if the caller has none
+ */
 export function requireSession({ values }: RpcContext): SessionRef {
   const session = sessionOf(values.get(callerKey));
   if (session !== undefined) return session;
@@ -48,7 +56,7 @@ export function requireSession({ values }: RpcContext): SessionRef {
   );
 }
 
-/** The console session of a caller; `undefined` where it has none. */
+/** The console session of a caller; undefined if it has none. */
 export function sessionOf(caller: Caller | undefined): SessionRef | undefined {
   if (caller?.kind === "session" || caller?.kind === "operator") return caller.session;
   return undefined;
@@ -57,7 +65,7 @@ export function sessionOf(caller: Caller | undefined): SessionRef | undefined {
 /** An action that needs a one-time code. */
 export interface StepUp {
   readonly action: CodeAction;
-  /** The id of the object that the action changes; empty where there is none. */
+  /** The id of the object that the action changes; empty if there is none. */
   readonly subjectId: string;
   readonly code: string;
   /** The request member that carries the code. Default `code`. */
@@ -65,10 +73,11 @@ export interface StepUp {
 }
 
 /**
- * Requires a one-time code for an action that a session alone does not allow (R-KEY-3, R-HOOK-6). Consumes the code
- * and rotates the session token. Callers without a session need no code: the command line and internal services.
+ * Requires a one-time code for an action that a session alone does not allow (R-KEY-3, R-HOOK-6).
+ * Consumes the code and rotates the session token. Callers without a session need no code: the
+ * command line and internal services.
  *
- * @throws GatewayError INVALID_REQUEST where the code is wrong; ACCESS_DENIED
+ * @throws GatewayError INVALID_REQUEST if the code is wrong; ACCESS_DENIED
  */
 export type RequireStepUp = (calling: RpcContext, stepUp: StepUp) => Promise<void>;
 

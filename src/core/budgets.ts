@@ -3,12 +3,12 @@ import type { EntityManager } from "@mikro-orm/postgresql";
 import type { Budget } from "../../gen/uas/type/v1/budget_pb.ts";
 import { formatUsd } from "./money.ts";
 
-/** What the owner of budgets asks of billing. */
+/** The billing functions that the owner of budgets uses. */
 export interface Budgets {
   /**
-   * Reads the budgets of keys and accounts, by owner. Owners without budgets are left out.
+   * Reads the budgets of keys and accounts, by owner. Owners without budgets are omitted.
    *
-   * @throws GatewayError SERVICE_UNAVAILABLE where the database cannot be reached
+   * @throws GatewayError SERVICE_UNAVAILABLE if the database cannot be reached
    */
   readonly of: (ownerIds: readonly string[]) => Promise<ReadonlyMap<string, readonly Budget[]>>;
   /** Checks budgets that a client sent; an empty time zone becomes UTC. @throws GatewayError INVALID_REQUEST */
@@ -30,7 +30,11 @@ interface WantedBudgets {
 /** The words of BudgetPeriod. */
 export const periodWords: Readonly<Record<number, string>> = { 1: "day", 2: "week", 3: "month" };
 
-/** Budgets for the operator log, in a few words such as `10/month Asia/Shanghai`. @param budgets `undefined`: unchanged */
+/**
+ * Budgets for the operator log, in a few words such as `10/month Asia/Shanghai`.
+ *
+ * @param budgets undefined if unchanged
+ */
 export function budgetFacts(
   budgets: readonly Budget[] | undefined,
 ): Readonly<Record<string, string | null>> {

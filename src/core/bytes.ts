@@ -20,9 +20,9 @@ export function joinBuffers(pieces: readonly Buffer[]): Buffer {
 }
 
 /**
- * Joins pieces that nobody else keeps, and frees the memory of each at once, where it has one of its own. V8 would free it
- * in its next collection: bodies of 1 MB then take twice the memory, new pages of the system for each piece, and twice as
- * many collections.
+ * Joins pieces that no other code uses, and frees the memory of each piece at once if it is not
+ * shared. V8 would free it in its next collection: bodies of 1 MB then take twice the memory, new
+ * pages of the system for each piece, and twice as many collections.
  */
 export function joinAndFree(pieces: readonly Buffer[]): Buffer {
   const whole = joinBuffers(pieces);

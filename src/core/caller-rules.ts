@@ -1,6 +1,6 @@
 /**
- * Who calls, and which accounts a caller may see. What kind of caller may call an RPC at all is
- * checked before.
+ * Identifies the caller, and the accounts that a caller may see. The edges have already checked
+ * that this kind of caller may call the RPC.
  */
 import type { HandlerContext } from "@connectrpc/connect";
 import { ErrorCode, GatewayError } from "./errors.ts";
@@ -20,13 +20,17 @@ export function canSeeAccount(request: Request, accountId: string): boolean {
   return caller?.kind === "session" && caller.accountId === accountId;
 }
 
-/** 404 for an unknown account and for one of another customer: equal, so that nobody learns which ids exist. */
+/**
+ * 404 for an unknown account and for an account of another customer. They are equal, so that
+ * callers cannot find out which ids exist.
+ */
 export function noSuchAccount(): GatewayError {
   return new GatewayError(ErrorCode.NOT_FOUND, "there is no such account: check account_id");
 }
 
 /**
- * Who is charged: the access option of an RPC lets keys through, and an operator calling in process has no account.
+ * The caller to charge: the access option of an RPC lets keys through, and an operator who calls in
+ * process has no account.
  *
  * @throws GatewayError ACCESS_DENIED
  */
@@ -38,7 +42,11 @@ export function keyCallerOf(
   throw new GatewayError(ErrorCode.ACCESS_DENIED, told);
 }
 
-/** As {@link keyCallerOf}, for what has no record of its own. @throws GatewayError ACCESS_DENIED */
+/**
+ * As {@link keyCallerOf}, for requests without a call record; also refuses suspended accounts.
+ *
+ * @throws GatewayError ACCESS_DENIED
+ */
 export function admitCaller(caller: Caller | undefined, told?: string): KeyCaller {
   const found = keyCallerOf(caller, told);
   requireActive(found);
@@ -46,8 +54,8 @@ export function admitCaller(caller: Caller | undefined, told?: string): KeyCalle
 }
 
 /**
- * Refuses the keys of a suspended account (R-KEY-4). Not asked by the edges, so that a refused call is recorded like
- * any other (R-MON-10).
+ * Refuses the keys of a suspended account (R-KEY-4). The edges do not call it, so that a refused
+ * call is recorded like any other (R-MON-10).
  *
  * @throws GatewayError ACCESS_DENIED
  */

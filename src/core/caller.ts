@@ -21,13 +21,16 @@ export interface KeyCaller {
   readonly keyId: string;
   /** The models that the key may use; `undefined` means all. */
   readonly models: ReadonlySet<string> | undefined;
-  /** The total that all calls with the key may cost, in nano-USD. Default: no limit. */
+  /** The total that all calls with the key may cost, in nano-USD. Unlimited by default. */
   readonly keyLimitNanos?: bigint | undefined;
-  /** Its own limits of rate and concurrency. Default: those of the configuration. */
+  /** Limits of rate and concurrency of this key. The limits of the configuration by default. */
   readonly keyRates?: RateLimits | undefined;
-  /** The account's own limits. Default: those of the configuration. */
+  /** The account's limits. The limits of the configuration by default. */
   readonly accountRates?: RateLimits | undefined;
-  /** How long a call of the account waits for room in its limits, in milliseconds. Default: as the configuration has it. */
+  /**
+   * How long a call of the account waits for capacity within its limits. The value of the
+   * configuration by default.
+   */
   readonly limitWaitMs?: number | undefined;
   /** Discount on the account's prices in basis points, 0 to 10,000; 100 is 1 %. Default 0. */
   readonly discountBp?: number | undefined;
@@ -45,7 +48,7 @@ export interface SessionRef {
   readonly isFreshLink: boolean;
 }
 
-/** The kinds of callers. The `access` option of each RPC says which kinds may call it. */
+/** The kinds of callers. The `access` option of each RPC lists the kinds that may call it. */
 export type Caller =
   | KeyCaller
   | { readonly kind: "session"; readonly accountId: string; readonly session?: SessionRef }
@@ -53,7 +56,10 @@ export type Caller =
   | {
       readonly kind: "operator";
       readonly session?: SessionRef;
-      /** How an operator without a session connected, in words for the operator log. Default: unknown. */
+      /**
+       * How an operator without a session connected, in words for the operator log. Unknown by
+       * default.
+       */
       readonly via?: string;
     }
   | { readonly kind: "anonymous" };
@@ -73,8 +79,8 @@ export const callerKey = createContextKey<Caller | undefined>(undefined, {
 export const requestIdKey = createContextKey<string>("", { description: "request id" });
 
 /**
- * A recognised key that is disabled, deleted or expired: its account and the reason. The caller never learns the
- * reason (R-AUTH-2).
+ * A recognised key that is disabled, deleted or expired: its account and the reason. The caller
+ * never receives the reason (R-AUTH-2).
  */
 export interface RefusedKey {
   readonly kind: "refused";
@@ -83,7 +89,7 @@ export interface RefusedKey {
   readonly reason: "disabled" | "deleted" | "expired";
 }
 
-/** Checks an API key. Resolves to `undefined` where the key is unknown. */
+/** Checks an API key. Resolves to undefined if the key is unknown. */
 export type Authenticate = (key: string) => Promise<Caller | RefusedKey | undefined>;
 
 /**
@@ -138,8 +144,8 @@ export function missingKey(): GatewayError {
 }
 
 /**
- * The error for a key that is unknown, disabled, deleted or expired. It is always the same, so that nobody can
- * probe keys.
+ * The error for a key that is unknown, disabled, deleted or expired. It is always the same, so that
+ * nobody can probe keys.
  */
 export function invalidKey(): GatewayError {
   return new GatewayError(ErrorCode.UNAUTHENTICATED, "Invalid API Key");

@@ -3,11 +3,14 @@
 /** A cancellation that can be listened to. Every `AbortSignal` satisfies this interface. */
 export interface CancelSignal {
   readonly aborted: boolean;
-  /** The reason given; `undefined` before the cancellation, or where none was given. */
+  /** The reason given; undefined before the cancellation, or if none was given. */
   readonly reason: unknown;
   addEventListener(type: "abort", listener: () => void): void;
   removeEventListener(type: "abort", listener: () => void): void;
-  /** Called once the whole request that the signal belongs to was sent. Absent: nobody asks. */
+  /**
+   * Called once the whole request that the signal belongs to was sent. Undefined if the caller does
+   * not need it.
+   */
   onSent?(): void;
 }
 

@@ -12,11 +12,11 @@ export interface Service {
 }
 
 /**
- * Pairs a service with its implementation; the types make sure that they fit. Requests are checked against the rules of
- * the contract before the implementation sees them, whichever edge they come from. Methods without rules, which calls
- * to models are, keep their implementation as it is: they pay nothing.
+ * Pairs a service with its implementation; the types ensure that they fit. Requests of every edge
+ * are checked against the rules of the contract before the implementation receives them. Methods
+ * without rules, such as calls to models, keep their implementation unchanged, without added cost.
  *
- * @param clock tells what is in the future. Default: the process's own
+ * @param clock decides which times are in the future. The system clock by default
  */
 export function serve<S extends DescService>(
   service: S,
@@ -40,7 +40,7 @@ function withCheck(
 ): Method | undefined {
   if (check === undefined || method === undefined) return method;
   return (request, context) => {
-    // A suspended account is refused whatever its keys send (R-KEY-4).
+    // A suspended account is refused for every request (R-KEY-4).
     const caller = context.values.get(callerKey);
     if (caller?.kind === "key") requireActive(caller);
     check(request);

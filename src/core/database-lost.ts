@@ -2,9 +2,10 @@
 import { ErrorCode, GatewayError } from "./errors.ts";
 
 /**
- * SQLSTATEs of a database that cannot serve right now: connection failure, insufficient resources, a disk or system that
- * fails, server starting or stopping, a standby, a statement that took too long, waited too long for a lock, or was chosen to end a deadlock. A
- * repetition may succeed.
+ * SQLSTATEs of a database that cannot serve at the moment: connection failure, insufficient
+ * resources, a disk or system failure, a server that starts or stops, a standby. Also of a
+ * statement that ran too long, waited too long for a lock, or was chosen to end a deadlock. A retry
+ * may succeed.
  */
 const lostStates = /^(?:08...|53...|58...|57P..|25006|57014|55P03|40001|40P01)$/;
 
@@ -24,13 +25,16 @@ export function isDatabaseLost(error: unknown): boolean {
     // caller is at fault for that.
     return isFatal(error.severity) || lostStates.test(code ?? "");
   }
-  // Network errors have a code, and so do Node's own errors (ERR_…); errors of the driver have none.
+  // Network errors have a code, and so do Node's errors (ERR_…); errors of the driver have none.
   if (code !== undefined) return !code.startsWith("ERR_");
   return /connect|timeout|terminated/i.test(error.message);
 }
 
-/** Whether the server has answered that it undid the statement, as where that waited for a lock too long. Otherwise nobody
- * knows what became of it. Also for the 503 error that {@link mapDatabaseLoss} makes of that. */
+/**
+ * Whether the server reported that it rolled the statement back, for example after a lock timeout.
+ * Otherwise the outcome is unknown. Also true for the 503 error that {@link mapDatabaseLoss} makes
+ * of such an error.
+ */
 export function isRolledBack(error: unknown): boolean {
   if (error instanceof GatewayError) return isRolledBack(error.cause);
   return error instanceof Error && "severity" in error && error.severity === "ERROR";
@@ -66,7 +70,7 @@ export function accountQueueFull(): GatewayError {
 /**
  * Awaits database work and maps an unreachable database to a GatewayError.
  *
- * @throws GatewayError SERVICE_UNAVAILABLE where the database is unreachable; other errors unchanged
+ * @throws GatewayError SERVICE_UNAVAILABLE if the database is unreachable; other errors unchanged
  */
 export async function mapDatabaseLoss<T>(work: Promise<T>): Promise<T> {
   try {

@@ -4,7 +4,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { ErrorCode, ErrorDetailSchema } from "../../gen/uas/error/v1/error_pb.ts";
 import { errorMeanings, type SentErrorCode, GatewayError } from "./errors.ts";
 
-/** The documented word of a code, such as `access_denied`; empty where there was no error. */
+/** The documented word of a code, such as `access_denied`; empty if there was no error. */
 export function errorWord(code: ErrorCode): string {
   return errorMeanings[code as SentErrorCode]?.word ?? "";
 }
@@ -17,9 +17,10 @@ const byWord: ReadonlyMap<string, ErrorCode> = new Map(
 );
 
 /**
- * The code behind a documented word; UNSPECIFIED where there is none.
+ * The code of a documented word; UNSPECIFIED if there is none.
  *
- * @param status the HTTP status that went with it: two codes have the word `invalid_request`. Default: not 401
+ * @param status the HTTP status of the reply, since two codes have the word `invalid_request`. Any
+ * status but 401 by default
  */
 export function errorCodeOf(word: string, status = 0): ErrorCode {
   const code = byWord.get(word) ?? ErrorCode.UNSPECIFIED;

@@ -209,19 +209,28 @@ export const errorMeanings: Readonly<Record<SentErrorCode, ErrorMeaning>> = {
 
 /** Optional parts of a {@link GatewayError}. */
 export interface GatewayErrorOptions {
-  /** The request member at fault, spelled as in the caller's dialect. Default: none. */
+  /**
+   * The request member at fault, spelled as in the caller's dialect. Undefined if no single member
+   * is at fault.
+   */
   readonly param?: string;
-  /** Seconds until a retry makes sense, whole and ≥ 1. Default: 1 for statuses 429 and 503, else none. */
+  /**
+   * Seconds until a retry makes sense, a whole number of at least 1. Default: 1 for statuses 429
+   * and 503, otherwise absent.
+   */
   readonly retryAfterSeconds?: number;
-  /** Values that the message mentions. Never a secret. Default: none. */
+  /** Values that the message mentions. Never a secret. Empty by default. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Content of `error.details` in JSON bodies, for example the upstream's own code. Default: nothing. */
+  /**
+   * Content of `error.details` in JSON bodies, for example the upstream's error code. Empty by
+   * default.
+   */
   readonly details?: Readonly<Record<string, string | string[]>>;
-  /** Further headers of the HTTP reply. Default: none. */
+  /** Further headers of the HTTP reply. None by default. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The HTTP status, where it differs from the code's. */
+  /** The HTTP status, if it differs from the code's status. */
   readonly status?: number;
-  /** Details for the operator's log; callers never see them. Default: none. */
+  /** Details for the operator's log; callers never see them. None by default. */
   readonly internal?: string;
   /** The underlying error; logged only. */
   readonly cause?: unknown;

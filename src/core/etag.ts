@@ -1,10 +1,10 @@
 /** Compares entity tags of HTTP. */
 
 /**
- * Whether an `if-none-match` header contains this tag. Weak tags compare equal to strong ones, as HTTP specifies
- * for reads.
+ * Whether an `if-none-match` header contains this tag. Weak tags compare equal to strong ones, as
+ * HTTP specifies for reads.
  *
- * @param header `undefined` or null where the client has no copy
+ * @param header undefined or null if the client has no copy
  */
 export function matchesEtag(header: string | null | undefined, etag: string): boolean {
   if (header === null || header === undefined) return false;

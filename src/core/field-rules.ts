@@ -21,15 +21,15 @@ import type { Clock } from "./clock.ts";
 /** The name of a field in the spelling of the method's callers. */
 export type NameOf = (field: DescField) => string;
 
-/** What the checks of a method share. */
+/** Context that the checks of a method share. */
 export interface CheckContext {
   readonly nameOf: NameOf;
   readonly clock: Pick<Clock, "now">;
 }
 
 /**
- * What is wrong with a value by the rules of its field: the rest of a sentence that begins with its name, such as "is
- * required". `undefined`: nothing is.
+ * The violation of a field's rules, as the rest of a sentence that begins with its name, such as
+ * "is required". Undefined if the value is valid.
  */
 export function findProblem(
   value: unknown,
@@ -59,8 +59,10 @@ export function findProblem(
   return undefined;
 }
 
-/** Whether a field has a value: an empty list and an empty mask are none; an empty text and a zero are one only where
- * the contract tells them from a field that is not sent (`optional`). */
+/**
+ * Whether a field has a value. An empty list or mask is not a value. An empty text or a zero is a
+ * value only if the contract distinguishes it from an absent field (`optional`).
+ */
 function hasValue(value: unknown, field: DescField): boolean {
   if (value === undefined) return false;
   if (value === "" || value === 0) return isOptional(field);
@@ -172,7 +174,10 @@ function timeProblem({ seconds, nanos }: Timestamp): string | undefined {
   return undefined;
 }
 
-/** What is wrong with a valid time that is past. Apart from the other rules, because only this one needs a clock. */
+/**
+ * The problem of a valid time that is past. Separate from the other rules, because only this rule
+ * needs a clock.
+ */
 export function pastProblem(
   value: unknown,
   { type }: FieldRules,

@@ -3,7 +3,10 @@ import { constants } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Makes the names in a folder durable, after a file was created or renamed. Windows has no such call for folders. */
+/**
+ * Makes the names in a folder durable, after a file was created or renamed. Windows has no such
+ * call for folders.
+ */
 export async function syncFolder(folder: string): Promise<void> {
   if (process.platform === "win32") return;
   const handle = await open(folder, constants.O_RDONLY);

@@ -46,7 +46,7 @@ export function mediaType(written: string): string {
   return aliases.get(bare) ?? bare;
 }
 
-/** How the base64 of a file begins, by its type. */
+/** The first characters of a file's base64, by media type. */
 const beginnings: readonly (readonly [string, string])[] = [
   ["iVBOR", "image/png"],
   ["/9j/", "image/jpeg"],

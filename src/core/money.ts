@@ -15,7 +15,7 @@ const decimal = /^(\d{1,10})(?:\.(\d{1,9}))?$/;
  * Reads a decimal USD string such as `"0.25"`: up to ten digits before and nine after the point, no
  * sign, no exponent.
  *
- * @returns nano-USD, or `undefined` where the text is not such a number or exceeds the column.
+ * @returns nano-USD, or undefined if the text is not such a number or exceeds the column.
  */
 export function parseUsd(text: string): bigint | undefined {
   const match = decimal.exec(text);

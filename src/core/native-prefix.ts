@@ -6,13 +6,20 @@ import type { GatewayError } from "./errors.ts";
 export interface NativePrefix {
   /** The path prefix, with a leading slash. */
   readonly prefix: string;
-  /** The places where the vendor's own clients put a key, checked after the platform's three places. */
+  /**
+   * Headers and parameters in which the vendor's clients put a key, checked after the platform's
+   * three.
+   */
   readonly keyForms: readonly (
     | { readonly in: "header"; readonly name: string }
     | { readonly in: "query"; readonly name: string }
     | { readonly in: "authorization"; readonly scheme: string }
   )[];
-  /** Whether the request has a call record and a log line of its own. @param path below the prefix */
+  /**
+   * Whether the request has a call record and a log line.
+   *
+   * @param path below the prefix
+   */
   isRecorded(this: void, method: string, path: string): boolean;
   /** The error body in the vendor's own form. */
   errorBody(error: GatewayError, requestId: string): JsonObject;

@@ -1,6 +1,7 @@
 /**
- * Keyset pagination. A page begins after the last item of the previous page, so that rows added or deleted
- * meanwhile neither repeat nor hide items, and page 1,000 costs as much as page 1. Offsets fail at all of these.
+ * Keyset pagination. A page begins after the last item of the previous page. So rows that are added
+ * or deleted meanwhile neither repeat nor hide items, and page 1,000 costs as much as page 1.
+ * Offsets fail at all of these.
  */
 import { pageSizeDefault, pageSizeMax } from "./limits.ts";
 import { ErrorCode, GatewayError } from "./errors.ts";
@@ -15,7 +16,7 @@ export interface PageRequest {
 
 /** A page to read. */
 export interface Page {
-  /** Number of items to show, 1 to 1000. Read one more to learn whether a next page exists. */
+  /** Number of items to show, 1 to 1000. Read one more to find out whether there is a next page. */
   readonly limit: number;
   /** The sort key of the previous page's last item; `undefined` for the first page. */
   readonly after: string | undefined;
@@ -23,9 +24,11 @@ export interface Page {
 
 /** Differences between lists. */
 export interface PageOptions {
-  /** Page size where the request names none. Default {@link pageSizeDefault}. */
+  /** Page size if the request sets none. Default {@link pageSizeDefault}. */
   readonly defaultSize?: number;
-  /** Whether a text can be a sort key of this list: `isUuid` for most. Default: every text can. */
+  /**
+   * Whether a text can be a sort key of this list: `isUuid` for most. Every text can by default.
+   */
   readonly isKey?: (text: string) => boolean;
 }
 

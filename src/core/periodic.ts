@@ -8,9 +8,9 @@ import { singleFlight } from "./async.ts";
 interface PeriodicJob {
   /** Does the work once. */
   readonly run: () => Promise<unknown>;
-  /** From one run to the next, in milliseconds. A run that takes longer skips the next one. */
+  /** Interval between runs. A run that takes longer skips the next one. */
   readonly everyMs: number;
-  /** Before the first run, in milliseconds. Default 0: at once, in the background. */
+  /** Delay before the first run. Default 0: at once, in the background. */
   readonly firstMs?: number;
   /** Called with each failure; the next run follows in its time. */
   readonly onError: (error: unknown) => void;
@@ -24,7 +24,7 @@ export interface PeriodicJobs {
   stop(): Promise<void>;
 }
 
-/** Makes jobs of one process; {@link PeriodicJobs.start} begins. */
+/** Creates the jobs of a process; {@link PeriodicJobs.start} starts them. */
 export function periodic(jobs: readonly PeriodicJob[]): PeriodicJobs {
   const runs = jobs.map((job) => ({ ...job, run: singleFlight(job.run, job.onError) }));
   const timers: NodeJS.Timeout[] = [];

@@ -5,7 +5,7 @@ import {
   RateLimitsSchema,
 } from "../../gen/uas/type/v1/rate_limits_pb.ts";
 
-/** Limits of rate and concurrency. `undefined`: no limit. */
+/** Limits of rate and concurrency. An undefined member is unlimited. */
 export interface RateLimits {
   /** Requests per minute. */
   readonly rpm: number | undefined;
@@ -15,20 +15,20 @@ export interface RateLimits {
   readonly concurrency: number | undefined;
 }
 
-/** The columns of a key or an account; all null: the defaults of the configuration apply. */
+/** The columns of a key or an account. If all are null, the defaults of the configuration apply. */
 export interface RateColumns {
   readonly rpm?: number | null | undefined;
   readonly tpm?: number | null | undefined;
   readonly concurrency?: number | null | undefined;
 }
 
-/** The limits of a row, for calls; `undefined`: it has none of its own. */
+/** The limits of a row, for calls; undefined if the row sets none. */
 export function ratesOf({ rpm, tpm, concurrency }: RateColumns): RateLimits | undefined {
   if (rpm == null && tpm == null && concurrency == null) return undefined;
   return { rpm: rpm ?? undefined, tpm: tpm ?? undefined, concurrency: concurrency ?? undefined };
 }
 
-/** The limits of a row as a member of its message; empty: it has none of its own. */
+/** The limits of a row as a member of its message; empty if the row sets none. */
 export function rateMember(row: RateColumns): { rateLimits?: Message } {
   const rates = ratesOf(row);
   if (rates === undefined) return {};

@@ -1,8 +1,8 @@
 /**
- * The rules that the contract declares for requests (`uas.validate.v1`), made into one check for
- * each method. Rules are read when a method is called first: reading those of all methods would
- * take 40 ms of every start. Methods without any have no check, so that calls to models pay
- * nothing.
+ * The rules that the contract declares for requests (`uas.validate.v1`), compiled into one check
+ * per method. Rules are read at the first call of a method: reading the rules of all methods would
+ * add 40 ms to every start. Methods without rules have no check, so that calls to models have no
+ * added cost.
  */
 import {
   type DescField,
@@ -32,9 +32,10 @@ type CheckMembers = (message: Fields, mask?: ReadonlySet<string>) => void;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Makes the check for the requests of a method; `undefined`: the contract declares no rules for them.
+ * Makes the check for the requests of a method; undefined if the contract declares no rules for
+ * them.
  *
- * @param clock tells what is in the future. Default: the process's own
+ * @param clock decides which times are in the future. The system clock by default
  */
 export function requestCheck(
   method: DescMethod,
@@ -49,7 +50,11 @@ export function requestCheck(
   };
 }
 
-/** Whether a message or one inside it has rules. @param seen the messages that were looked at */
+/**
+ * Whether a message or one inside it has rules.
+ *
+ * @param seen the messages that were already checked
+ */
 function hasRules(message: DescMessage, seen: Set<DescMessage>): boolean {
   if (seen.has(message)) return false;
   seen.add(message);
@@ -96,7 +101,7 @@ function oneofCheck(oneof: DescOneof, { nameOf }: CheckContext): CheckMembers | 
   const text = `Send one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
   return (message) => {
     const { case: given, value } = message[oneof.localName] as OneofValue;
-    // The group itself is no member: there is none to name.
+    // The error names no member, because the group itself is not a member.
     if (given === undefined || value === "") throw invalid(undefined, text);
   };
 }

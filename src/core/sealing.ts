@@ -5,7 +5,10 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 export interface Sealing {
   /** @param context identifies the owner of the text; decryption needs the same context */
   seal(accountId: string, context: Uint8Array, text: string): Buffer;
-  /** Decrypts; `undefined` where the text was sealed with another master key, account or context, or is damaged. */
+  /**
+   * Decrypts. Undefined if the text was sealed with another master key, account or context, or is
+   * damaged.
+   */
   open(accountId: string, context: Uint8Array, sealed: Buffer): string | undefined;
 }
 

@@ -1,9 +1,9 @@
 /** The service tiers of vendors, and their words for them. */
 
-/** Service tiers that can have prices of their own. */
+/** Service tiers that can have separate prices. */
 export const serviceTiers = ["flex", "priority", "fast", "ultrafast", "batch"] as const;
 
-/** One of them. */
+/** A service tier that can have separate prices. */
 export type ServiceTier = (typeof serviceTiers)[number];
 
 /** Vendors' words for their usual service, and for capacity that is paid in advance. */
@@ -15,7 +15,11 @@ const standardWords: ReadonlySet<string> = new Set([
 const isTier = (word: string): word is ServiceTier =>
   (serviceTiers as readonly string[]).includes(word);
 
-/** The tier of a vendor's word. @returns undefined: it names none that is known, as `auto` */
+/**
+ * The tier of a vendor's word.
+ *
+ * @returns undefined if the word is no known tier, such as `auto`
+ */
 export function tierOfWord(word: string): ServiceTier | "standard" | undefined {
   const plain = word.trim().toLowerCase();
   if (standardWords.has(plain)) return "standard";

@@ -23,7 +23,7 @@ export class ShortLivedSet<T extends Placed> {
     return this.#size;
   }
 
-  /** Adds an object, if it is not there. */
+  /** Adds an object, if it is absent. */
   add(object: T): void {
     if (object.place >= 0) return;
     object.place = this.#size;
@@ -48,7 +48,10 @@ export class ShortLivedSet<T extends Placed> {
   }
 }
 
-/** A map from ids to objects, in the order of their first addition. It keeps deleted ids like a `Map`, but not the objects. */
+/**
+ * A map from ids to objects, in the order of their first addition. It keeps deleted ids like a
+ * `Map`, but not the objects.
+ */
 export class ShortLivedMap<T extends object> {
   readonly #slots = new Map<string, { object: T | undefined }>();
 

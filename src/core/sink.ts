@@ -5,7 +5,7 @@ import { CancelSource, type CancelSignal } from "./cancel-signal.ts";
 export interface SinkHead {
   readonly status: number;
   readonly headers: Record<string, string>;
-  /** Request members that the vendor's style could not carry. Default: none. */
+  /** Request members that the vendor's style could not express. None by default. */
   readonly dropped?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface Sink<Out> {
 
 /** Converts a reply to messages of an RPC. */
 export interface Messages<Out, Message> {
-  /** The first message; `undefined` where there is none. */
+  /** The first message; undefined if there is none. */
   head(head: SinkHead): Message | undefined;
   /** The messages for one piece. */
   of(out: Out): readonly Message[];
@@ -32,22 +32,24 @@ export interface Messages<Out, Message> {
 
 /** A reply that has been sent. */
 export interface SentReply {
-  /** Resolves when the call is settled; never rejects. Absent: there is nothing to settle. */
+  /** Resolves when the call is settled; never rejects. Undefined if there is nothing to settle. */
   readonly settled?: Promise<void>;
 }
 
 /**
- * A call that pushes its reply into a sink. Rejects where it failed; pieces pushed before the failure were sent.
+ * A call that pushes its reply into a sink. Rejects if it failed; pieces that were pushed before
+ * the failure were sent.
  */
 export type SinkCall<Out> = (sink: Sink<Out>, signal: CancelSignal) => Promise<SentReply>;
 
-/** Longest time that a client waits for settlement, in milliseconds. */
+/** Maximum time that a client waits for settlement. */
 const settleWaitMs = 1_000;
 
 /**
- * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits for settlement: what has come
- * to its end is charged whatever happens next, and the client finds its call record at once. Where neither the database nor
- * the journal takes it, the reply ends all the same. Never rejects.
+ * Resolves with `work`, but after {@link settleWaitMs} at the latest. The end of a reply waits for
+ * settlement: so a complete reply is charged even if the process is killed, and the client finds
+ * its call record at once. If neither the database nor the journal accepts the settlement, the
+ * reply still ends. Never rejects.
  */
 export function withinSettleWait(work: Promise<void> | undefined): Promise<void> {
   return new Promise((resolve) => {

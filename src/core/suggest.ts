@@ -5,9 +5,9 @@ import { closest, distance } from "fastest-levenshtein";
 const wordMax = 100;
 
 /**
- * Finds the candidate that a mistyped word most likely stands for.
+ * Finds the candidate that a mistyped word most likely means.
  *
- * @returns `undefined` where none is near: a wrong guess misleads more than no guess
+ * @returns undefined if none is close: a wrong guess misleads more than no guess
  */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (candidates.length === 0 || word.length > wordMax) return undefined;
@@ -23,7 +23,10 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return distance(lower, found) <= allowed ? match : undefined;
 }
 
-/** Ends a message about an unknown word: `, did you mean "x"?`, or the list of candidates where none is near. */
+/**
+ * The end of a message about an unknown word: `, did you mean "x"?`, or the list of candidates if
+ * none is close.
+ */
 export function hint(word: string, candidates: readonly string[]): string {
   const near = nearest(word, candidates);
   if (near !== undefined) return `, did you mean "${near}"?`;

@@ -74,14 +74,14 @@ function randomTails(): () => string {
 }
 
 /**
- * Makes an id greater than all earlier ids of this process. Module state on purpose: an order needs a single
- * source.
+ * Makes an id greater than all earlier ids of this process. Module state on purpose: an order needs
+ * a single source.
  */
 export const newId: () => string = idSource();
 
 /**
- * Makes an id that begins with a given time, such as the database's, and is greater than all earlier ids of this function.
- * Module state on purpose, as in {@link newId}.
+ * Makes an id that begins with a given time, such as the database's, and is greater than all
+ * earlier ids of this function. Module state on purpose, as in {@link newId}.
  *
  * @param timeMs milliseconds since 1970
  */

@@ -2,15 +2,18 @@
 import { ErrorCode, GatewayError } from "./errors.ts";
 
 /**
- * The INVALID_REQUEST error for the member `param`. The message says what would be right.
+ * The INVALID_REQUEST error for the member `param`. The message describes a valid value.
  *
- * @param param as the caller wrote it; `undefined` where the body as a whole is at fault
+ * @param param as the caller wrote it; undefined if the body as a whole is at fault
  */
 export function invalid(param: string | undefined, message: string): GatewayError {
   return new GatewayError(ErrorCode.INVALID_REQUEST, message, param === undefined ? {} : { param });
 }
 
-/** A member that the contract's rules require: where it is missing, the request was not checked, which is a defect. */
+/**
+ * A member that the contract's rules require. If it is missing, the request was not checked, which
+ * is a defect.
+ */
 export function present<Value>(value: Value | undefined): Value {
   if (value === undefined)
     throw new Error("a required member is missing: the request was not checked");

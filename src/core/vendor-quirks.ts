@@ -3,9 +3,9 @@
 /** The quirks of a vendor. Absent ones are as the vendor's style documents it. */
 export interface VendorQuirks {
   /**
-   * System text behind the first message of another role: left `in_place`, sent `as_user` text, or merged into the
-   * system text `at_top`. With the last two there is one system message, at the beginning. Default: `in_place`; in
-   * messages, what the model accepts.
+   * System text behind the first message of another role: kept `in_place`, sent `as_user` text, or
+   * merged into the system text `at_top`. With the last two there is one system message, at the
+   * beginning. Default: `in_place`; in messages style, the form that the model accepts.
    */
   readonly lateSystem?: "in_place" | "as_user" | "at_top" | undefined;
   /** Whether the role `developer` is known; if not, it is sent as `system`. Default `accepted`. */
@@ -19,6 +19,9 @@ export interface VendorQuirks {
    * Default `accepted`; in messages, what the model accepts.
    */
   readonly prefill?: "accepted" | "refused" | undefined;
-  /** Whether texts of white space are accepted; if not, they are left out. Default `accepted`; in messages `refused`. */
+  /**
+   * Whether texts of white space are accepted; if not, they are omitted. Default `accepted`; in
+   * messages style `refused`.
+   */
   readonly blankText?: "accepted" | "refused" | undefined;
 }

@@ -1,6 +1,9 @@
-/** Lets one reader sleep until there is something new for it. */
+/** Lets one reader wait until it is woken. */
 
-/** Wakes one sleeping reader. A wake-up while nobody sleeps is not remembered: the reader keeps its own state. */
+/**
+ * Wakes one sleeping reader. A wake-up while no reader sleeps is lost: the reader checks its state
+ * before it sleeps.
+ */
 export class WakeSignal {
   #end: (() => void) | undefined;
 
